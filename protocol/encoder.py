@@ -1,0 +1,174 @@
+"""Reply values to bytes, in RESP2 or RESP3.
+
+The wire forms are those of the RESP specification (https://redis.io/docs/latest/develop/reference/
+protocol-spec/). Each type of reply has one writer a protocol; a table finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from protocol.replies import (
+    Bulk,
+    Encoded,
+    Failure,
+    Many,
+    Map,
+    NullArray,
+    Pairs,
+    Push,
+    Reply,
+    Set,
+    Simple,
+    Verbatim,
+)
+
+Writer = Callable[[Any, list[bytes], "Writers"], None]
+Writers = dict[type, Writer]
+
+
+def encode(reply: Reply, resp3: bool) -> bytes:
+    """The bytes of ``reply`` in RESP3 if ``resp3``, else in RESP2."""
+    if type(reply) is bytes:
+        return reply
+    out: list[bytes] = []
+    writers = RESP3 if resp3 else RESP2
+    writers[type(reply)](reply, out, writers)
+    return b"".join(out)
+
+
+def bulk(data: bytes) -> Encoded:
+    """``data`` as a bulk string, which reads the same in both protocols."""
+    return Encoded(b"$%d\r\n%b\r\n" % (len(data), data))
+
+
+def array(items: Sequence[bytes]) -> Encoded:
+    """An array of elements that are encoded already."""
+    return Encoded(b"*%d\r\n%b" % (len(items), b"".join(items)))
+
+
+def error_line(text: str) -> Encoded:
+    """An error reply. CR and LF, which would end the line early, become blanks."""
+    line = text.replace("\r", " ").replace("\n", " ")
+    return Encoded(b"-%b\r\n" % line.encode("utf-8", "surrogateescape"))
+
+
+def _encoded(data: bytes, out: list[bytes], _: Writers) -> None:
+    out.append(data)
+
+
+def _bulk(value: Bulk, out: list[bytes], _: Writers) -> None:
+    out.append(b"$%d\r\n%b\r\n" % (len(value.data), value.data))
+
+
+def _text(value: str, out: list[bytes], _: Writers) -> None:
+    out.append(bulk(value.encode("utf-8", "surrogateescape")))
+
+
+def _integer(value: int, out: list[bytes], _: Writers) -> None:
+    out.append(b":%d\r\n" % value)
+
+
+def _simple(value: Simple, out: list[bytes], _: Writers) -> None:
+    out.append(b"+%b\r\n" % value.text.encode("utf-8", "surrogateescape"))
+
+
+def _failure(value: Failure, out: list[bytes], _: Writers) -> None:
+    out.append(error_line(value.text))
+
+
+def _elements(items: Iterable[Reply], out: list[bytes], writers: Writers) -> None:
+    for item in items:
+        writers[type(item)](item, out, writers)
+
+
+def _array(value: list[Reply], out: list[bytes], writers: Writers) -> None:
+    out.append(b"*%d\r\n" % len(value))
+    _elements(value, out, writers)
+
+
+def _set3(value: Set, out: list[bytes], writers: Writers) -> None:
+    out.append(b"~%d\r\n" % len(value.items))
+    _elements(value.items, out, writers)
+
+
+def _push3(value: Push, out: list[bytes], writers: Writers) -> None:
+    out.append(b">%d\r\n" % len(value.items))
+    _elements(value.items, out, writers)
+
+
+def _items2(value: Set | Push, out: list[bytes], writers: Writers) -> None:
+    _array(value.items, out, writers)
+
+
+def _map2(value: Map, out: list[bytes], writers: Writers) -> None:
+    out.append(b"*%d\r\n" % (2 * len(value.pairs)))
+    for pair in value.pairs:
+        _elements(pair, out, writers)
+
+
+def _pairs2(value: Pairs, out: list[bytes], writers: Writers) -> None:
+    out.append(b"*%d\r\n" % len(value.pairs))
+    for pair in value.pairs:
+        out.append(b"*2\r\n")
+        _elements(pair, out, writers)
+
+
+def _map3(value: Map | Pairs, out: list[bytes], writers: Writers) -> None:
+    out.append(b"%%%d\r\n" % len(value.pairs))
+    for pair in value.pairs:
+        _elements(pair, out, writers)
+
+
+def _verbatim2(value: Verbatim, out: list[bytes], _: Writers) -> None:
+    out.append(bulk(value.data))
+
+
+def _verbatim3(value: Verbatim, out: list[bytes], _: Writers) -> None:
+    out.append(b"=%d\r\ntxt:%b\r\n" % (len(value.data) + 4, value.data))
+
+
+def _many(value: Many, out: list[bytes], writers: Writers) -> None:
+    _elements(value.items, out, writers)
+
+
+def _constant(data: bytes) -> Writer:
+    def write(_value: object, out: list[bytes], _: Writers) -> None:
+        out.append(data)
+
+    return write
+
+
+_SHARED: Final[Writers] = {
+    bytes: _encoded,
+    Bulk: _bulk,
+    str: _text,
+    int: _integer,
+    Simple: _simple,
+    Failure: _failure,
+    list: _array,
+    Many: _many,
+}
+
+RESP2: Final[Writers] = {
+    **_SHARED,
+    Set: _items2,
+    Push: _items2,
+    Map: _map2,
+    Pairs: _pairs2,
+    Verbatim: _verbatim2,
+    NullArray: _constant(b"*-1\r\n"),
+    type(None): _constant(b"$-1\r\n"),
+}
+
+RESP3: Final[Writers] = {
+    **_SHARED,
+    Set: _set3,
+    Push: _push3,
+    Map: _map3,
+    Pairs: _map3,
+    Verbatim: _verbatim3,
+    NullArray: _constant(b"_\r\n"),
+    type(None): _constant(b"_\r\n"),
+}

@@ -1,0 +1,383 @@
+"""Every error text of the server, in this one file.
+
+The texts are those of Redis 8 where Redis has one: clients match on them. An error reply is the
+text behind a minus sign; its first word is the error's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+
+class CommandError(Exception):
+    """A command failed; the client is answered with ``text`` and nothing has changed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def shown(data: bytes) -> str:
+    """Bytes as they stand in an error text (every byte survives the way back to the wire)."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def until_nul(data: bytes) -> bytes:
+    """What error texts show of a name: what is before its first NUL byte."""
+    return data.split(b"\0", 1)[0]
+
+
+def shown_name(data: bytes) -> str:
+    """A key's or group's name as it stands in an error text: up to its first NUL byte."""
+    return shown(until_nul(data))
+
+
+# --- shared by many commands -----------------------------------------------------------------
+
+WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
+NOT_AN_INTEGER: Final = "ERR value is not an integer or out of range"
+NOT_A_FLOAT: Final = "ERR value is not a valid float"
+SYNTAX: Final = "ERR syntax error"
+NO_SUCH_KEY: Final = "ERR no such key"
+TIMEOUT_NOT_INTEGER: Final = "ERR timeout is not an integer or out of range"
+TIMEOUT_NEGATIVE: Final = "ERR timeout is negative"
+TIMEOUT_OUT_OF_RANGE: Final = "ERR timeout is out of range"
+
+
+def out_of_bounds(low: int, high: int) -> str:
+    """An integer argument is not within the bounds that its command sets."""
+    return f"ERR value is out of range, value must between {low} and {high}"
+
+
+def wrong_arity(name: str) -> str:
+    """For ``name`` in lower case, subcommands as ``xgroup|create``."""
+    return f"ERR wrong number of arguments for '{name}' command"
+
+
+def unknown_command(name: bytes, arguments: Sequence[bytes]) -> str:
+    """The name cut at 128 bytes, then arguments until about 128 bytes are used."""
+    listed = b""
+    for argument in arguments:
+        if len(listed) >= 128:
+            break
+        listed += b"'%b' " % until_nul(argument)[: 128 - len(listed)]
+    name = until_nul(name)[:128]
+    return f"ERR unknown command '{shown(name)}', with args beginning with: {shown(listed)}"
+
+
+def unknown_subcommand(container: str, name: bytes) -> str:
+    """For a container command's first argument that names none of its subcommands."""
+    return f"ERR unknown subcommand '{shown_name(name[:128])}'. Try {container.upper()} HELP."
+
+
+def bad_subcommand(container: str, name: bytes) -> str:
+    """For a subcommand that exists, called in a shape it does not have."""
+    return (
+        f"ERR unknown subcommand or wrong number of arguments for '{shown_name(name[:128])}'."
+        f" Try {container.upper()} HELP."
+    )
+
+
+# --- protocol errors: sent, then the connection is closed ------------------------------------
+
+INVALID_MULTIBULK_LENGTH: Final = "ERR Protocol error: invalid multibulk length"
+INVALID_BULK_LENGTH: Final = "ERR Protocol error: invalid bulk length"
+TOO_BIG_COUNT: Final = "ERR Protocol error: too big mbulk count string"
+TOO_BIG_BULK_COUNT: Final = "ERR Protocol error: too big bulk count string"
+TOO_BIG_INLINE: Final = "ERR Protocol error: too big inline request"
+UNBALANCED_QUOTES: Final = "ERR Protocol error: unbalanced quotes in request"
+UNAUTHENTICATED_MULTIBULK_LENGTH: Final = "ERR Protocol error: unauthenticated multibulk length"
+UNAUTHENTICATED_BULK_LENGTH: Final = "ERR Protocol error: unauthenticated bulk length"
+
+
+def expected_dollar(got: bytes) -> str:
+    """``got`` is the byte that stood where a bulk string's ``$`` should."""
+    return f"ERR Protocol error: expected '$', got '{shown(got)}'"
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+INVALID_STREAM_ID: Final = "ERR Invalid stream ID specified as stream command argument"
+INVALID_START: Final = "ERR invalid start ID for the interval"
+INVALID_END: Final = "ERR invalid end ID for the interval"
+TRIM_STRATEGY_TWICE: Final = (
+    "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+)
+TRIM_STRATEGY_MISSING: Final = "ERR syntax error, XTRIM must be called with a trimming strategy"
+MAXLEN_NEGATIVE: Final = "ERR The MAXLEN argument must be >= 0."
+LIMIT_NEGATIVE: Final = "ERR The LIMIT argument must be >= 0."
+LIMIT_WITHOUT_STRATEGY: Final = (
+    "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+)
+LIMIT_WITHOUT_TILDE: Final = "ERR syntax error, LIMIT cannot be used without the special ~ option"
+XADD_ID_ZERO: Final = "ERR The ID specified in XADD must be greater than 0-0"
+XADD_ID_TOO_SMALL: Final = (
+    "ERR The ID specified in XADD is equal or smaller than the target stream top item"
+)
+STREAM_EXHAUSTED: Final = (
+    "ERR The stream has exhausted the last possible ID, unable to add more items"
+)
+ENTRY_TOO_LARGE: Final = "ERR Elements are too large to be stored"
+IDMP_NEEDS_AUTO_ID: Final = "ERR IDMP/IDMPAUTO can be used only with auto-generated IDs"
+IDMP_TWICE: Final = "ERR IDMP/IDMPAUTO specified multiple times"
+IDMP_EMPTY_PRODUCER: Final = "ERR IDMP requires a non-empty producer ID"
+IDMP_EMPTY_ID: Final = "ERR IDMP requires a non-empty idempotent ID"
+IDMPAUTO_EMPTY_PRODUCER: Final = "ERR IDMPAUTO requires a non-empty producer ID"
+IDMP_DIFFERENT_ENTRY: Final = (
+    "ERR The specified IDMP producer-id/idempotent-id pair maps to a different stream ID"
+)
+IDMP_NO_ENTRY: Final = "ERR The specified stream ID does not exist in the stream"
+XIDMPRECORD_EMPTY_PRODUCER: Final = "ERR XIDMPRECORD requires a non-empty producer ID"
+XIDMPRECORD_EMPTY_ID: Final = "ERR XIDMPRECORD requires a non-empty idempotent ID"
+XCFGSET_NOTHING: Final = "ERR At least one parameter must be specified"
+IDMP_DURATION_RANGE: Final = "ERR IDMP-DURATION must be between 1 and 86400 seconds"
+IDMP_MAXSIZE_RANGE: Final = "ERR IDMP-MAXSIZE must be between 1 and 10000 entries"
+NUMIDS_NOT_POSITIVE: Final = "ERR Number of IDs must be a positive integer"
+NUMIDS_MISMATCH: Final = "ERR The `numids` parameter must match the number of arguments"
+ENTRIES_ADDED_NEGATIVE: Final = "ERR entries_added must be positive"
+XSETID_BELOW_GIVEN_DELETED: Final = (
+    "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
+)
+XSETID_BELOW_DELETED: Final = (
+    "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+)
+XSETID_BELOW_TOP: Final = (
+    "ERR The ID specified in XSETID is smaller than the target stream top item"
+)
+XSETID_ADDED_BELOW_LENGTH: Final = (
+    "ERR The entries_added specified in XSETID is smaller than the target stream length"
+)
+
+# --- reading streams -------------------------------------------------------------------------
+
+NEW_ID_OUTSIDE_GROUP: Final = (
+    "ERR The > ID can be specified only when calling XREADGROUP using the"
+    " GROUP <group> <consumer> option."
+)
+GROUP_MISSING: Final = "ERR Missing GROUP option for XREADGROUP"
+CLAIM_NOT_INTEGER: Final = "ERR min-idle-time is not an integer"
+CLAIM_NEGATIVE: Final = "ERR min-idle-time must be a positive integer"
+MAXCOUNT_NOT_POSITIVE: Final = "ERR MAXCOUNT must be a positive integer"
+MAXCOUNT_BELOW_COUNT: Final = "ERR MAXCOUNT must be greater than or equal to COUNT"
+MAXSIZE_NOT_POSITIVE: Final = "ERR MAXSIZE must be a positive integer"
+CLIENT_UNBLOCKED: Final = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+
+def group_only_option(option: str) -> str:
+    """XREAD was given an option of XREADGROUP."""
+    return f"ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
+
+
+def unbalanced(command: str, special: str) -> str:
+    """The keys and IDs of ``command`` do not pair up; ``special`` lists its special IDs."""
+    return (
+        f"ERR Unbalanced '{command}' list of streams: for each stream key an ID{special}"
+        " must be specified."
+    )
+
+
+def meaningless_id(special: str) -> str:
+    """XREADGROUP was given ``$`` or ``+``."""
+    return (
+        f"ERR The {special} ID is meaningless in the context of XREADGROUP: you want to read the"
+        " history of this consumer by specifying a proper ID, or use the > ID to get new messages."
+        f" The {special} ID would just return an empty result set."
+    )
+
+
+# --- consumer groups -------------------------------------------------------------------------
+
+GROUP_EXISTS: Final = "BUSYGROUP Consumer Group name already exists"
+GROUP_NEEDS_KEY: Final = (
+    "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use"
+    " the MKSTREAM option to create an empty stream automatically."
+)
+ENTRIESREAD_NEGATIVE: Final = "ERR value for ENTRIESREAD must be positive or -1"
+COUNT_NOT_POSITIVE: Final = "ERR COUNT must be > 0"
+NACK_MODE: Final = "ERR mode must be SILENT, FAIL, or FATAL"
+NACK_NO_IDS: Final = "ERR syntax error, expected IDS keyword"
+NACK_NUMIDS_NOT_POSITIVE: Final = "ERR numids must be a positive integer"
+NACK_NUMIDS_MISMATCH: Final = "ERR number of IDs doesn't match numids"
+NACK_RETRYCOUNT_NEGATIVE: Final = "ERR Invalid RETRYCOUNT value, must be >= 0"
+
+
+def no_group(key: bytes, group: bytes) -> str:
+    """A command that needs the key and the group lacks one of them."""
+    return f"NOGROUP No such key '{shown_name(key)}' or consumer group '{shown_name(group)}'"
+
+
+def no_group_in_xreadgroup(key: bytes, group: bytes) -> str:
+    """The same for XREADGROUP, parked readers included."""
+    return no_group(key, group) + " in XREADGROUP with GROUP option"
+
+
+def no_group_for_key(group: bytes, key: bytes) -> str:
+    """XGROUP and XINFO, of a key that exists."""
+    return f"NOGROUP No such consumer group '{shown_name(group)}' for key name '{shown_name(key)}'"
+
+
+def invalid_min_idle(command: str) -> str:
+    """XCLAIM's or XAUTOCLAIM's min-idle-time is no integer."""
+    return f"ERR Invalid min-idle-time argument for {command}"
+
+
+def invalid_claim_option(option: str) -> str:
+    """The value of XCLAIM's IDLE, TIME or RETRYCOUNT is no integer."""
+    return f"ERR Invalid {option} option argument for XCLAIM"
+
+
+def unrecognized_option(command: str, option: bytes) -> str:
+    """XCLAIM or XNACK met a word that is neither an ID nor an option."""
+    return f"ERR Unrecognized {command} option '{shown_name(option)}'"
+
+
+# --- transactions and connections ------------------------------------------------------------
+
+NESTED_MULTI: Final = "ERR MULTI calls can not be nested"
+WATCH_INSIDE_MULTI: Final = "ERR WATCH inside MULTI is not allowed"
+EXEC_WITHOUT_MULTI: Final = "ERR EXEC without MULTI"
+DISCARD_WITHOUT_MULTI: Final = "ERR DISCARD without MULTI"
+EXEC_ABORTED: Final = "EXECABORT Transaction discarded because of previous errors."
+NOT_INSIDE_MULTI: Final = "ERR Command not allowed inside a transaction"
+NO_AUTHENTICATION: Final = "NOAUTH Authentication required."
+TOO_MANY_CLIENTS: Final = "ERR max number of clients reached"
+
+
+def exec_aborted_by(text: str) -> str:
+    """EXEC itself was refused with ``text`` (without its code if that is ``ERR``)."""
+    return f"EXECABORT Transaction discarded because of: {text.removeprefix('ERR ')}"
+
+
+def only_subscriptions(name: str) -> str:
+    """A RESP2 client with subscriptions sent another command."""
+    return (
+        f"ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
+        " are allowed in this context"
+    )
+
+
+# --- configuration ---------------------------------------------------------------------------
+
+CONFIG_IMMUTABLE: Final = "can't set immutable config"
+CONFIG_PROTECTED: Final = "can't set protected config"
+CONFIG_TWICE: Final = "duplicate parameter"
+CONFIG_NO_FILE: Final = "ERR The server is running without a config file"
+
+
+def unknown_setting(name: bytes) -> str:
+    """CONFIG SET of a setting that does not exist."""
+    return f"ERR Unknown option or number of arguments for CONFIG SET - '{shown_name(name)}'"
+
+
+def bad_setting(name: str, reason: str) -> str:
+    """CONFIG SET of a setting that cannot have the value."""
+    return f"ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
+
+
+def config_not_written(reason: str) -> str:
+    """CONFIG REWRITE could not write the file."""
+    return f"ERR Rewriting config file: {reason}"
+
+
+# --- clients ---------------------------------------------------------------------------------
+
+NO_PROTOCOL: Final = "NOPROTO unsupported protocol version"
+PROTOCOL_NOT_INTEGER: Final = "ERR Protocol version is not an integer or out of range"
+BAD_CLIENT_NAME: Final = "ERR Client names cannot contain spaces, newlines or special characters."
+HELLO_NEEDS_AUTHENTICATION: Final = (
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto>"
+    " AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol"
+    " version at the same time"
+)
+WRONG_PASSWORD: Final = "WRONGPASS invalid username-password pair or user is disabled."
+NO_PASSWORD_CONFIGURED: Final = (
+    "ERR AUTH <password> called without any password configured for the default user."
+    " Are you sure your configuration is correct?"
+)
+DB_OUT_OF_RANGE: Final = "ERR DB index is out of range"
+INVALID_CLIENT_ID: Final = "ERR Invalid client ID"
+NO_SUCH_CLIENT: Final = "ERR No such client"
+CLIENT_ID_NOT_POSITIVE: Final = "ERR client-id should be greater than 0"
+MAXAGE_NOT_INTEGER: Final = "ERR maxage is not an integer or out of range"
+MAXAGE_NOT_POSITIVE: Final = "ERR maxage should be greater than 0"
+PAUSE_MODE: Final = "ERR CLIENT PAUSE mode must be WRITE or ALL"
+UNBLOCK_REASON: Final = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+
+
+def bad_hello_option(option: bytes) -> str:
+    """HELLO met a word that is no option, or an option that lacks its values."""
+    return f"ERR Syntax error in HELLO option '{shown_name(option)}'"
+
+
+def bad_client_attribute(option: bytes) -> str:
+    """CLIENT SETINFO was given a value that would break CLIENT LIST's line."""
+    return f"ERR {shown_name(option)} cannot contain spaces, newlines or special characters."
+
+
+def unrecognized_attribute(option: bytes) -> str:
+    """CLIENT SETINFO was given neither LIB-NAME nor LIB-VER."""
+    return f"ERR Unrecognized option '{shown_name(option)}'"
+
+
+def unknown_client_type(name: bytes) -> str:
+    """CLIENT LIST or CLIENT KILL was given a TYPE that does not exist."""
+    return f"ERR Unknown client type '{shown_name(name)}'"
+
+
+def no_such_user(name: bytes) -> str:
+    """CLIENT KILL was given a USER that does not exist."""
+    return f"ERR No such user '{shown_name(name)}'"
+
+
+# --- the server and its commands -------------------------------------------------------------
+
+GETKEYS_UNKNOWN_COMMAND: Final = "ERR Invalid command specified"
+GETKEYS_WRONG_ARITY: Final = "ERR Invalid number of arguments specified for command"
+GETKEYS_NO_KEYS: Final = "ERR The command has no key arguments"
+GETKEYS_NOT_EXTRACTABLE: Final = "ERR Invalid arguments specified for command"
+NO_SHUTDOWN: Final = "ERR No shutdown in progress."
+DEBUG_NOT_ALLOWED: Final = (
+    'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local",'
+    " you can run it from a local connection, otherwise you need to set this option in the"
+    " configuration file, and then restart the server."
+)
+CLUSTER_DISABLED: Final = "ERR This instance has cluster support disabled"
+FUNCTION_FLUSH_MODE: Final = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
+FUNCTION_LIBRARY_MISSING: Final = "ERR library name argument was not given"
+SCRIPT_FLUSH_MODE: Final = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+
+
+def unknown_function_argument(name: bytes) -> str:
+    """FUNCTION LIST met a word that it does not know, or one it has had already."""
+    return f"ERR Unknown argument {shown_name(name)}"
+
+
+# --- keys, strings and expiry ----------------------------------------------------------------
+
+SAME_OBJECT: Final = "ERR source and destination objects are the same"
+INVALID_FIRST_DB: Final = "ERR invalid first DB index"
+INVALID_SECOND_DB: Final = "ERR invalid second DB index"
+INVALID_CURSOR: Final = "ERR invalid cursor"
+NOVALUES_OUTSIDE_HSCAN: Final = "ERR NOVALUES option can only be used in HSCAN"
+NO_ACCESS_FREQUENCY: Final = (
+    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that"
+    " when switching between policies at runtime LRU and LFU data will take some time to adjust."
+)
+EXPIRE_NX_WITH_OTHERS: Final = "ERR NX and XX, GT or LT options at the same time are not compatible"
+EXPIRE_GT_WITH_LT: Final = "ERR GT and LT options at the same time are not compatible"
+INCREMENT_OVERFLOW: Final = "ERR increment or decrement would overflow"
+DECREMENT_OVERFLOW: Final = "ERR decrement would overflow"
+INCREMENT_NOT_FINITE: Final = "ERR increment would produce NaN or Infinity"
+STRING_TOO_LONG: Final = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+DIGEST_LENGTH: Final = "ERR must be exactly 16 hexadecimal characters"
+
+
+def invalid_expire_time(command: str) -> str:
+    """A time to live that is not positive where it must be, or an expiry beyond 64 bits."""
+    return f"ERR invalid expire time in '{command}' command"
+
+
+def unsupported_option(option: bytes) -> str:
+    """A command of the EXPIRE family met a word that is no option."""
+    return f"ERR Unsupported option {shown_name(option)}"

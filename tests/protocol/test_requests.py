@@ -1,0 +1,356 @@
+"""Requests out of bytes, however they are cut. Redis 8.0.6 closes with the same texts."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.requests import ProtocolError, Request, RequestParser, StrictParser
+
+PING = b"*1\r\n$4\r\nPING\r\n"
+PREFIX = "ERR Protocol error: "
+
+
+def packed(*request: bytes) -> bytes:
+    body = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in request)
+    return b"*%d\r\n%b" % (len(request), body)
+
+
+def drain(parser: RequestParser) -> list[Request]:
+    requests: list[Request] = []
+    while batch := parser.batch():
+        requests += batch
+    return requests
+
+
+def outcome(pieces: list[bytes]) -> tuple[list[Request], str | None]:
+    """The requests in the pieces, and the error behind them."""
+    parser, requests = RequestParser(), []
+    try:
+        for piece in pieces:
+            parser.feed(piece)
+            while batch := parser.batch():
+                requests += batch
+    except ProtocolError as error:
+        return requests, error.text
+    return requests, None
+
+
+def strictly(data: bytes) -> tuple[list[Request], str | None]:
+    """What the strict parser makes of the data in one piece."""
+    parser, requests = StrictParser(), []
+    parser.feed(data)
+    try:
+        while (request := parser.next()) is not None:
+            requests.append(request)
+    except ProtocolError as error:
+        return requests, error.text
+    return requests, None
+
+
+def bytewise(data: bytes) -> list[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+ACCEPTED: list[tuple[bytes, list[Request]]] = [
+    (PING, [[b"PING"]]),
+    (PING * 3, [[b"PING"]] * 3),
+    (packed(b"SET", b"k", b"a\r\n$b\0"), [[b"SET", b"k", b"a\r\n$b\0"]]),
+    (packed(b""), [[b""]]),
+    (packed(b"XRANGE", b"k", b"-", b"+"), [[b"XRANGE", b"k", b"-", b"+"]]),
+    (packed(b">", b"(1", b"=", b"~", b"|#%"), [[b">", b"(1", b"=", b"~", b"|#%"]]),
+    (b"*0\r\n" + PING + b"*0\r\n", [[b"PING"]]),
+    (b"*-1\r\n" + PING, [[b"PING"]]),
+    (b"*-9223372036854775808\r\n" + PING, [[b"PING"]]),
+    (b"*1\r\n$4\r\nPINGXY" + PING, [[b"PING"], [b"PING"]]),
+    (b"*1\rX$4\rXPING\rX", [[b"PING"]]),
+    (b"PING\n", [[b"PING"]]),
+    (b"\r\n\n  \nPING 'a b'\r\n", [[b"PING", b"a b"]]),
+    (b"PING\r\r\n", [[b"PING"]]),
+    (b"PING\n" + PING + b"PING\r\n" + PING, [[b"PING"]] * 4),
+    (b"$4\r\nPING\r\n", [[b"$4"], [b"PING"]]),
+    (b"%1\r\n", [[b"%1"]]),
+    (b">1\r\n" + PING, [[b">1"], [b"PING"]]),
+    (PING + b"~1\r\n" + PING, [[b"PING"], [b"~1"], [b"PING"]]),
+    (PING + b"|1\r\n" + PING, [[b"PING"], [b"|1"], [b"PING"]]),
+    (PING + b":0\r\n" + PING, [[b"PING"], [b":0"], [b"PING"]]),
+    (PING + b"#f\r\n*0\r\n" + PING, [[b"PING"], [b"#f"], [b"PING"]]),
+    (PING + b"+OK\r\n" + PING, [[b"PING"], [b"+OK"], [b"PING"]]),
+    (PING + b"_\r\n" + PING, [[b"PING"], [b"_"], [b"PING"]]),
+    (packed(*[b"x"] * 1000), [[b"x"] * 1000]),
+    (packed(b"ECHO", b"*123456789012345"), [[b"ECHO", b"*123456789012345"]]),
+]
+
+
+@pytest.mark.parametrize(("data", "requests"), ACCEPTED)
+def test_requests_come_out_whole_byte_by_byte_and_with_a_request_behind(
+    data: bytes, requests: list[Request]
+) -> None:
+    assert outcome([data]) == (requests, None)
+    assert outcome(bytewise(data)) == (requests, None)
+    assert outcome([data + PING]) == ([*requests, [b"PING"]], None)
+    assert outcome([data, PING]) == ([*requests, [b"PING"]], None)
+
+
+REFUSED: list[tuple[bytes, str]] = [
+    (b"*x\r\n", "invalid multibulk length"),
+    (b"*\r\n", "invalid multibulk length"),
+    (b"*+1\r\n", "invalid multibulk length"),
+    (b"* 1\r\n", "invalid multibulk length"),
+    (b"*01\r\n", "invalid multibulk length"),
+    (b"*-0\r\n", "invalid multibulk length"),
+    (b"*2147483648\r\n", "invalid multibulk length"),
+    (b"*-9223372036854775809\r\n", "invalid multibulk length"),
+    (b"*1\r\nPING\r\n", "expected '$', got 'P'"),
+    (b"*1\r\n\r\n", "expected '$', got '\r'"),
+    (b"*1\r\n\n\r\n", "expected '$', got '\n'"),
+    (b"*1\r\n\xff\r\n", "expected '$', got '\udcff'"),
+    (b"*1\r\n+PING\r\n", "expected '$', got '+'"),
+    (b"*1\r\n+\r\n", "expected '$', got '+'"),
+    (b"*1\r\n=8\r\ntxt:PING\r\n", "expected '$', got '='"),
+    (b"*1\r\n(123\r\n", "expected '$', got '('"),
+    (b"*1\r\n:1\r\n", "expected '$', got ':'"),
+    (b"*1\r\n,1.5\r\n", "expected '$', got ','"),
+    (b"*1\r\n#t\r\n", "expected '$', got '#'"),
+    (b"*1\r\n_\r\n", "expected '$', got '_'"),
+    (b"*1\r\n-ERR\r\n", "expected '$', got '-'"),
+    (b"*1\r\n*1\r\n$4\r\nPING\r\n", "expected '$', got '*'"),
+    (b"*1\r\n*0\r\n", "expected '$', got '*'"),
+    (b"*1\r\n%1\r\n$1\r\na\r\n$1\r\nb\r\n", "expected '$', got '%'"),
+    (b"*1\r\n~1\r\n$1\r\na\r\n", "expected '$', got '~'"),
+    (b"*1\r\n>1\r\n$1\r\na\r\n", "expected '$', got '>'"),
+    (b"*1\r\n|1\r\n+a\r\n+b\r\n$1\r\na\r\n", "expected '$', got '|'"),
+    (b"*2\r\n$1\r\naXX+b\r\n", "expected '$', got '+'"),
+    (b"*2\r\n$6\r\nab\r\n$4\r\n+foo\r\n", "expected '$', got '+'"),
+    (b"*1\r\n$-1\r\n", "invalid bulk length"),
+    (b"*1\r\n$-2\r\n", "invalid bulk length"),
+    (b"*1\r\n$x\r\n", "invalid bulk length"),
+    (b"*1\r\n$\r\n", "invalid bulk length"),
+    (b"*1\r\n$+4\r\nPING\r\n", "invalid bulk length"),
+    (b"*1\r\n$04\r\nPING\r\n", "invalid bulk length"),
+    (b"*1\r\n$4 \r\nPING\r\n", "invalid bulk length"),
+    (b"*1\r\n$536870913\r\n", "invalid bulk length"),
+    (b"*1\r\n$600000000\r\n", "invalid bulk length"),
+    (b'SET "a\r\n', "unbalanced quotes in request"),
+    (b"SET 'a'b\n", "unbalanced quotes in request"),
+]
+
+
+@pytest.mark.parametrize(("data", "text"), REFUSED)
+def test_what_is_no_request_ends_in_its_error_behind_the_requests_before(
+    data: bytes, text: str
+) -> None:
+    assert outcome([data]) == ([], PREFIX + text)
+    assert outcome(bytewise(data)) == ([], PREFIX + text)
+    assert outcome([PING + data + PING]) == ([[b"PING"]], PREFIX + text)
+    assert outcome([PING, PING + data]) == ([[b"PING"], [b"PING"]], PREFIX + text)
+
+
+def test_an_error_is_raised_again_and_nothing_after_it_is_parsed() -> None:
+    parser = RequestParser()
+    parser.feed(b"*x\r\n")
+    for _ in range(2):
+        with pytest.raises(ProtocolError, match="invalid multibulk length"):
+            parser.batch()
+        parser.feed(PING)
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        (b"*", "too big mbulk count string"),
+        (b"*1\r\n$", "too big bulk count string"),
+        (b"", "too big inline request"),
+    ],
+)
+def test_a_line_may_have_64_kib_before_its_end_is_there(start: bytes, text: str) -> None:
+    line_start = start.rpartition(b"\n")[2]
+    filling = b"1" * (64 * 1024 - len(line_start))
+    assert outcome([start + filling]) == ([], None)
+    assert outcome([start + filling + b"1"]) == ([], PREFIX + text)
+    assert outcome([start + filling, b"1"]) == ([], PREFIX + text)
+
+
+def test_a_longer_inline_command_is_taken_when_its_end_comes_with_it() -> None:
+    assert outcome([b"A" * 70_000 + b"\n"]) == ([[b"A" * 70_000]], None)
+
+
+@pytest.mark.parametrize("data", [b"PI\0NG\r\n", b'ECHO "a\0"\n', b"*1\0\r\n", b"*1\r\n\0\r\n"])
+def test_a_line_with_a_nul_has_no_end(data: bytes) -> None:
+    assert outcome([data + PING]) == ([], None)
+    assert outcome([data + b"x" * 70_000])[1] in (
+        PREFIX + "too big inline request",
+        PREFIX + "too big mbulk count string",
+        PREFIX + "too big bulk count string",
+    )
+
+
+# --- sizes -----------------------------------------------------------------------------------
+
+
+def test_a_value_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    for pieces in ([packed(b"x" * 10)], bytewise(packed(b"x" * 10))):
+        parser = RequestParser(max_bulk=10)
+        requests: list[Request] = []
+        for piece in pieces:
+            parser.feed(piece)
+            requests += drain(parser)
+        assert requests == [[b"x" * 10]]
+    parser = RequestParser(max_bulk=10)
+    parser.feed(packed(b"x" * 11))
+    with pytest.raises(ProtocolError, match="invalid bulk length"):
+        parser.batch()
+
+
+def test_the_limit_may_change_between_requests() -> None:
+    parser = RequestParser(max_bulk=10)
+    parser.max_bulk = 11
+    parser.feed(packed(b"x" * 11))
+    assert drain(parser) == [[b"x" * 11]]
+    assert parser.max_bulk == 11
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"*1000000\r\n",
+        b"*2147483647\r\n",
+        PING + b"*99999999\r\n",
+        b"*1\r\n$1\r\naXX*100000000\r\n",
+        b"*9999\r\n" * 9000,
+        b"*9999\r\n$1\r\na\r\n" * 4000,
+        b"*99\r\n" * 10_000,
+        b"*1\r\n" * 16_000,
+    ],
+)
+def test_announced_elements_take_no_memory_before_they_are_there(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        outcome([data])
+        assert tracemalloc.get_traced_memory()[1] < 16 * 1024**2
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_value_in_small_pieces_is_put_together_once() -> None:
+    value = bytes(range(256)) * 4096
+    data = packed(b"SET", b"k", value)
+    parser = RequestParser()
+    for at in range(0, len(data) - 1000, 1000):
+        parser.feed(data[at : at + 1000])
+        assert parser.batch() == []
+    assert len(value) - 1000 < parser.held <= len(value)
+    parser.feed(data[-(len(data) % 1000 or 1000) :])
+    assert drain(parser) == [[b"SET", b"k", value]]
+    assert parser.held == 0
+
+
+def test_held_counts_what_is_in_no_finished_request() -> None:
+    parser = RequestParser()
+    parser.feed(PING)
+    parser.feed(PING[:3])
+    assert parser.held == len(PING) + 3
+    assert parser.batch() == [[b"PING"]]
+    assert parser.held == 3
+    assert parser.batch() == []
+
+
+# --- clients that have not authenticated -----------------------------------------------------
+
+
+def test_a_restricted_client_gets_one_request_at_a_time() -> None:
+    parser = RequestParser()
+    parser.restricted = True
+    assert parser.restricted
+    parser.feed(PING + packed(b"AUTH", b"x"))
+    assert parser.batch() == [[b"PING"]]
+    assert parser.batch() == [[b"AUTH", b"x"]]
+    assert parser.batch() == []
+
+
+def test_a_restriction_that_is_lifted_does_not_hold_for_what_was_sent_along() -> None:
+    parser = RequestParser()
+    parser.restricted = True
+    parser.feed(packed(b"AUTH", b"x") + packed(*[b"a"] * 20) + PING)
+    assert parser.batch() == [[b"AUTH", b"x"]]
+    parser.restricted = False
+    assert drain(parser) == [[b"a"] * 20, [b"PING"]]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"*11\r\n", "unauthenticated multibulk length"),
+        (b"*1\r\n$16385\r\n", "unauthenticated bulk length"),
+    ],
+)
+def test_a_restricted_client_may_not_send_much(data: bytes, text: str) -> None:
+    parser = RequestParser()
+    parser.restricted = True
+    parser.feed(data)
+    with pytest.raises(ProtocolError) as raised:
+        parser.batch()
+    assert raised.value.text == PREFIX + text
+
+
+def test_a_restricted_client_may_send_up_to_its_limits() -> None:
+    parser = RequestParser()
+    parser.restricted = True
+    parser.feed(packed(*[b"a"] * 9, b"x" * 16384))
+    assert parser.batch() == [[b"a"] * 9 + [b"x" * 16384]]
+    parser.feed(b"PING 1 2 3 4 5 6 7 8 9 10 11\r\n")
+    assert len(parser.batch()[0]) == 12
+
+
+# --- any pipeline, cut anywhere --------------------------------------------------------------
+
+WORDS = st.binary(max_size=12) | st.sampled_from([b"+", b">", b"(1", b"$", b"*3", b"\r\n$1", b"=7"])
+WHOLE = st.lists(WORDS, min_size=1, max_size=5).map(lambda words: packed(*words))
+ODD = st.sampled_from(
+    [
+        b"*0\r\n",
+        b"*-1\r\n",
+        b"PING\r\n",
+        b"\r\n",
+        b"*1\r\n$1\r\naXX",
+        b"#f\r\n",
+        b":0\r\n",
+        b">0\r\n",
+    ]
+)
+BROKEN = st.sampled_from(
+    [
+        *(data for data, _ in REFUSED),
+        b"*2\r\n$1\r\na",
+        b"*3\r\n",
+        b"*1\r\n$5\r\nab",
+        b"+a\r\n",
+        b"_\r\n",
+    ]
+)
+
+
+@given(st.data())
+def test_a_pipeline_gives_the_same_requests_wherever_it_is_cut(data: st.DataObject) -> None:
+    parts = data.draw(st.lists(WHOLE | ODD, max_size=8))
+    stream = b"".join(parts) + data.draw(st.just(b"") | BROKEN) + data.draw(st.just(b"") | WHOLE)
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6))
+    pieces = [stream[start:end] for start, end in pairwise(sorted({0, *cuts, len(stream)}))]
+    assert outcome(pieces) == strictly(stream)
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=4))
+def test_any_bytes_give_what_the_strict_parser_says(stream: bytes, cuts: list[int]) -> None:
+    places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    pieces = [stream[start:end] for start, end in pairwise(places)]
+    assert outcome(pieces) == strictly(stream)
+
+
+@given(st.text(alphabet="*$+=(>~|%#_:,-01259\r\naX", max_size=40).map(str.encode))
+def test_anything_that_looks_like_resp_gives_what_the_strict_parser_says(text: bytes) -> None:
+    stream = PING + b"*2\r\n$1\r\n" + text
+    assert outcome([stream]) == strictly(stream)
