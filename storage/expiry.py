@@ -1,0 +1,56 @@
+"""Which keys expire next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+_SPARE: Final = 64
+"""How many outdated items a queue may hold however few keys expire."""
+
+
+class ExpiryQueue:
+    """The keys of ``times`` in the order in which they expire.
+
+    ``times`` holds the time at which each key expires; it belongs to the caller, who pushes every
+    time that is set there and need not report one that is taken away: an item that ``times`` no
+    longer agrees with is outdated and skipped. Outdated items are swept out before they outnumber
+    the others.
+    """
+
+    __slots__ = ("_heap", "_times")
+
+    def __init__(self, times: dict[bytes, int]) -> None:
+        self._times = times
+        self._heap: list[tuple[int, bytes]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, at: int, key: bytes) -> None:
+        """Notes that the key expires at ``at``, which ``times`` says too."""
+        heappush(self._heap, (at, key))
+        if len(self._heap) > 2 * len(self._times) + _SPARE:
+            self._heap = [(at, key) for key, at in self._times.items()]
+            heapify(self._heap)
+
+    def due(self, now_ms: int, most: int) -> Iterator[bytes]:
+        """Takes up to ``most`` items that are due off the queue; yields the keys that do expire."""
+        heap = self._heap
+        for _ in range(most):
+            if not heap or heap[0][0] > now_ms:
+                return
+            at, key = heappop(heap)
+            if self._times.get(key) == at:
+                yield key
+
+    def clear(self) -> None:
+        """Forgets every item."""
+        self._heap.clear()
+
+    def check(self) -> None:
+        """Verifies that every key that expires is in the queue, and that the queue is bounded."""
+        heap = self._heap
+        assert {(at, key) for key, at in self._times.items()} <= set(heap)
+        assert all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))

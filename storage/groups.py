@@ -1,0 +1,195 @@
+"""Consumer groups: who is in them, what they have been given, and how entries change hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.pending import MOST, Consumer, PendingEntry, PendingList
+
+if TYPE_CHECKING:
+    from storage.log import EntryLog
+
+
+class Group:
+    """A consumer group. ``entries_read`` is ``None`` where it is unknown."""
+
+    __slots__ = ("consumers", "entries_read", "last_id", "name", "pending")
+
+    def __init__(self, name: bytes, last_id: int, entries_read: int | None) -> None:
+        self.name = name
+        self.last_id = last_id
+        self.entries_read = entries_read
+        self.consumers: dict[bytes, Consumer] = {}
+        self.pending = PendingList()
+
+    def add_consumer(self, name: bytes, now: int) -> Consumer:
+        """A new consumer, seen now and never active."""
+        consumer = self.consumers[name] = Consumer(name, now)
+        return consumer
+
+    def remove_consumer(self, name: bytes) -> int:
+        """Removes a consumer; returns how many pending entries went with it."""
+        consumer = self.consumers.pop(name)
+        owned = list(consumer.ids)
+        for identity in owned:
+            self.pending.remove(identity)
+        return len(owned)
+
+    def acknowledge(self, identities: Iterable[int]) -> list[int]:
+        """Takes entries out of the pending entries list; returns those that were in it."""
+        remove = self.pending.remove
+        return [identity for identity in identities if remove(identity)]
+
+    def hand_over(self, identity: int, consumer: Consumer, time: int, count: int, now: int) -> None:
+        """Makes an entry pending for ``consumer`` with this delivery time and count."""
+        self.pending.set(identity, consumer, time, min(count, MOST))
+        consumer.active = now
+
+    def copy(self) -> Group:
+        """An equal, independent group."""
+        twin = Group(self.name, self.last_id, self.entries_read)
+        owners: dict[Consumer, Consumer] = {}
+        for name, consumer in self.consumers.items():
+            other = twin.add_consumer(name, consumer.seen)
+            other.active = consumer.active
+            other.ids = consumer.ids.copy()
+            owners[consumer] = other
+        twin.pending = self.pending.copy(owners)
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        self.pending.check()
+        owned = 0
+        for name, consumer in self.consumers.items():
+            assert consumer.name == name
+            consumer.ids.check()
+            for identity in consumer.ids:
+                entry = self.pending.get(identity)
+                assert entry is not None
+                assert entry.owner is consumer
+            owned += len(consumer.ids)
+        assert owned + len(self.pending.released) == len(self.pending)
+
+
+class Claim(NamedTuple):
+    """How entries are to be claimed: for whom, with which delivery time, after which idle time.
+
+    ``deliveries`` replaces the delivery count; where it is ``None`` the count goes up by one if
+    ``counting``. ``force`` makes entries pending that are not.
+    """
+
+    consumer: Consumer
+    min_idle: int
+    time: int
+    now: int
+    deliveries: int | None = None
+    counting: bool = True
+    force: bool = False
+
+
+class Claimed(NamedTuple):
+    """An entry that changed hands: its RESP form, and how it was pending before."""
+
+    id: int
+    payload: bytes
+    deliveries: int
+    before: PendingEntry | None
+
+
+class Claims(NamedTuple):
+    """The outcome of claiming: entries claimed, and IDs dropped because the stream lacks them."""
+
+    claimed: list[Claimed]
+    dropped: list[int]
+
+
+def claim_one(group: Group, log: EntryLog, identity: int, claim: Claim, claims: Claims) -> bool:
+    """Claims one entry if it may be claimed; false if it is too young or not pending.
+
+    A pending entry that the stream no longer has is dropped, however young it is (XCLAIM and
+    XAUTOCLAIM since Redis 7.0).
+    """
+    before = group.pending.get(identity)
+    payload = log.get(identity)
+    if payload is None:
+        if before is not None:
+            group.pending.remove(identity)
+            claims.dropped.append(identity)
+        return before is not None
+    if before is None and not claim.force:
+        return False
+    if before is not None and before.owner is not None and claim.now - before.time < claim.min_idle:
+        return False
+    count = claim.deliveries
+    if count is None:
+        count = min((1 if before is None else before.deliveries) + claim.counting, MOST)
+    group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
+    claims.claimed.append(Claimed(identity, payload, count, before))
+    return True
+
+
+def claim_ids(group: Group, log: EntryLog, identities: Sequence[int], claim: Claim) -> Claims:
+    """Claims the entries with these IDs, in this order (XCLAIM)."""
+    claims = Claims([], [])
+    for identity in identities:
+        claim_one(group, log, identity, claim, claims)
+    return claims
+
+
+def claim_scanning(
+    group: Group, log: EntryLog, start: int, most: int, claim: Claim
+) -> tuple[int, Claims]:
+    """Claims up to ``most`` entries from ``start`` on, examining ten times as many (XAUTOCLAIM).
+
+    Returns the ID at which to go on, 0 at the end of the list.
+    """
+    claims = Claims([], [])
+    attempts = most * 10
+    following = start
+    while attempts and most:
+        window = _window(group.pending, following, min(attempts, most))
+        if not window:
+            return 0, claims
+        for identity in window:
+            most -= claim_one(group, log, identity, claim, claims)
+            attempts -= 1
+        following = window[-1] + 1
+    rest = _window(group.pending, following, 1)
+    return (rest[0] if rest else 0), claims
+
+
+def _window(pending: PendingList, start: int, size: int) -> list[int]:
+    return [entry.id for entry in islice(pending.scan(start), size)]
+
+
+def claim_idle(
+    group: Group, log: EntryLog, most: int, claim: Claim, fits: Callable[[bytes], bool]
+) -> Claims:
+    """Claims up to ``most`` idle entries: those freed by XNACK, then those that waited longest.
+
+    Ends before the first entry whose RESP form does not fit.
+    """
+    claims = Claims([], [])
+    while len(claims.claimed) < most:
+        candidates = _idle(group.pending, claim, most, claims)
+        for identity in candidates:
+            payload = log.get(identity)
+            if payload is not None and not fits(payload):
+                return claims
+            claim_one(group, log, identity, claim, claims)
+        if not candidates:
+            break
+    return claims
+
+
+def _idle(pending: PendingList, claim: Claim, most: int, claims: Claims) -> list[int]:
+    """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
+    wanted = most - len(claims.claimed)
+    if pending.released:
+        return list(islice(pending.released, wanted))
+    done = {entry.id for entry in claims.claimed}
+    idle = pending.longest_idle(claim.now - claim.min_idle, wanted + len(done))
+    return [entry.id for entry in idle if entry.id not in done][:wanted]

@@ -1,0 +1,117 @@
+"""Stream IDs: two unsigned 64-bit halves, kept as one integer ``ms << 64 | seq``.
+
+One integer compares, sorts and bisects in C. The grammar is that of the stream commands
+(https://redis.io/docs/latest/develop/data-types/streams/#entry-ids).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from storage.failures import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
+
+HALF: Final = 2**64 - 1
+"""The highest value of either half."""
+MAX: Final = 2**128 - 1
+"""18446744073709551615-18446744073709551615."""
+MIN: Final = 0
+"""0-0, which no entry has."""
+
+_LONGEST: Final = 127
+_OPEN: Final = b"-*"
+_UNUSUAL_HALF = re.compile(rb"[ \t\n\v\f\r]*\+?([0-9]+)\Z")
+
+
+def join(ms: int, seq: int) -> int:
+    """The ID with these halves, each from 0 to :data:`HALF`."""
+    return ms << 64 | seq
+
+
+def split(identity: int) -> tuple[int, int]:
+    """The halves ``(ms, seq)`` of an ID."""
+    return identity >> 64, identity & HALF
+
+
+def text(identity: int) -> bytes:
+    """The canonical form ``ms-seq``."""
+    return b"%d-%d" % (identity >> 64, identity & HALF)
+
+
+def parse(data: bytes, seq: int = 0) -> int:
+    """The ID ``ms`` or ``ms-seq``; ``seq`` completes the short form. Raises :class:`InvalidID`.
+
+    As in Redis, whose strings end there, nothing behind a NUL byte is looked at.
+    """
+    first, dash, second = _readable(data).partition(b"-")
+    return _half(first) << 64 | (_half(second) if dash else seq)
+
+
+def parse_new(data: bytes) -> tuple[int, bool]:
+    """The ID that a new entry asks for, and whether it leaves the sequence number open (``ms-*``).
+
+    Raises :class:`InvalidID`.
+    """
+    data = _readable(data)
+    if data.endswith(_OPEN):
+        return _half(data[: -len(_OPEN)]) << 64, True
+    return parse(data), False
+
+
+def _readable(data: bytes) -> bytes:
+    if len(data) > _LONGEST:
+        raise InvalidID
+    end = data.find(b"\0")
+    return data if end < 0 else data[:end]
+
+
+def _half(digits: bytes) -> int:
+    """One half from text; blanks and a plus sign before the digits are let pass."""
+    if not digits.isdigit():
+        match = _UNUSUAL_HALF.match(digits)
+        if match is None:
+            raise InvalidID
+        digits = match[1]
+    value = int(digits)
+    if value > HALF:
+        raise InvalidID
+    return value
+
+
+def _bound(data: bytes, seq: int) -> int:
+    if data == b"-":
+        return MIN
+    if data == b"+":
+        return MAX
+    return parse(data, seq)
+
+
+def parse_bound(data: bytes) -> int:
+    """An ID, or ``-`` or ``+`` for the lowest and the highest. Raises :class:`InvalidID`."""
+    return _bound(data, 0)
+
+
+def parse_start(data: bytes) -> int:
+    """The first ID of an interval that begins at ``data``; ``(`` excludes the ID itself.
+
+    Raises :class:`InvalidID`, or :class:`InvalidIntervalStart` if no ID is above an excluded one.
+    """
+    if data[:1] != b"(":
+        return _bound(data, 0)
+    excluded = parse(data[1:])
+    if excluded == MAX:
+        raise InvalidIntervalStart
+    return excluded + 1
+
+
+def parse_end(data: bytes) -> int:
+    """The last ID of an interval that ends at ``data``; ``(`` excludes the ID itself.
+
+    Raises :class:`InvalidID`, or :class:`InvalidIntervalEnd` if no ID is below an excluded one.
+    """
+    if data[:1] != b"(":
+        return _bound(data, HALF)
+    excluded = parse(data[1:], HALF)
+    if excluded == MIN:
+        raise InvalidIntervalEnd
+    return excluded - 1

@@ -1,0 +1,321 @@
+"""Databases: which key holds what, and until when.
+
+A value is a stream or a string (``bytes``). Reading a key that is past its expiry removes it first,
+which is an effect like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from storage.effects import (
+    Effect,
+    ExpiryCleared,
+    ExpirySet,
+    Flushed,
+    KeyCopied,
+    KeyDeleted,
+    KeyMoved,
+    KeyRenamed,
+    StreamCreated,
+    StringSet,
+    Swapped,
+)
+from storage.expiry import ExpiryQueue
+from storage.failures import WrongType
+from storage.scanning import ScanIndex
+from storage.stream import Stream, StreamLimits
+
+Value = Stream | bytes
+
+
+class Database:
+    """One numbered database of a :class:`Keyspace`."""
+
+    __slots__ = (
+        "_expiries",
+        "_scan",
+        "emit",
+        "encodings",
+        "expires",
+        "index",
+        "keyspace",
+        "used",
+        "values",
+    )
+
+    def __init__(self, keyspace: Keyspace, index: int) -> None:
+        self.keyspace = keyspace
+        self.index = index
+        self.emit: Callable[[Effect], None] = keyspace.effects.append
+        self.values: dict[bytes, Value] = {}
+        self.expires: dict[bytes, int] = {}
+        self.used: dict[bytes, int] = {}
+        """When each key was last used."""
+        self.encodings: dict[bytes, str] = {}
+        """The encodings of strings for which another would be expected from the value."""
+        self._expiries = ExpiryQueue(self.expires)
+        self._scan: ScanIndex | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def get(self, key: bytes) -> Value | None:
+        """The key's value, or ``None`` if there is none (any more)."""
+        if self.expires:
+            self._expire_if_due(key)
+        return self.values.get(key)
+
+    def inspect(self, key: bytes) -> Value | None:
+        """Like :meth:`get`, for a command that looks from outside: hits and misses count."""
+        value = self.get(key)
+        if value is None:
+            self.keyspace.misses += 1
+        else:
+            self.keyspace.hits += 1
+        return value
+
+    def read(self, key: bytes, *, touch: bool = True) -> Value | None:
+        """Like :meth:`inspect`, for a command that reads: a miss is told, and reading is use.
+
+        It is not use where ``touch`` is false, as for a command that reads nothing of the value."""
+        value = self.inspect(key)
+        if value is None:
+            if self.keyspace.on_miss is not None:
+                self.keyspace.on_miss(self.index, key)
+        elif touch:
+            self.used[key] = self.keyspace.now_ms
+        return value
+
+    def stream(self, key: bytes) -> Stream | None:
+        """The stream at the key, or ``None``; raises :class:`WrongType` for a string."""
+        if self.expires:
+            self._expire_if_due(key)
+        value = self.values.get(key)
+        if value is None or type(value) is Stream:
+            return value
+        raise WrongType
+
+    def stream_to_read(self, key: bytes) -> Stream | None:
+        """Like :meth:`stream`, for a command that reads (see :meth:`read`)."""
+        value = self.read(key)
+        if value is None or type(value) is Stream:
+            return value
+        raise WrongType
+
+    def string(self, key: bytes) -> bytes | None:
+        """The string at the key, or ``None``; raises :class:`WrongType` for a stream."""
+        value = self.get(key)
+        if value is None or type(value) is bytes:
+            return value
+        raise WrongType
+
+    def string_to_read(self, key: bytes, *, touch: bool = True) -> bytes | None:
+        """Like :meth:`string`, for a command that reads (see :meth:`read`)."""
+        value = self.read(key, touch=touch)
+        if value is None or type(value) is bytes:
+            return value
+        raise WrongType
+
+    def _expire_if_due(self, key: bytes) -> None:
+        at = self.expires.get(key)
+        if at is not None and at <= self.keyspace.now_ms:
+            self._remove(key)
+            self.keyspace.expired += 1
+            self.emit(KeyDeleted(self.index, key, "expired"))
+
+    # --- changing -------------------------------------------------------------------------
+
+    def attach(self, key: bytes, stream: Stream) -> None:
+        """Puts a stream at a free key, without an effect: what follows says that it is new."""
+        self._place(key, stream)
+
+    def make_stream(self, key: bytes) -> Stream:
+        """A new empty stream at a free key (XGROUP CREATE ... MKSTREAM)."""
+        stream = Stream(self.keyspace.limits)
+        self._place(key, stream)
+        self.emit(StreamCreated(self.index, key))
+        return stream
+
+    def set_string(
+        self,
+        key: bytes,
+        value: bytes,
+        expires_at: int | None = None,
+        event: str = "set",
+        encoding: str | None = None,
+    ) -> None:
+        """Puts a string at the key, replacing any value and expiry.
+
+        ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
+        created = self.get(key) is None
+        self._place(key, value, expires_at, encoding)
+        self.emit(StringSet(self.index, key, value, expires_at, event, created))
+
+    def delete(self, key: bytes) -> bool:
+        """Removes the key; false if there was none."""
+        if self.get(key) is None:
+            return False
+        self._remove(key)
+        self.emit(KeyDeleted(self.index, key, "del"))
+        return True
+
+    def expire_at(self, key: bytes, at: int) -> None:
+        """Lets an existing key expire at ``at``; at once if that is not in the future."""
+        if at <= self.keyspace.now_ms:
+            self._remove(key)
+            self.emit(KeyDeleted(self.index, key, "del"))
+            return
+        self._schedule(key, at)
+        self.emit(ExpirySet(self.index, key, at))
+
+    def persist(self, key: bytes) -> bool:
+        """Takes the key's expiry away; false if it had none."""
+        if self.get(key) is None or self.expires.pop(key, None) is None:
+            return False
+        self.emit(ExpiryCleared(self.index, key))
+        return True
+
+    def rename(self, key: bytes, target: bytes) -> None:
+        """Moves an existing key's value and expiry to another key, replacing what is there."""
+        self.get(target)
+        self._transfer(key, self, target)
+        self.emit(KeyRenamed(self.index, key, target))
+
+    def copy(self, key: bytes, to: Database, target: bytes) -> None:
+        """Copies an existing key's value and expiry to ``target`` of ``to``, replacing it."""
+        to.get(target)
+        value = self.values[key]
+        copied = value.copy() if isinstance(value, Stream) else value
+        to._place(target, copied, self.expires.get(key), self.encodings.get(key))
+        self.emit(KeyCopied(self.index, key, to.index, target))
+
+    def move(self, key: bytes, to: Database) -> None:
+        """Moves an existing key to the same key of ``to``, where there is none."""
+        self._transfer(key, to, key)
+        self.emit(KeyMoved(self.index, key, to.index))
+
+    def _transfer(self, key: bytes, to: Database, target: bytes) -> None:
+        value, at = self.values[key], self.expires.get(key)
+        used, encoding = self.used[key], self.encodings.get(key)
+        self._remove(key)
+        to._place(target, value, at, encoding)
+        to.used[target] = used
+
+    def flush(self) -> None:
+        """Removes every key."""
+        keys = frozenset(self.values)
+        self._clear()
+        self.emit(Flushed(self.index, keys))
+
+    def _clear(self) -> None:
+        self.values.clear()
+        self.expires.clear()
+        self.used.clear()
+        self.encodings.clear()
+        self._expiries.clear()
+        self._scan = None
+
+    def _place(
+        self,
+        key: bytes,
+        value: Value,
+        expires_at: int | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        if self._scan is not None and key not in self.values:
+            self._scan.add(key)
+        self.values[key] = value
+        self.used[key] = self.keyspace.now_ms
+        self.expires.pop(key, None)
+        if expires_at is not None:
+            self._schedule(key, expires_at)
+        if encoding is not None:
+            self.encodings[key] = encoding
+        elif self.encodings:
+            self.encodings.pop(key, None)
+
+    def _remove(self, key: bytes) -> None:
+        del self.values[key]
+        self.expires.pop(key, None)
+        self.encodings.pop(key, None)
+        del self.used[key]
+        if self._scan is not None:
+            self._scan.discard(key)
+
+    def _schedule(self, key: bytes, at: int) -> None:
+        self.expires[key] = at
+        self._expiries.push(at, key)
+
+    def expire_due(self, most: int) -> int:
+        """Removes up to ``most`` keys that are past their expiry; returns how many it looked at."""
+        looked = 0
+        for key in self._expiries.due(self.keyspace.now_ms, most):
+            looked += 1
+            self._expire_if_due(key)
+        return looked
+
+    # --- walking --------------------------------------------------------------------------
+
+    def keys(self) -> Iterator[bytes]:
+        """Every key that has not expired."""
+        now = self.keyspace.now_ms
+        for key in list(self.values):
+            if not self.expires or self.expires.get(key, now + 1) > now:
+                yield key
+
+    @property
+    def scan(self) -> ScanIndex:
+        """The keys in an order that lets SCAN go on where it stopped."""
+        if self._scan is None:
+            self._scan = ScanIndex(self.values)
+        return self._scan
+
+    def check(self) -> None:
+        """Verifies the invariants of the database and of every stream in it."""
+        assert self.expires.keys() <= self.values.keys()
+        assert self.encodings.keys() <= self.values.keys()
+        assert self.used.keys() == self.values.keys()
+        self._expiries.check()
+        if self._scan is not None:
+            self._scan.check(self.values)
+        for value in self.values.values():
+            if isinstance(value, Stream):
+                value.check()
+
+
+class Keyspace:
+    """All databases, the time of the running command, and the effects it has had so far."""
+
+    __slots__ = ("databases", "effects", "expired", "hits", "limits", "misses", "now_ms", "on_miss")
+
+    def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
+        self.effects: list[Effect] = []
+        self.limits = limits or StreamLimits()
+        self.now_ms = 0
+        self.hits = 0
+        self.misses = 0
+        self.on_miss: Callable[[int, bytes], None] | None = None
+        """Told of each key that a reading command did not find, with the database's index."""
+        self.expired = 0
+        self.databases = [Database(self, index) for index in range(databases)]
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchanges the contents of two databases."""
+        if first == second:
+            return
+        one, two = self.databases[first], self.databases[second]
+        keys = frozenset(one.values) | frozenset(two.values)
+        for name in ("values", "expires", "encodings", "used", "_expiries", "_scan"):
+            ours, theirs = getattr(one, name), getattr(two, name)
+            setattr(one, name, theirs)
+            setattr(two, name, ours)
+        self.effects.append(Swapped(first, second, keys))
+
+    def check(self) -> None:
+        """Verifies the invariants of every database."""
+        for index, database in enumerate(self.databases):
+            assert database.index == index
+            database.check()

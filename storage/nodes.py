@@ -1,0 +1,87 @@
+"""How large a stream's node would be in Redis, which decides where blocks end.
+
+Redis packs the entries of a node into one *listpack*. Approximate trimming (``~``) removes whole
+nodes, so blocks must end where Redis's nodes end. The sizes follow from the published listpack
+format (https://github.com/antirez/listpack): an element is a small integer or a string, with a
+header, and with its own length behind it. A node begins with the number of live and of deleted
+entries and with the field names of its first entry; an entry with the same names stores its values
+alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from storage.ids import HALF
+
+FRAME: Final = 7
+"""Bytes of a listpack without elements: its length, the number of its elements, the end mark."""
+
+LARGEST: Final = 2**30
+"""No node is larger than this, whatever is configured."""
+
+_INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
+_STEPS: Final = ((13, 2), (16, 3), (24, 4), (32, 5))
+
+
+def integer_size(value: int) -> int:
+    """Bytes of an integer element."""
+    if 0 <= value <= 127:
+        return 2
+    for bits, size in _STEPS:
+        if -(1 << bits - 1) <= value < 1 << bits - 1:
+            return size + 1
+    return 10
+
+
+def element_size(data: bytes) -> int:
+    """Bytes of an element that holds this text."""
+    length = len(data)
+    if length <= 20 and _INTEGER.match(data):
+        value = int(data)
+        if -(2**63) <= value < 2**63:
+            return integer_size(value)
+    size = length + (1 if length < 64 else 2 if length < 4096 else 5)
+    return size + _back_length(size)
+
+
+def _back_length(size: int) -> int:
+    """Bytes of the length that stands behind an element of ``size`` bytes."""
+    return (
+        1
+        if size <= 127
+        else 2
+        if size < 16383
+        else 3
+        if size < 2097151
+        else 4
+        if size < 268435455
+        else 5
+    )
+
+
+def _signed(value: int) -> int:
+    """A difference of unsigned halves as the 64-bit integer it is stored as."""
+    value &= HALF
+    return value - 2**64 if value >= 2**63 else value
+
+
+def entry_size(identity: int, first: int, items: Sequence[bytes], names: Sequence[bytes]) -> int:
+    """Bytes of an entry in the node that begins with ``first`` and has these field names."""
+    count = len(items) // 2
+    same = list(items[::2]) == list(names)
+    stored = items[1::2] if same else items
+    size = sum(map(element_size, stored))
+    size += integer_size(_signed((identity >> 64) - (first >> 64)))
+    size += integer_size(_signed((identity & HALF) - (first & HALF)))
+    if same:
+        return size + 2 + integer_size(count + 3)
+    return size + 2 + integer_size(count) + integer_size(2 * count + 4)
+
+
+def head_size(live: int, deleted: int, names: Sequence[bytes]) -> int:
+    """Bytes of a node before its first entry, the frame included."""
+    size = FRAME + integer_size(live) + integer_size(deleted) + integer_size(len(names)) + 2
+    return size + sum(map(element_size, names))

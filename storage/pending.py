@@ -1,0 +1,379 @@
+"""The pending entries list (PEL) of a group: who was given which entry, when, and how often.
+
+Creating an object for every pending entry costs far more than the entry itself, so the list is cut
+into segments of parallel columns. A delivery of a hundred entries appends to four columns; an
+acknowledgement is two bisections and four deletions in short lists. Each consumer keeps the IDs it
+owns, so that its history is never looked for in the group's.
+
+By delivery time there is a coarse index: no entry of a segment was delivered before its ``oldest``.
+The entries that have waited longest are found by looking into the few segments that may hold them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from storage.sorted_ids import SEGMENT, SortedIDs
+
+NEVER: Final = -1
+"""The active-time of a consumer that was never given anything."""
+
+MOST: Final = 2**63 - 1
+"""The highest delivery count; counting on stays there."""
+
+
+class Consumer:
+    """A consumer of a group. ``seen`` and ``active`` are Unix milliseconds, ``active`` may be
+    :data:`NEVER`; ``ids`` are the pending entries it owns."""
+
+    __slots__ = ("active", "ids", "name", "seen")
+
+    def __init__(self, name: bytes, seen: int) -> None:
+        self.name = name
+        self.seen = seen
+        self.active = NEVER
+        self.ids = SortedIDs()
+
+
+class PendingEntry(NamedTuple):
+    """One pending entry as it stood when it was looked up; ``owner`` is ``None`` after XNACK."""
+
+    id: int
+    owner: Consumer | None
+    time: int
+    deliveries: int
+
+
+_Aged = tuple[int, int, Consumer, int]
+"""Delivery time, ID, owner and delivery count: a pending entry in the order of its age."""
+
+
+class Columns(NamedTuple):
+    """Pending entries, a column each: IDs, owners, delivery times, delivery counts."""
+
+    ids: list[int]
+    owners: list[Consumer | None]
+    times: list[int]
+    counts: list[int]
+
+
+class Segment:
+    """Consecutive pending entries, a column each."""
+
+    __slots__ = ("counts", "ids", "oldest", "owners", "times")
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.owners: list[Consumer | None] = []
+        self.times: list[int] = []
+        self.counts: list[int] = []
+        self.oldest = 0
+
+    def cut(self, low: int, high: int) -> Segment:
+        """A new segment with the entries at these places."""
+        piece = Segment()
+        piece.ids = self.ids[low:high]
+        piece.owners = self.owners[low:high]
+        piece.times = self.times[low:high]
+        piece.counts = self.counts[low:high]
+        piece.oldest = self.oldest
+        return piece
+
+    def refresh(self) -> None:
+        """Makes ``oldest`` exact, where entries that were delivered earlier have gone."""
+        self.oldest = min(self.times)
+
+    def owned_until(self, latest: int) -> Iterator[_Aged]:
+        """The owned entries that were delivered at ``latest`` or before."""
+        columns = zip(self.times, self.ids, self.owners, self.counts, strict=True)
+        for time, identity, owner, deliveries in columns:
+            if time <= latest and owner is not None:
+                yield time, identity, owner, deliveries
+
+    def entry(self, at: int) -> PendingEntry:
+        """The entry at a place."""
+        return PendingEntry(self.ids[at], self.owners[at], self.times[at], self.counts[at])
+
+
+def _earliest(segment: Segment) -> tuple[int, int]:
+    """No entry of the segment comes before this one by time and ID."""
+    return segment.oldest, segment.ids[0]
+
+
+class PendingList:
+    """All pending entries of a group, in ID order."""
+
+    __slots__ = ("_lasts", "_length", "_segments", "released")
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self._lasts: list[int] = []
+        self._length = 0
+        self.released: OrderedDict[int, None] = OrderedDict()
+        """The entries that XNACK has freed, in the order in which they will be claimed."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def _find(self, identity: int) -> tuple[Segment, int] | None:
+        at = bisect_left(self._lasts, identity)
+        if at == len(self._lasts):
+            return None
+        segment = self._segments[at]
+        place = bisect_left(segment.ids, identity)
+        return (segment, place) if segment.ids[place] == identity else None
+
+    def get(self, identity: int) -> PendingEntry | None:
+        """The pending entry with this ID, or ``None``."""
+        found = self._find(identity)
+        return None if found is None else found[0].entry(found[1])
+
+    def __contains__(self, identity: int) -> bool:
+        return self._find(identity) is not None
+
+    @property
+    def first(self) -> int:
+        """The lowest pending ID; the list must not be empty."""
+        return self._segments[0].ids[0]
+
+    @property
+    def last(self) -> int:
+        """The highest pending ID, -1 if there is none."""
+        return self._lasts[-1] if self._lasts else -1
+
+    def between(self, start: int, end: int) -> list[int]:
+        """The pending IDs from ``start`` to ``end``."""
+        found: list[int] = []
+        for at in range(bisect_left(self._lasts, start), len(self._segments)):
+            identities = self._segments[at].ids
+            if identities[0] > end:
+                break
+            found += identities[bisect_left(identities, start) : bisect_right(identities, end)]
+        return found
+
+    def scan(self, start: int) -> Iterator[PendingEntry]:
+        """The entries from ``start`` on. The list must not change while it is walked."""
+        for at in range(bisect_left(self._lasts, start), len(self._segments)):
+            segment = self._segments[at]
+            for place in range(bisect_left(segment.ids, start), len(segment.ids)):
+                yield segment.entry(place)
+
+    def columns(self, start: int, end: int, most: int) -> Columns:
+        """Up to ``most`` entries from ``start`` to ``end``."""
+        found = Columns([], [], [], [])
+        at = bisect_left(self._lasts, start)
+        while at < len(self._segments) and len(found.ids) < most:
+            segment = self._segments[at]
+            low = bisect_left(segment.ids, start)
+            high = min(bisect_right(segment.ids, end), low + most - len(found.ids))
+            if low >= high:
+                break
+            found.ids.extend(segment.ids[low:high])
+            found.owners.extend(segment.owners[low:high])
+            found.times.extend(segment.times[low:high])
+            found.counts.extend(segment.counts[low:high])
+            at += 1
+        return found
+
+    def scan_until(self, start: int, end: int, latest: int) -> Iterator[PendingEntry]:
+        """The entries from ``start`` to ``end`` that were delivered at ``latest`` or before.
+
+        Segments in which nothing was delivered so early are passed over.
+        """
+        for at in range(bisect_left(self._lasts, start), len(self._segments)):
+            segment = self._segments[at]
+            if segment.ids[0] > end:
+                return
+            if segment.oldest <= latest:
+                segment.refresh()
+            if segment.oldest > latest:
+                continue
+            for place in range(bisect_left(segment.ids, start), len(segment.ids)):
+                if segment.ids[place] > end:
+                    return
+                if segment.times[place] <= latest:
+                    yield segment.entry(place)
+
+    def scan_owned(
+        self, owner: Consumer, start: int, end: int, latest: int
+    ) -> Iterator[PendingEntry]:
+        """The same as :meth:`scan_until`, of one consumer's entries."""
+        while found := owner.ids.from_(start, SEGMENT):
+            for identity in found:
+                entry = self.get(identity)
+                assert entry is not None
+                if identity > end:
+                    return
+                if entry.time <= latest:
+                    yield entry
+            start = found[-1] + 1
+
+    def longest_idle(self, latest: int, count: int) -> list[PendingEntry]:
+        """Up to ``count`` owned entries delivered at ``latest`` or before, by time, then by ID."""
+        oldest = islice(self._by_age(latest), count)
+        return [PendingEntry(identity, owner, time, n) for time, identity, owner, n in oldest]
+
+    def _by_age(self, latest: int) -> Iterator[_Aged]:
+        """All of them, by time, then by ID; a segment is looked into when its turn has come."""
+        waiting: list[_Aged] = []
+        for segment in sorted((s for s in self._segments if s.oldest <= latest), key=_earliest):
+            while waiting and waiting[0] < _earliest(segment):
+                yield heapq.heappop(waiting)
+            segment.refresh()
+            for aged in segment.owned_until(latest):
+                heapq.heappush(waiting, aged)
+        while waiting:
+            yield heapq.heappop(waiting)
+
+    def earliest_time(self) -> int | None:
+        """The earliest delivery time of an owned entry, ``None`` if there is none."""
+        entries = self.longest_idle(2**63, 1)
+        return entries[0].time if entries else None
+
+    # --- changing -------------------------------------------------------------------------
+
+    def append_run(self, run: Sequence[int], owner: Consumer, time: int) -> None:
+        """Makes ascending IDs above all others pending for ``owner``, delivered at ``time``."""
+        if self._segments and len(self._segments[-1].ids) < SEGMENT:
+            segment = self._segments[-1]
+            segment.oldest = min(segment.oldest, time)
+        else:
+            segment = Segment()
+            segment.oldest = time
+            self._segments.append(segment)
+            self._lasts.append(0)
+        count = len(run)
+        segment.ids += run
+        segment.owners += [owner] * count
+        segment.times += [time] * count
+        segment.counts += [1] * count
+        self._lasts[-1] = run[-1]
+        self._length += count
+        owner.ids.add_run(run)
+        self._cut(len(self._segments) - 1)
+
+    def set(self, identity: int, owner: Consumer | None, time: int, count: int) -> None:
+        """Gives an entry this owner, delivery time and count; it is made pending if it is not.
+
+        Without an owner it goes to the end of :attr:`released`.
+        """
+        segment, place = self._find(identity) or self._make_room(identity)
+        before = segment.owners[place]
+        if before is not owner:
+            if before is not None:
+                before.ids.remove(identity)
+            if owner is not None:
+                owner.ids.add(identity)
+        self.released.pop(identity, None)
+        if owner is None:
+            self.released[identity] = None
+        segment.owners[place] = owner
+        segment.times[place] = time
+        segment.counts[place] = count
+        segment.oldest = min(segment.oldest, time)
+
+    def _make_room(self, identity: int) -> tuple[Segment, int]:
+        """Inserts an unowned entry and returns its place."""
+        at = min(bisect_left(self._lasts, identity), max(len(self._segments) - 1, 0))
+        if not self._segments:
+            self._segments.append(Segment())
+            self._segments[0].oldest = 2**63
+            self._lasts.append(identity)
+        segment = self._segments[at]
+        place = bisect_left(segment.ids, identity)
+        for column, value in zip(
+            (segment.ids, segment.owners, segment.times, segment.counts),
+            (identity, None, 2**63, 0),
+            strict=True,
+        ):
+            column.insert(place, value)  # type: ignore[attr-defined]
+        self._lasts[at] = segment.ids[-1]
+        self._length += 1
+        self._cut(at)
+        found = self._find(identity)
+        assert found is not None
+        return found
+
+    def count_deliveries(self, identities: list[int], time: int) -> None:
+        """Ascending pending entries were delivered to their owners once more."""
+        at = 0
+        while at < len(identities):
+            found = self._find(identities[at])
+            assert found is not None
+            segment, low = found
+            high = min(len(segment.ids), low + len(identities) - at)
+            if segment.ids[low:high] != identities[at : at + high - low]:
+                high = low + 1
+            segment.times[low:high] = [time] * (high - low)
+            segment.counts[low:high] = [min(c + 1, MOST) for c in segment.counts[low:high]]
+            segment.oldest = min(segment.oldest, time)
+            at += high - low
+
+    def remove(self, identity: int) -> bool:
+        """The entry is no longer pending; false if it was not."""
+        at = bisect_left(self._lasts, identity)
+        if at == len(self._lasts):
+            return False
+        segment = self._segments[at]
+        place = bisect_left(segment.ids, identity)
+        if segment.ids[place] != identity:
+            return False
+        owner = segment.owners[place]
+        if owner is None:
+            del self.released[identity]
+        else:
+            owner.ids.remove(identity)
+        del segment.ids[place], segment.owners[place], segment.times[place], segment.counts[place]
+        self._length -= 1
+        if not segment.ids:
+            del self._segments[at], self._lasts[at]
+        else:
+            self._lasts[at] = segment.ids[-1]
+        return True
+
+    def _cut(self, at: int) -> None:
+        """Cuts a segment that has grown too long into pieces."""
+        segment = self._segments[at]
+        length = len(segment.ids)
+        if length <= 2 * SEGMENT:
+            return
+        pieces = [segment.cut(i, i + SEGMENT) for i in range(0, length, SEGMENT)]
+        self._segments[at : at + 1] = pieces
+        self._lasts[at : at + 1] = [piece.ids[-1] for piece in pieces]
+
+    # --- the rest -------------------------------------------------------------------------
+
+    def copy(self, owners: dict[Consumer, Consumer]) -> PendingList:
+        """An equal list in which each owner is replaced by its counterpart."""
+        twin = PendingList()
+        for segment in self._segments:
+            piece = segment.cut(0, len(segment.ids))
+            piece.owners = [None if owner is None else owners[owner] for owner in segment.owners]
+            twin._segments.append(piece)
+        twin._lasts = self._lasts[:]
+        twin._length = self._length
+        twin.released = self.released.copy()
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        everything = list(self.scan(0))
+        identities = [entry.id for entry in everything]
+        assert identities == sorted(set(identities))
+        assert len(identities) == self._length
+        assert {e.id for e in everything if e.owner is None} == set(self.released)
+        assert self._lasts == [segment.ids[-1] for segment in self._segments]
+        for segment in self._segments:
+            columns = (segment.ids, segment.owners, segment.times, segment.counts)
+            assert {len(column) for column in columns} == {len(segment.ids)}
+            assert 0 < len(segment.ids) <= 2 * SEGMENT
+            assert segment.oldest <= min(segment.times)
+        for entry in everything:
+            assert entry.owner is None or entry.id in entry.owner.ids

@@ -1,0 +1,209 @@
+"""Applying effects: the state that a list of effects describes, made from them alone.
+
+Applied in order to an empty keyspace, the effects of any commands give a state equal to the one
+that the commands left. The keyspace's own list of effects is not added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from storage import effects as e
+from storage.groups import Group
+from storage.keyspace import Database, Keyspace
+from storage.log import decode_entry
+from storage.stream import Stream
+
+
+def replay(keyspace: Keyspace, effects: Iterable[e.Effect]) -> None:
+    """Applies the effects in order."""
+    for effect in effects:
+        _APPLY[type(effect)](keyspace, effect)
+    keyspace.effects.clear()
+
+
+def _database(keyspace: Keyspace, effect: Any) -> Database:
+    database: Database = keyspace.databases[effect.db]
+    return database
+
+
+def _stream(keyspace: Keyspace, effect: Any) -> Stream:
+    value = keyspace.databases[effect.db].values[effect.key]
+    assert isinstance(value, Stream)
+    return value
+
+
+def _group(keyspace: Keyspace, effect: Any) -> Group:
+    return _stream(keyspace, effect).groups[effect.group]
+
+
+# --- keys ------------------------------------------------------------------------------------
+
+
+def _string_set(keyspace: Keyspace, effect: e.StringSet) -> None:
+    _database(keyspace, effect).set_string(effect.key, effect.value, effect.expires_at)
+
+
+def _key_deleted(keyspace: Keyspace, effect: e.KeyDeleted) -> None:
+    _database(keyspace, effect).delete(effect.key)
+
+
+def _expiry_set(keyspace: Keyspace, effect: e.ExpirySet) -> None:
+    _database(keyspace, effect).expire_at(effect.key, effect.at)
+
+
+def _expiry_cleared(keyspace: Keyspace, effect: e.ExpiryCleared) -> None:
+    _database(keyspace, effect).persist(effect.key)
+
+
+def _key_renamed(keyspace: Keyspace, effect: e.KeyRenamed) -> None:
+    _database(keyspace, effect).rename(effect.key, effect.target)
+
+
+def _key_copied(keyspace: Keyspace, effect: e.KeyCopied) -> None:
+    target = keyspace.databases[effect.target_db]
+    _database(keyspace, effect).copy(effect.key, target, effect.target)
+
+
+def _key_moved(keyspace: Keyspace, effect: e.KeyMoved) -> None:
+    _database(keyspace, effect).move(effect.key, keyspace.databases[effect.target_db])
+
+
+def _flushed(keyspace: Keyspace, effect: e.Flushed) -> None:
+    _database(keyspace, effect).flush()
+
+
+def _swapped(keyspace: Keyspace, effect: e.Swapped) -> None:
+    keyspace.swap(effect.db, effect.other)
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def _stream_created(keyspace: Keyspace, effect: e.StreamCreated) -> None:
+    _database(keyspace, effect).make_stream(effect.key)
+
+
+def _entry_added(keyspace: Keyspace, effect: e.EntryAdded) -> None:
+    if effect.created:
+        _database(keyspace, effect).make_stream(effect.key)
+    _stream(keyspace, effect).add(effect.id, decode_entry(effect.payload)[1])
+
+
+def _stream_trimmed(keyspace: Keyspace, effect: e.StreamTrimmed) -> None:
+    _stream(keyspace, effect).log.trim_to_length(effect.length)
+
+
+def _entries_deleted(keyspace: Keyspace, effect: e.EntriesDeleted) -> None:
+    stream = _stream(keyspace, effect)
+    if effect.trimmed:
+        for identity in effect.ids:
+            stream.log.delete(identity)
+    else:
+        stream.delete(effect.ids)
+
+
+def _stream_position_set(keyspace: Keyspace, effect: e.StreamPositionSet) -> None:
+    stream = _stream(keyspace, effect)
+    stream.last_id = effect.last_id
+    stream.entries_added = effect.entries_added
+    stream.max_deleted_id = effect.max_deleted_id
+
+
+def _idempotency_configured(keyspace: Keyspace, effect: e.IdempotencyConfigured) -> None:
+    _stream(keyspace, effect).idempotency.configure(effect.duration, effect.maxsize)
+
+
+def _idempotent_id_recorded(keyspace: Keyspace, effect: e.IdempotentIDRecorded) -> None:
+    table = _stream(keyspace, effect).idempotency
+    table.record(effect.producer, effect.iid, effect.id, effect.time)
+
+
+def _duplicate_suppressed(keyspace: Keyspace, effect: e.DuplicateSuppressed) -> None:
+    _stream(keyspace, effect).idempotency.duplicates += 1
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+def _group_created(keyspace: Keyspace, effect: e.GroupCreated) -> None:
+    _stream(keyspace, effect).add_group(effect.group, effect.last_id, effect.entries_read)
+
+
+def _group_position_set(keyspace: Keyspace, effect: e.GroupPositionSet) -> None:
+    group = _group(keyspace, effect)
+    group.last_id = effect.last_id
+    group.entries_read = effect.entries_read
+
+
+def _group_destroyed(keyspace: Keyspace, effect: e.GroupDestroyed) -> None:
+    del _stream(keyspace, effect).groups[effect.group]
+
+
+def _consumer_created(keyspace: Keyspace, effect: e.ConsumerCreated) -> None:
+    _group(keyspace, effect).add_consumer(effect.consumer, effect.seen)
+
+
+def _consumer_deleted(keyspace: Keyspace, effect: e.ConsumerDeleted) -> None:
+    _group(keyspace, effect).remove_consumer(effect.consumer)
+
+
+def _consumer_seen(keyspace: Keyspace, effect: e.ConsumerSeen) -> None:
+    consumer = _group(keyspace, effect).consumers[effect.consumer]
+    consumer.seen = effect.seen
+    consumer.active = effect.active
+
+
+def _delivered(keyspace: Keyspace, effect: e.Delivered) -> None:
+    group = _group(keyspace, effect)
+    consumer = group.consumers[effect.consumer]
+    for identity, count in zip(effect.ids, effect.counts, strict=True):
+        group.hand_over(identity, consumer, effect.time, count, effect.seen)
+    consumer.seen = effect.seen
+
+
+def _redelivered(keyspace: Keyspace, effect: e.Redelivered) -> None:
+    _group(keyspace, effect).pending.count_deliveries(list(effect.ids), effect.time)
+
+
+def _released(keyspace: Keyspace, effect: e.Released) -> None:
+    pending = _group(keyspace, effect).pending
+    for identity, count in zip(effect.ids, effect.counts, strict=True):
+        pending.set(identity, None, 0, count)
+
+
+def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
+    _group(keyspace, effect).acknowledge(effect.ids)
+
+
+_APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
+    e.StringSet: _string_set,
+    e.KeyDeleted: _key_deleted,
+    e.ExpirySet: _expiry_set,
+    e.ExpiryCleared: _expiry_cleared,
+    e.KeyRenamed: _key_renamed,
+    e.KeyCopied: _key_copied,
+    e.KeyMoved: _key_moved,
+    e.Flushed: _flushed,
+    e.Swapped: _swapped,
+    e.StreamCreated: _stream_created,
+    e.EntryAdded: _entry_added,
+    e.StreamTrimmed: _stream_trimmed,
+    e.EntriesDeleted: _entries_deleted,
+    e.StreamPositionSet: _stream_position_set,
+    e.IdempotencyConfigured: _idempotency_configured,
+    e.IdempotentIDRecorded: _idempotent_id_recorded,
+    e.DuplicateSuppressed: _duplicate_suppressed,
+    e.GroupCreated: _group_created,
+    e.GroupPositionSet: _group_position_set,
+    e.GroupDestroyed: _group_destroyed,
+    e.ConsumerCreated: _consumer_created,
+    e.ConsumerDeleted: _consumer_deleted,
+    e.ConsumerSeen: _consumer_seen,
+    e.Delivered: _delivered,
+    e.Redelivered: _redelivered,
+    e.Released: _released,
+    e.Acknowledged: _acknowledged,
+}
+"""How each kind of effect is applied."""

@@ -1,0 +1,111 @@
+"""Trimming: removing the oldest entries of a stream, by length or by ID."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from storage import ids
+from storage.log import Block
+from storage.stream import Stream
+
+KEEPREF: Final = "keepref"
+DELREF: Final = "delref"
+ACKED: Final = "acked"
+"""What becomes of references in pending entries lists: they dangle (KEEPREF), they go with the
+entry (DELREF), or the entry stays until every group has acknowledged it (ACKED)."""
+
+
+class Trim(NamedTuple):
+    """A trimming to be done. ``threshold`` is a number of entries (``by_length``) or the lowest ID
+    to keep. ``approximate`` removes whole blocks only, at most ``limit`` entries (0: no limit)."""
+
+    by_length: bool
+    threshold: int
+    approximate: bool
+    limit: int
+    policy: str
+
+
+class Trimmed(NamedTuple):
+    """What trimming did: the number of entries removed; their IDs where it did not simply remove
+    the oldest; and the IDs taken out of pending entries lists, by group."""
+
+    removed: int
+    holes: list[int]
+    references: dict[bytes, list[int]]
+
+
+def trim(stream: Stream, order: Trim) -> Trimmed:
+    """Trims the stream."""
+    if order.policy == ACKED and stream.groups:
+        acknowledged = _acknowledged(stream, order)
+        for identity in acknowledged:
+            stream.log.delete(identity)
+        return Trimmed(len(acknowledged), acknowledged, {})
+    log = stream.log
+    removed = _count_oldest(stream, order)
+    gone: list[int] = []
+    if order.policy == DELREF and stream.groups:
+        gone, _ = log.range_with_ids(ids.MIN, ids.MAX, removed)
+    log.trim_to_length(log.length - removed)
+    return Trimmed(removed, [], stream.drop_references(gone) if gone else {})
+
+
+def _count_oldest(stream: Stream, order: Trim) -> int:
+    """How many of the oldest entries go."""
+    log = stream.log
+    if order.approximate and order.by_length:
+        return log.count_blocks_over(order.threshold, order.limit)
+    if order.approximate:
+        return log.count_blocks_below(order.threshold, order.limit)
+    if order.by_length:
+        return max(0, log.length - order.threshold)
+    return log.count_below(order.threshold)
+
+
+def _acknowledged(stream: Stream, order: Trim) -> list[int]:
+    """The entries that an ACKED trimming removes; those still referenced are stepped over."""
+    return _from_blocks(stream, order) if order.approximate else _one_by_one(stream, order)
+
+
+def _one_by_one(stream: Stream, order: Trim) -> list[int]:
+    end, most = _read_by_all(stream) + 1, stream.log.length
+    if order.by_length:
+        most = max(0, most - order.threshold)
+    else:
+        end = min(end, order.threshold)
+    found: list[int] = []
+    for block in stream.log.blocks:
+        if len(found) == most or block.ids[0] >= end:
+            break
+        found += _free(stream, block, end)[: most - len(found)]
+    return found
+
+
+def _from_blocks(stream: Stream, order: Trim) -> list[int]:
+    """The same for an approximate trimming, which looks only into blocks that would go whole."""
+    end = _read_by_all(stream) + 1
+    found: list[int] = []
+    for block in stream.log.blocks:
+        if order.by_length:
+            stays = stream.log.length - len(found) - len(block.ids) < order.threshold
+        else:
+            stays = block.last >= order.threshold
+        if stays or block.ids[0] >= end:
+            break
+        free = _free(stream, block, end)
+        if order.limit and len(found) + len(free) > order.limit:
+            break
+        found += free
+    return found
+
+
+def _read_by_all(stream: Stream) -> int:
+    """The highest ID up to which every group was given the entries."""
+    return min(group.last_id for group in stream.groups.values())
+
+
+def _free(stream: Stream, block: Block, end: int) -> list[int]:
+    """The entries of the block below ``end`` that are pending nowhere."""
+    pending = stream.pending_between(block.ids[0], block.ids[-1])
+    return [identity for identity in block.ids if identity < end and identity not in pending]

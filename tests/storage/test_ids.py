@@ -1,0 +1,174 @@
+"""Stream IDs: their grammar, and the bounds of intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage import ids
+from storage.failures import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
+
+IDS = st.integers(ids.MIN, ids.MAX)
+HIGHEST = b"18446744073709551615"
+
+
+@given(identity=IDS)
+def test_the_text_of_an_id_reads_as_the_same_id(identity: int) -> None:
+    assert ids.parse(ids.text(identity)) == identity
+
+
+@given(identity=IDS)
+def test_the_halves_of_an_id_join_to_the_same_id(identity: int) -> None:
+    ms, seq = ids.split(identity)
+    assert 0 <= ms <= ids.HALF
+    assert 0 <= seq <= ids.HALF
+    assert ids.join(ms, seq) == identity
+    assert ids.text(identity) == b"%d-%d" % (ms, seq)
+
+
+@given(low=IDS, high=IDS)
+def test_ids_compare_as_their_halves_do(low: int, high: int) -> None:
+    assert (low < high) == (ids.split(low) < ids.split(high))
+
+
+@pytest.mark.parametrize(
+    ("data", "ms", "seq"),
+    [
+        (b"1-2", 1, 2),
+        (b"00-01", 0, 1),
+        (b"1-+1", 1, 1),
+        (b"+1-1", 1, 1),
+        (b" 1-\t2", 1, 2),
+        (b"\n\v\f\r 1-1", 1, 1),
+        (HIGHEST + b"-" + HIGHEST, ids.HALF, ids.HALF),
+        (b"3\0-9", 3, 0),
+        (b"3-9\0x", 3, 9),
+        (b"0" * 125 + b"-1", 0, 1),
+    ],
+)
+def test_an_id_may_be_written_in_odd_ways(data: bytes, ms: int, seq: int) -> None:
+    assert ids.split(ids.parse(data)) == (ms, seq)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"-",
+        b"+",
+        b"$",
+        b">",
+        b"*",
+        b"x",
+        b"1-",
+        b"-1",
+        b"1-*",
+        b"1-1-1",
+        b"1 -1",
+        b"1--1",
+        b"++1",
+        b"+ 1",
+        b"1.0",
+        b"0x1",
+        b"1_0",
+        b"18446744073709551616",
+        b"0-18446744073709551616",
+        b"1-\0",
+        b"\0" + b"1",
+        b"0" * 126 + b"-1",
+        b"9" * 5000,
+    ],
+)
+def test_what_is_no_id_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidID):
+        ids.parse(data)
+
+
+@given(data=st.text(alphabet="019+- \0*", max_size=8).map(str.encode))
+def test_a_text_reads_as_an_id_if_both_its_halves_are_numbers(data: bytes) -> None:
+    halves = data.split(b"\0")[0].split(b"-", 1)
+    if all(half.lstrip(b" ").removeprefix(b"+").isdigit() for half in halves):
+        numbers = [int(half) for half in halves]
+        assert ids.split(ids.parse(data)) == tuple([*numbers, 0][:2])
+    else:
+        with pytest.raises(InvalidID):
+            ids.parse(data)
+
+
+def test_a_short_id_is_completed_with_the_sequence_number_asked_for() -> None:
+    assert ids.split(ids.parse(b"7")) == (7, 0)
+    assert ids.split(ids.parse(b"7", 9)) == (7, 9)
+    assert ids.split(ids.parse(b"7-1", 9)) == (7, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "ms", "seq", "is_open"),
+    [
+        (b"7-1", 7, 1, False),
+        (b"7", 7, 0, False),
+        (b"7-*", 7, 0, True),
+        (b" +7-*", 7, 0, True),
+        (b"7-*\0x", 7, 0, True),
+        (b"7\0-*", 7, 0, False),
+        (HIGHEST + b"-*", ids.HALF, 0, True),
+        (b"0" * 125 + b"-*", 0, 0, True),
+    ],
+)
+def test_a_new_entry_may_leave_its_sequence_number_open(
+    data: bytes, ms: int, seq: int, is_open: bool
+) -> None:
+    assert ids.parse_new(data) == (ids.join(ms, seq), is_open)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"*", b"-*", b"7-**", b"7-1-*", b"x-*", b"18446744073709551616-*", b"0" * 126 + b"-*"],
+)
+def test_what_no_new_entry_can_be_called_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidID):
+        ids.parse_new(data)
+
+
+@pytest.mark.parametrize("parse", [ids.parse_bound, ids.parse_start, ids.parse_end])
+def test_minus_and_plus_are_the_lowest_and_the_highest_id(parse: Callable[[bytes], int]) -> None:
+    assert parse(b"-") == ids.MIN
+    assert parse(b"+") == ids.MAX
+
+
+def test_a_short_bound_begins_with_the_lowest_and_ends_with_the_highest_sequence_number() -> None:
+    assert ids.split(ids.parse_bound(b"5")) == (5, 0)
+    assert ids.split(ids.parse_start(b"5")) == (5, 0)
+    assert ids.split(ids.parse_end(b"5")) == (5, ids.HALF)
+
+
+def test_a_parenthesis_excludes_the_id_behind_it() -> None:
+    assert ids.split(ids.parse_start(b"(5-2")) == (5, 3)
+    assert ids.split(ids.parse_start(b"(5-%b" % HIGHEST)) == (6, 0)
+    assert ids.split(ids.parse_end(b"(5-2")) == (5, 1)
+    assert ids.split(ids.parse_end(b"(5-0")) == (4, ids.HALF)
+
+
+def test_a_short_bound_is_completed_before_it_is_excluded() -> None:
+    assert ids.split(ids.parse_start(b"(5")) == (5, 1)
+    assert ids.split(ids.parse_end(b"(5")) == (5, ids.HALF - 1)
+    assert ids.split(ids.parse_end(b"(0")) == (0, ids.HALF - 1)
+
+
+def test_nothing_lies_above_the_highest_id() -> None:
+    with pytest.raises(InvalidIntervalStart):
+        ids.parse_start(b"(%b-%b" % (HIGHEST, HIGHEST))
+
+
+def test_nothing_lies_below_the_lowest_id() -> None:
+    with pytest.raises(InvalidIntervalEnd):
+        ids.parse_end(b"(0-0")
+
+
+@pytest.mark.parametrize("data", [b"(", b"(-", b"(+", b"((1", b"1)", b"[1"])
+@pytest.mark.parametrize("parse", [ids.parse_start, ids.parse_end])
+def test_a_bound_that_is_no_id_is_refused(parse: Callable[[bytes], int], data: bytes) -> None:
+    with pytest.raises(InvalidID):
+        parse(data)

@@ -1,0 +1,356 @@
+"""Databases: values, expiry, and the effects of what is done to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.effects import (
+    Effect,
+    ExpiryCleared,
+    ExpirySet,
+    Flushed,
+    KeyCopied,
+    KeyDeleted,
+    KeyMoved,
+    KeyRenamed,
+    StreamCreated,
+    StringSet,
+    Swapped,
+)
+from storage.failures import WrongType
+from storage.keyspace import Database, Keyspace
+from storage.stream import Stream
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def keyspace() -> Keyspace:
+    keyspace = Keyspace(4)
+    keyspace.now_ms = NOW
+    return keyspace
+
+
+@pytest.fixture
+def db(keyspace: Keyspace) -> Database:
+    return keyspace.databases[0]
+
+
+def taken(keyspace: Keyspace) -> list[Effect]:
+    """The effects since the last call."""
+    keyspace.check()
+    effects = list(keyspace.effects)
+    keyspace.effects.clear()
+    return effects
+
+
+# --- looking up ------------------------------------------------------------------------------
+
+
+def test_what_was_set_is_there(db: Database) -> None:
+    db.set_string(b"k", b"v")
+    assert db.get(b"k") == b"v"
+    assert db.string(b"k") == b"v"
+    assert len(db) == 1
+
+
+def test_what_was_not_set_is_not_there(db: Database) -> None:
+    assert db.get(b"k") is None
+    assert db.string(b"k") is None
+    assert db.stream(b"k") is None
+
+
+def test_a_stream_is_no_string_and_a_string_no_stream(db: Database) -> None:
+    stream = db.make_stream(b"stream")
+    db.set_string(b"string", b"v")
+    assert db.stream(b"stream") is stream
+    assert db.stream_to_read(b"stream") is stream
+    assert db.string_to_read(b"string") == b"v"
+    for string_lookup in (db.string, db.string_to_read):
+        with pytest.raises(WrongType):
+            string_lookup(b"stream")
+    for stream_lookup in (db.stream, db.stream_to_read):
+        with pytest.raises(WrongType):
+            stream_lookup(b"string")
+
+
+def test_reading_counts_hits_and_misses_and_getting_does_not(
+    keyspace: Keyspace, db: Database
+) -> None:
+    db.set_string(b"k", b"v")
+    db.get(b"k")
+    db.get(b"absent")
+    assert (keyspace.hits, keyspace.misses) == (0, 0)
+    db.read(b"k")
+    db.inspect(b"k")
+    db.string_to_read(b"k")
+    db.read(b"absent")
+    db.inspect(b"absent")
+    assert (keyspace.hits, keyspace.misses) == (3, 2)
+
+
+def test_reading_a_value_of_the_wrong_type_is_a_hit(keyspace: Keyspace, db: Database) -> None:
+    db.make_stream(b"s")
+    with pytest.raises(WrongType):
+        db.string_to_read(b"s")
+    assert (keyspace.hits, keyspace.misses) == (1, 0)
+
+
+def test_reading_is_use_and_looking_from_outside_is_not(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"v")
+    keyspace.now_ms = NOW + 5000
+    db.inspect(b"k")
+    db.get(b"k")
+    db.read(b"k", touch=False)
+    db.string_to_read(b"k", touch=False)
+    assert db.used[b"k"] == NOW
+    db.read(b"k")
+    assert db.used[b"k"] == NOW + 5000
+
+
+def test_a_miss_is_told_to_who_asked_for_it(keyspace: Keyspace, db: Database) -> None:
+    told: list[tuple[int, bytes]] = []
+    keyspace.on_miss = lambda index, key: told.append((index, key))
+    db.read(b"a")
+    db.stream_to_read(b"b")
+    keyspace.databases[2].string_to_read(b"c")
+    db.inspect(b"not told")
+    db.get(b"not told")
+    assert told == [(0, b"a"), (0, b"b"), (2, b"c")]
+
+
+# --- strings ---------------------------------------------------------------------------------
+
+
+def test_the_first_string_at_a_key_creates_it(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"1")
+    db.set_string(b"k", b"2", NOW + 10, "set expire")
+    assert taken(keyspace) == [
+        StringSet(0, b"k", b"1", None, "set", True),
+        StringSet(0, b"k", b"2", NOW + 10, "set expire", False),
+    ]
+
+
+def test_a_new_string_takes_the_old_expiry_and_encoding_away(db: Database) -> None:
+    db.set_string(b"k", b"1", NOW + 10, "append", "raw")
+    assert (db.expires, db.encodings) == ({b"k": NOW + 10}, {b"k": "raw"})
+    db.set_string(b"k", b"2")
+    assert (db.expires, db.encodings) == ({}, {})
+
+
+def test_other_strings_keep_their_encoding(db: Database) -> None:
+    db.set_string(b"a", b"1", None, "append", "raw")
+    db.set_string(b"b", b"2")
+    assert db.encodings == {b"a": "raw"}
+
+
+# --- deleting and expiring -------------------------------------------------------------------
+
+
+def test_deleting_tells_whether_there_was_a_key(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"v", NOW + 10, "append", "raw")
+    taken(keyspace)
+    assert db.delete(b"k") is True
+    assert db.delete(b"k") is False
+    assert taken(keyspace) == [KeyDeleted(0, b"k", "del")]
+
+
+def test_a_key_is_gone_at_the_millisecond_of_its_expiry(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"v", NOW + 10)
+    taken(keyspace)
+    keyspace.now_ms = NOW + 9
+    assert db.get(b"k") == b"v"
+    keyspace.now_ms = NOW + 10
+    assert len(db) == 1
+    assert db.get(b"k") is None
+    assert len(db) == 0
+    assert keyspace.expired == 1
+    assert taken(keyspace) == [KeyDeleted(0, b"k", "expired")]
+
+
+def test_a_stream_expires_like_a_string(keyspace: Keyspace, db: Database) -> None:
+    db.make_stream(b"s")
+    db.expire_at(b"s", NOW + 10)
+    keyspace.now_ms = NOW + 10
+    assert db.stream(b"s") is None
+
+
+def test_a_key_that_has_expired_can_be_made_anew(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"old", NOW - 1)
+    taken(keyspace)
+    db.set_string(b"k", b"new")
+    assert taken(keyspace) == [
+        KeyDeleted(0, b"k", "expired"),
+        StringSet(0, b"k", b"new", None, "set", True),
+    ]
+
+
+def test_an_expiry_in_the_past_deletes_at_once(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"v")
+    taken(keyspace)
+    db.expire_at(b"k", NOW)
+    assert taken(keyspace) == [KeyDeleted(0, b"k", "del")]
+    assert keyspace.expired == 0
+
+
+def test_an_expiry_can_be_set_and_taken_away(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"v")
+    taken(keyspace)
+    db.expire_at(b"k", NOW + 10)
+    assert db.persist(b"k") is True
+    assert db.persist(b"k") is False
+    assert db.persist(b"absent") is False
+    assert taken(keyspace) == [ExpirySet(0, b"k", NOW + 10), ExpiryCleared(0, b"k")]
+
+
+def test_the_keys_that_are_due_are_removed_a_few_at_a_time(
+    keyspace: Keyspace, db: Database
+) -> None:
+    for number in range(5):
+        db.set_string(b"%d" % number, b"v", NOW + number)
+    db.set_string(b"stays", b"v", NOW + 1000)
+    keyspace.now_ms = NOW + 100
+    taken(keyspace)
+    assert db.expire_due(3) == 3
+    assert taken(keyspace) == [KeyDeleted(0, b"%d" % number, "expired") for number in range(3)]
+    assert db.expire_due(3) == 2
+    assert db.expire_due(3) == 0
+    assert list(db.values) == [b"stays"]
+
+
+# --- renaming, copying, moving ---------------------------------------------------------------
+
+
+def test_renaming_takes_expiry_encoding_and_time_of_use_along(
+    keyspace: Keyspace, db: Database
+) -> None:
+    db.set_string(b"a", b"1", NOW + 10, "append", "raw")
+    db.set_string(b"b", b"2")
+    keyspace.now_ms = NOW + 5
+    taken(keyspace)
+    db.rename(b"a", b"b")
+    assert (db.values, db.expires, db.encodings, db.used) == (
+        {b"b": b"1"}, {b"b": NOW + 10}, {b"b": "raw"}, {b"b": NOW},
+    )  # fmt: skip
+    assert taken(keyspace) == [KeyRenamed(0, b"a", b"b")]
+
+
+def test_renaming_to_a_key_that_has_expired_removes_that_first(
+    keyspace: Keyspace, db: Database
+) -> None:
+    db.set_string(b"a", b"1")
+    db.set_string(b"b", b"2", NOW - 1)
+    taken(keyspace)
+    db.rename(b"a", b"b")
+    assert taken(keyspace) == [KeyDeleted(0, b"b", "expired"), KeyRenamed(0, b"a", b"b")]
+
+
+def test_a_copy_of_a_stream_is_its_own(keyspace: Keyspace, db: Database) -> None:
+    stream = db.make_stream(b"a")
+    stream.add_group(b"g", 0, 0)
+    taken(keyspace)
+    other = keyspace.databases[1]
+    db.copy(b"a", other, b"b")
+    copied = other.stream(b"b")
+    assert copied is not None
+    stream.add_group(b"later", 0, 0)
+    assert list(copied.groups) == [b"g"]
+    assert taken(keyspace) == [KeyCopied(0, b"a", 1, b"b")]
+
+
+def test_a_copy_of_a_string_has_its_expiry_and_encoding(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"a", b"1", NOW + 10, "append", "raw")
+    db.copy(b"a", db, b"b")
+    assert db.values == {b"a": b"1", b"b": b"1"}
+    assert db.expires == {b"a": NOW + 10, b"b": NOW + 10}
+    assert db.encodings == {b"a": "raw", b"b": "raw"}
+    keyspace.check()
+
+
+def test_moving_takes_everything_along(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"k", b"1", NOW + 10, "append", "raw")
+    taken(keyspace)
+    other = keyspace.databases[3]
+    db.move(b"k", other)
+    assert len(db) == 0
+    assert (other.values, other.expires, other.encodings) == (
+        {b"k": b"1"}, {b"k": NOW + 10}, {b"k": "raw"},
+    )  # fmt: skip
+    assert taken(keyspace) == [KeyMoved(0, b"k", 3)]
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def test_a_stream_made_without_entries_is_an_effect_and_one_attached_is_none(
+    keyspace: Keyspace, db: Database
+) -> None:
+    db.make_stream(b"made")
+    db.attach(b"attached", Stream(keyspace.limits))
+    assert taken(keyspace) == [StreamCreated(0, b"made")]
+    assert db.stream(b"attached") is not None
+
+
+# --- whole databases -------------------------------------------------------------------------
+
+
+def test_flushing_removes_everything(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"a", b"1", NOW + 10, "append", "raw")
+    db.make_stream(b"b")
+    assert db.scan.random() is not None
+    taken(keyspace)
+    db.flush()
+    assert (db.values, db.expires, db.used, db.encodings) == ({}, {}, {}, {})
+    assert db.scan.random() is None
+    assert taken(keyspace) == [Flushed(0, frozenset({b"a", b"b"}))]
+    keyspace.now_ms = NOW + 10
+    assert db.expire_due(10) == 0
+
+
+def test_swapping_exchanges_contents_and_leaves_databases_where_they_are(
+    keyspace: Keyspace, db: Database
+) -> None:
+    other = keyspace.databases[1]
+    db.set_string(b"a", b"1", NOW + 10, "append", "raw")
+    other.make_stream(b"b")
+    taken(keyspace)
+    keyspace.swap(0, 1)
+    assert db.stream(b"b") is not None
+    assert other.string(b"a") == b"1"
+    assert (other.expires, other.encodings) == ({b"a": NOW + 10}, {b"a": "raw"})
+    assert taken(keyspace) == [Swapped(0, 1, frozenset({b"a", b"b"}))]
+    keyspace.now_ms = NOW + 10
+    assert (db.expire_due(10), other.expire_due(10)) == (0, 1)
+
+
+def test_swapping_a_database_with_itself_is_nothing(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"a", b"1")
+    taken(keyspace)
+    keyspace.swap(0, 0)
+    assert db.get(b"a") == b"1"
+    assert taken(keyspace) == []
+
+
+# --- walking ---------------------------------------------------------------------------------
+
+
+def test_the_keys_are_those_that_have_not_expired(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"a", b"1")
+    assert list(db.keys()) == [b"a"]
+    db.set_string(b"b", b"1", NOW + 10)
+    db.set_string(b"c", b"1", NOW)
+    assert list(db.keys()) == [b"a", b"b"]
+    assert len(db) == 3
+
+
+def test_the_scan_follows_what_comes_and_goes(keyspace: Keyspace, db: Database) -> None:
+    db.set_string(b"before", b"1")
+    assert db.scan.page(0, 10) == (0, [b"before"])
+    db.set_string(b"before", b"2")
+    db.set_string(b"after", b"1", NOW + 10)
+    db.make_stream(b"stream")
+    db.rename(b"stream", b"renamed")
+    keyspace.now_ms = NOW + 10
+    db.get(b"after")
+    assert sorted(db.scan.page(0, 10)[1]) == [b"before", b"renamed"]
+    keyspace.check()

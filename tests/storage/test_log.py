@@ -1,0 +1,301 @@
+"""The entry log, against a dictionary; and where its blocks end, against their exact size."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from storage import ids, nodes
+from storage.failures import EntryTooLarge
+from storage.log import Block, EntryLog, StreamLimits, decode_entry, encode_entry, id_of
+from tests.storage.strategies import items
+
+NUMBERS = st.integers(0, 60)
+ANY_PAIRS = st.lists(st.tuples(st.binary(), st.binary()), min_size=1).map(
+    lambda pairs: [part for pair in pairs for part in pair]
+)
+
+
+# --- entries ---------------------------------------------------------------------------------
+
+
+def test_an_entry_is_kept_as_the_bytes_it_is_answered_with() -> None:
+    assert encode_entry(ids.join(5, 1), [b"f", b"one", b"", b"\r\n"]) == (
+        b"*2\r\n$3\r\n5-1\r\n*4\r\n$1\r\nf\r\n$3\r\none\r\n$0\r\n\r\n$2\r\n\r\n\r\n"
+    )
+
+
+@given(identity=st.integers(ids.MIN, ids.MAX), pairs=ANY_PAIRS)
+def test_the_parts_of_an_entry_are_found_again(identity: int, pairs: list[bytes]) -> None:
+    payload, text = encode_entry(identity, pairs), ids.text(identity)
+    assert decode_entry(payload) == (text, pairs)
+    assert id_of(payload) == b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def test_an_entry_above_the_largest_node_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "LARGEST", 100)
+    log = EntryLog(StreamLimits())
+    log.append(1, [b"f", b"v" * 99])
+    with pytest.raises(EntryTooLarge):
+        log.append(2, [b"f", b"v" * 100])
+    assert list(log) == [1]
+    log.append(2, [b""] * 100)  # many bytes in the reply, none of them the entry's own
+
+
+# --- the whole log ---------------------------------------------------------------------------
+
+
+class Model(RuleBasedStateMachine):
+    """Blocks of a few entries; deleting makes them shorter, and empty ones go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limits = StreamLimits(max_entries=4, max_bytes=100)
+        self.log = EntryLog(self.limits)
+        self.model: dict[int, bytes] = {}
+        self.newest = 0
+
+    def _ids(self) -> list[int]:
+        return sorted(self.model)
+
+    def _payloads(self, start: int, end: int) -> list[bytes]:
+        return [self.model[identity] for identity in self._ids() if start <= identity <= end]
+
+    @rule(gap=st.integers(1, 4), count=st.integers(1, 9))
+    def append(self, gap: int, count: int) -> None:
+        for identity in range(self.newest + gap, self.newest + gap + count):
+            pairs = [b"f", b"%d" % identity]
+            payload = self.log.append(identity, pairs)
+            assert payload == encode_entry(identity, pairs)
+            self.model[identity] = payload
+            self.newest = identity
+
+    @rule(entries=st.integers(0, 4), size=st.sampled_from([0, 30, 100, 4096]))
+    def configure(self, entries: int, size: int) -> None:
+        self.limits.max_entries, self.limits.max_bytes = entries, size
+
+    @rule(identity=NUMBERS)
+    def delete(self, identity: int) -> None:
+        assert self.log.delete(identity) == (identity in self.model)
+        self.model.pop(identity, None)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def delete_several(self, data: st.DataObject) -> None:
+        for identity in data.draw(st.sets(st.sampled_from(self._ids()))):
+            assert self.log.delete(identity)
+            del self.model[identity]
+
+    @rule(length=st.integers(-1, 20))
+    def trim(self, length: int) -> None:
+        length = max(length, 0)
+        gone = self._ids()[: max(len(self.model) - length, 0)]
+        assert self.log.trim_to_length(length) == len(gone)
+        for identity in gone:
+            del self.model[identity]
+
+    @rule(identity=NUMBERS)
+    def count_below(self, identity: int) -> None:
+        assert self.log.count_below(identity) == sum(other < identity for other in self.model)
+
+    @rule(threshold=NUMBERS, limit=st.integers(0, 9))
+    def count_whole_blocks(self, threshold: int, limit: int) -> None:
+        """Blocks from the oldest on, as long as each may go whole and the limit is not passed."""
+        over = below = 0
+        for block in self.log.blocks:
+            if self.log.length - over - len(block.ids) < threshold:
+                break
+            if limit and over + len(block.ids) > limit:
+                break
+            over += len(block.ids)
+        for block in self.log.blocks:
+            if block.last >= threshold or (limit and below + len(block.ids) > limit):
+                break
+            below += len(block.ids)
+        assert self.log.count_blocks_over(threshold, limit) == over
+        assert self.log.count_blocks_below(threshold, limit) == below
+
+    @rule(start=NUMBERS, end=NUMBERS, count=st.integers(0, 30))
+    def read(self, start: int, end: int, count: int) -> None:
+        wanted = self._payloads(start, end)
+        assert self.log.range(start, end, count) == wanted[:count]
+        identities = [identity for identity in self._ids() if start <= identity <= end]
+        assert self.log.range_with_ids(start, end, count) == (identities[:count], wanted[:count])
+        assert self.log.reverse(start, end, count) == wanted[::-1][:count]
+
+    @rule(wanted=st.sets(NUMBERS))
+    def get(self, wanted: set[int]) -> None:
+        found = [self.model.get(identity) for identity in sorted(wanted)]
+        assert self.log.get_many(sorted(wanted)) == found
+        assert [self.log.get(identity) for identity in sorted(wanted)] == found
+
+    @rule(start=NUMBERS)
+    def get_neighbours(self, start: int) -> None:
+        wanted = list(range(start, start + 20))
+        assert self.log.get_many(wanted) == [self.model.get(identity) for identity in wanted]
+
+    @rule()
+    def go_on_with_a_copy(self) -> None:
+        original, self.log = self.log, self.log.copy()
+        assert self.log.block_count == original.block_count
+        original.append(self.newest + 1, [b"f", b"v"])
+        original.trim_to_length(1)
+
+    @invariant()
+    def everything_is_there_in_order(self) -> None:
+        self.log.check()
+        assert list(self.log) == self._ids()
+        assert self.log.length == len(self.model)
+        assert self.log.first == min(self.model, default=0)
+        assert self.log.last == max(self.model, default=0)
+        assert self.log.block_keys == [block.first for block in self.log.blocks]
+        assert self.log.block_count == len(self.log.blocks)
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+# --- where blocks end ------------------------------------------------------------------------
+
+
+def _firsts(log: EntryLog) -> list[int]:
+    return [block.first for block in log.blocks]
+
+
+def test_a_block_ends_when_it_has_taken_its_number_of_entries() -> None:
+    log = EntryLog(StreamLimits(max_entries=3))
+    for identity in range(1, 8):
+        log.append(identity, [b"f", b"v"])
+    assert _firsts(log) == [1, 4, 7]
+
+
+def test_deleted_entries_count_for_the_end_of_a_block() -> None:
+    log = EntryLog(StreamLimits(max_entries=3))
+    log.append(1, [b"f", b"v"])
+    log.append(2, [b"f", b"v"])
+    log.delete(2)
+    log.append(3, [b"f", b"v"])
+    log.append(4, [b"f", b"v"])
+    assert _firsts(log) == [1, 4]
+
+
+def test_without_limits_nothing_ends_a_block() -> None:
+    log = EntryLog(StreamLimits(max_entries=0, max_bytes=0))
+    for identity in range(1, 1000):
+        log.append(identity, [b"f", b"v" * 100])
+    assert _firsts(log) == [1]
+
+
+def test_a_limit_of_bytes_above_the_largest_node_is_the_largest_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nodes, "LARGEST", 1000)
+    for configured in (0, 1000, 10**12):
+        log = EntryLog(StreamLimits(max_entries=0, max_bytes=configured))
+        log.append(1, [b"f", b"v" * 500])
+        log.append(2, [b"f", b"v" * 500])
+        assert _firsts(log) == [1, 2]
+
+
+HALVES = st.one_of(st.integers(0, 300), st.sampled_from([4095, 4096, 2**32]), st.integers(0, 2**63))
+ENTRIES = st.lists(st.tuples(HALVES, HALVES, items()), min_size=1, max_size=12)
+
+
+def _takes(block: Block, pairs: list[bytes], most: int) -> bool:
+    size = len(encode_entry(0, pairs)) - len(encode_entry(0, []))
+    return block.copy().takes(size, pairs, StreamLimits(max_entries=0, max_bytes=most))
+
+
+def _append(block: Block, identity: int, pairs: list[bytes]) -> None:
+    payload = encode_entry(identity, pairs)
+    packed = len(payload) - payload.index(b"*", 4)
+    block.append(identity, payload, pairs, packed)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(entries=ENTRIES, more=items(), data=st.data())
+def test_the_bound_never_decides_other_than_the_exact_size(
+    entries: list[tuple[int, int, list[bytes]]], more: list[bytes], data: st.DataObject
+) -> None:
+    block = Block(ids.join(*entries[0][:2]), entries[0][2])
+    ms = 0
+    for distance, seq, pairs in entries:
+        ms = min(ms + distance, ids.HALF) if block.taken else distance
+        _append(block, ids.join(ms, seq), pairs)
+        if data.draw(st.booleans()):
+            block.measure()
+        if data.draw(st.booleans()):
+            place = data.draw(st.integers(0, len(block.ids)))
+            block.remove(place, place + 1)
+        exact = block.copy().node_size() + sum(map(len, more))
+        assert not _takes(block, more, exact)
+        assert _takes(block, more, exact + 1)
+
+
+@pytest.mark.parametrize("names", [1, 2, 9, 30])
+@pytest.mark.parametrize(
+    ("ms", "seq"), [(41, 4095), (2**50, 2**60)], ids=["IDs near each other", "IDs far apart"]
+)
+@pytest.mark.parametrize("value", [b"", b"x" * 63, b"x" * 64, b"x" * 99, b"x" * 130, b"4095"])
+def test_the_bound_holds_where_it_is_closest_to_the_exact_size(
+    names: int, ms: int, seq: int, value: bytes
+) -> None:
+    pairs = [part for name in range(names) for part in (b"%c" % (65 + name), value)]
+    block = Block(ids.join(0, seq), pairs)
+    for number in range(99):
+        _append(block, ids.join(number * ms, seq if number % 2 == 0 else 0), pairs)
+        exact = block.copy().node_size() + sum(map(len, pairs))
+        assert not _takes(block, pairs, exact)
+        assert _takes(block, pairs, exact + 1)
+
+
+@given(entries=st.lists(items(5), min_size=1, max_size=8), data=st.data())
+def test_a_deleted_entry_goes_on_taking_its_bytes(
+    entries: list[list[bytes]], data: st.DataObject
+) -> None:
+    block = Block(1, entries[0])
+    for identity, pairs in enumerate(entries, 1):
+        _append(block, identity, pairs)
+    whole = block.copy().node_size()
+    low = data.draw(st.integers(0, len(entries)))
+    block.remove(low, data.draw(st.integers(low, len(entries))))
+    assert block.node_size() == whole
+
+
+# --- the rest --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entries", "limit"), [(100, 10_000), (1, 100), (0, 10_000), (-1, 10_000), (50_000, 1_000_000)]
+)
+def test_an_approximate_trimming_is_limited_by_the_size_of_nodes(entries: int, limit: int) -> None:
+    assert StreamLimits(max_entries=entries).approximate_limit == limit
+
+
+def test_memory_usage_grows_with_the_entries() -> None:
+    log = EntryLog(StreamLimits(max_entries=1))
+    assert log.memory_usage() == 0
+    log.append(1, [b"f", b"v"])
+    one = log.memory_usage()
+    assert one > len(encode_entry(1, [b"f", b"v"]))
+    log.append(2, [b"f", b"v"])
+    assert log.memory_usage() == 2 * one
+
+
+def test_memory_usage_of_a_long_stream_is_told_from_some_of_it() -> None:
+    few, many = EntryLog(StreamLimits(max_entries=2)), EntryLog(StreamLimits(max_entries=2))
+    few.append(1000, [b"f", b"v"])
+    for identity in range(1000, 3000):
+        many.append(identity, [b"f", b"v"])
+    assert many.memory_usage() == 2000 * few.memory_usage()
+
+
+def test_a_check_notices_a_wrong_length() -> None:
+    log = EntryLog(StreamLimits())
+    log.append(1, [b"f", b"v"])
+    log.length = 2
+    with pytest.raises(AssertionError):
+        log.check()

@@ -1,0 +1,215 @@
+"""The pending entries list, against a dictionary."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from storage import pending, sorted_ids
+from storage.pending import MOST, NEVER, Consumer, PendingEntry, PendingList, Segment
+
+SMALL = 3
+NUMBERS = st.integers(0, 50)
+TIMES = st.integers(0, 12)
+PEOPLE = st.integers(0, 2)
+MAYBE_PEOPLE = st.one_of(st.none(), PEOPLE)
+
+
+class Model(RuleBasedStateMachine):
+    """Segments of three entries; three consumers, who take entries from each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(pending, "SEGMENT", SMALL)
+        self._patch.setattr(sorted_ids, "SEGMENT", SMALL)
+        self.list = PendingList()
+        self.people = [Consumer(name, 0) for name in (b"ann", b"bob", b"cyd")]
+        self.model: dict[int, PendingEntry] = {}
+        self.released: list[int] = []
+
+    def teardown(self) -> None:
+        self._patch.undo()
+
+    def _entries(self) -> list[PendingEntry]:
+        return [self.model[identity] for identity in sorted(self.model)]
+
+    def _note(self, entry: PendingEntry) -> None:
+        self._forget_release(entry.id)
+        if entry.owner is None:
+            self.released.append(entry.id)
+        self.model[entry.id] = entry
+
+    def _forget_release(self, identity: int) -> None:
+        if identity in self.released:
+            self.released.remove(identity)
+
+    @rule(gap=st.integers(1, 5), length=st.integers(1, 9), person=PEOPLE, time=TIMES)
+    def deliver(self, gap: int, length: int, person: int, time: int) -> None:
+        first = max(self.model, default=0) + gap
+        run = list(range(first, first + length))
+        self.list.append_run(run, self.people[person], time)
+        for identity in run:
+            self._note(PendingEntry(identity, self.people[person], time, 1))
+
+    @rule(identity=NUMBERS, person=MAYBE_PEOPLE, time=TIMES, count=st.integers(0, 9))
+    def give(self, identity: int, person: int | None, time: int, count: int) -> None:
+        owner = None if person is None else self.people[person]
+        self.list.set(identity, owner, time, count)
+        self._note(PendingEntry(identity, owner, time, count))
+
+    @rule(person=PEOPLE, time=TIMES, start=NUMBERS, most=st.integers(0, 9))
+    def deliver_again(self, person: int, time: int, start: int, most: int) -> None:
+        owner = self.people[person]
+        again = owner.ids.from_(start, most)
+        self.list.count_deliveries(again, time)
+        for identity in again:
+            count = self.model[identity].deliveries + 1
+            self.model[identity] = PendingEntry(identity, owner, time, count)
+
+    @rule(identity=NUMBERS)
+    def remove(self, identity: int) -> None:
+        assert self.list.remove(identity) == (identity in self.model)
+        self.model.pop(identity, None)
+        self._forget_release(identity)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove_several(self, data: st.DataObject) -> None:
+        for identity in data.draw(st.lists(st.sampled_from(sorted(self.model)), unique=True)):
+            self.remove(identity)
+
+    @rule(identity=NUMBERS)
+    def look_up(self, identity: int) -> None:
+        assert self.list.get(identity) == self.model.get(identity)
+        assert (identity in self.list) == (identity in self.model)
+
+    @rule(start=NUMBERS, end=NUMBERS, latest=TIMES, person=PEOPLE)
+    def scan(self, start: int, end: int, latest: int, person: int) -> None:
+        beyond = [entry for entry in self._entries() if entry.id >= start]
+        wanted = [entry for entry in beyond if entry.id <= end and entry.time <= latest]
+        owner = self.people[person]
+        owned = [entry for entry in wanted if entry.owner is owner]
+        between = [entry.id for entry in beyond if entry.id <= end]
+        assert self.list.between(start, end) == between
+        assert list(self.list.scan(start)) == beyond
+        assert list(self.list.scan_until(start, end, latest)) == wanted
+        assert list(self.list.scan_owned(owner, start, end, latest)) == owned
+
+    @rule(start=NUMBERS, end=NUMBERS, most=st.integers(0, 12))
+    def take_columns(self, start: int, end: int, most: int) -> None:
+        wanted = [entry for entry in self._entries() if start <= entry.id <= end][:most]
+        found = self.list.columns(start, end, most)
+        rows = zip(found.ids, found.owners, found.times, found.counts, strict=True)
+        assert [PendingEntry(*row) for row in rows] == wanted
+
+    @rule(latest=TIMES, count=st.integers(0, 30))
+    def look_for_the_idle(self, latest: int, count: int) -> None:
+        idle = [entry for entry in self._entries() if entry.owner and entry.time <= latest]
+        idle.sort(key=lambda entry: (entry.time, entry.id))
+        assert self.list.longest_idle(latest, count) == idle[:count]
+
+    @rule()
+    def go_on_with_a_copy(self) -> None:
+        twins = {person: Consumer(person.name, 0) for person in self.people}
+        for person, twin in twins.items():
+            twin.ids = person.ids.copy()
+        original, self.list = self.list, self.list.copy(twins)
+        original.append_run([1000], self.people[0], 0)
+        self.people = list(twins.values())
+        for entry in self._entries():
+            owner = entry.owner and twins[entry.owner]
+            self.model[entry.id] = entry._replace(owner=owner)
+
+    @invariant()
+    def everything_is_there_in_order(self) -> None:
+        self.list.check()
+        assert list(self.list.scan(0)) == self._entries()
+        assert len(self.list) == len(self.model)
+        assert list(self.list.released) == self.released
+        assert self.list.last == max(self.model, default=-1)
+        if self.model:
+            assert self.list.first == min(self.model)
+        for person in self.people:
+            assert list(person.ids) == [e.id for e in self._entries() if e.owner is person]
+
+    @invariant()
+    def the_earliest_time_is_that_of_an_owned_entry(self) -> None:
+        times = [entry.time for entry in self.model.values() if entry.owner]
+        assert self.list.earliest_time() == min(times, default=None)
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(
+    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def test_a_new_consumer_was_never_active() -> None:
+    consumer = Consumer(b"ann", 5)
+    assert (consumer.name, consumer.seen, consumer.active) == (b"ann", 5, NEVER)
+    assert list(consumer.ids) == []
+
+
+def test_a_delivery_count_stays_at_the_highest_number() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.set(1, ann, 0, MOST - 1)
+    for _ in range(2):
+        found.count_deliveries([1], 5)
+        assert found.get(1) == PendingEntry(1, ann, 5, MOST)
+
+
+def test_an_entry_freed_again_goes_to_the_end_of_the_queue() -> None:
+    found = PendingList()
+    for identity in (3, 1, 2, 3):
+        found.set(identity, None, 0, 1)
+    assert list(found.released) == [1, 2, 3]
+
+
+def test_entries_delivered_at_the_same_time_are_idle_in_the_order_of_their_ids() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run(range(5000), ann, 7)
+    assert [entry.id for entry in found.longest_idle(7, 3)] == [0, 1, 2]
+
+
+@pytest.fixture
+def looked_into(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The first IDs of the segments that have been looked into."""
+    firsts: list[int] = []
+    refresh = Segment.refresh
+
+    def note(segment: Segment) -> None:
+        firsts.append(segment.ids[0])
+        refresh(segment)
+
+    monkeypatch.setattr(Segment, "refresh", note)
+    return firsts
+
+
+def test_looking_for_the_idle_passes_over_younger_segments(looked_into: list[int]) -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run(range(2048), ann, 7)
+    found.append_run(range(2048, 4096), ann, 3)
+    assert [entry.id for entry in found.longest_idle(7, 2)] == [2048, 2049]
+    assert looked_into == [2048]
+
+
+def test_segments_from_which_the_idle_have_gone_are_passed_over_from_then_on(
+    looked_into: list[int],
+) -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run(range(1024), ann, 3)
+    found.count_deliveries(list(range(1024)), 7)
+    for _ in range(2):
+        assert list(found.scan_until(0, 4096, 5)) == []
+    assert looked_into == [0]
+
+
+def test_a_check_notices_a_time_before_the_oldest() -> None:
+    found = PendingList()
+    found.append_run([1, 2], Consumer(b"ann", 0), 7)
+    found._segments[0].times[0] = 6
+    with pytest.raises(AssertionError):
+        found.check()

@@ -1,0 +1,46 @@
+"""Everything a keyspace holds, as plain values that can be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.groups import Group
+from storage.keyspace import Database, Keyspace
+from storage.stream import Stream
+
+
+def picture(keyspace: Keyspace) -> dict[int, Any]:
+    """The contents of every database that is not empty."""
+    return {db.index: _database(db) for db in keyspace.databases if db.values}
+
+
+def _database(db: Database) -> dict[bytes, Any]:
+    return {
+        key: (_stream(value) if isinstance(value, Stream) else value, db.expires.get(key))
+        for key, value in db.values.items()
+    }
+
+
+def _stream(stream: Stream) -> dict[str, Any]:
+    table = stream.idempotency
+    return {
+        "blocks": [(b.first, b.last, b.taken, b.ids, b.payloads) for b in stream.log.blocks],
+        "sizes": [block.node_size() for block in stream.log.blocks],
+        "counters": (stream.last_id, stream.max_deleted_id, stream.entries_added),
+        "groups": {name: _group(group) for name, group in stream.groups.items()},
+        "retention": (table.duration, table.maxsize),
+        "records": table.records(),
+        "lifetime": (table.added, table.duplicates),
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "position": (group.last_id, group.entries_read),
+        "consumers": {n: (c.seen, c.active, list(c.ids)) for n, c in group.consumers.items()},
+        "pending": [
+            (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
+            for entry in group.pending.scan(0)
+        ],
+        "released": list(group.pending.released),
+    }
