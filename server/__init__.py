@@ -1,0 +1,1 @@
+"""The server: sockets, sessions and commands around the engine in :mod:`storage`."""

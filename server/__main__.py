@@ -1,0 +1,9 @@
+"""``python -m server`` is the ``penstock`` command."""
+
+from __future__ import annotations
+
+import sys
+
+from server.cli import main
+
+sys.exit(main())

@@ -1,0 +1,310 @@
+"""A running server: listening sockets, clients, periodic work, and the parts they share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from server import commands, settling
+from server.auth import Users
+from server.blocking import Blocking
+from server.commands import spec
+from server.config import Config
+from server.connection import Connection
+from server.dispatch import Dispatcher
+from server.log import Log
+from server.notifications import Notifier
+from server.output_limits import OutputLimits
+from server.pausing import Pausing
+from server.process import resident_memory
+from server.pubsub import PubSub
+from server.session import Session
+from server.stats import Stats
+from server.watching import Watching
+from storage.keyspace import Keyspace
+from storage.stream import Stream
+
+if TYPE_CHECKING:
+    from protocol.requests import Request
+
+EXPIRE_BATCH: Final = 1000
+"""How many keys one round removes at most, so that no round takes long."""
+
+Clock = Callable[[], int]
+
+
+def system_clock() -> int:
+    """Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
+"""How settings name every address of a host, and what the system calls it."""
+
+ADDRESS_MISSING: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""How a host says that it does not have an address."""
+
+
+class ListenError(OSError):
+    """The server cannot listen where it should; the text says where, and why."""
+
+
+class Server:
+    """Everything that one server's clients share.
+
+    ``clock`` gives Unix milliseconds; messages go to ``log``.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        clock: Clock = system_clock,
+        log: Log | None = None,
+    ) -> None:
+        commands.load()
+        self.config = config or Config()
+        self.clock = clock
+        self.log = log or Log()
+        self.started_ms = clock()
+        self.startup_memory = resident_memory()
+        self.run_id = secrets.token_hex(20)
+        self.replication_id = secrets.token_hex(20)
+        self.keyspace = Keyspace(self.config.databases)
+        self.keyspace.now_ms = self.started_ms
+        self.stats = Stats()
+        self.sessions: dict[int, Session] = {}
+        self.connections: dict[Session, Connection] = {}
+        self.transports: set[asyncio.Transport] = set()
+        """Every open connection's, those included that are only being closed."""
+        self._last_id = 0
+        self.table = spec.new_table()
+        self.users = Users()
+        self.watching = Watching()
+        self.blocking = Blocking(self)
+        self.pubsub = PubSub(self)
+        self.notifier = Notifier(self)
+        self.output_limits = OutputLimits(clock)
+        self.pauses = Pausing(self)
+        self.pausing = False
+        self.active_expiry = True
+        self.dispatcher = Dispatcher(self)
+        self.port = 0
+        self._listeners: list[asyncio.Server] = []
+        self._socket_path: str | None = None
+        self._cron: asyncio.TimerHandle | None = None
+        self.stopping = asyncio.Event()
+        self._follow_settings()
+
+    def _follow_settings(self) -> None:
+        listen, limits = self.config.listen, self.keyspace.limits
+        listen("stream-node-max-entries", lambda value: setattr(limits, "max_entries", value))
+        listen("stream-node-max-bytes", lambda value: setattr(limits, "max_bytes", value))
+        listen("stream-idmp-duration", lambda value: setattr(limits, "idmp_duration", value))
+        listen("stream-idmp-maxsize", lambda value: setattr(limits, "idmp_maxsize", value))
+        listen("notify-keyspace-events", self.notifier.configure)
+        listen("client-output-buffer-limit", self.output_limits.configure)
+        listen("loglevel", self.log.set_level)
+        listen("proto-max-bulk-len", self._limit_arguments)
+
+    def _limit_arguments(self, length: int) -> None:
+        for connection in self.connections.values():
+            connection.limit_arguments(length)
+
+    # --- clients --------------------------------------------------------------------------
+
+    def welcome(self, connection: Connection) -> Session:
+        """A session for a client that has just connected."""
+        transport = connection.transport
+        sock = transport.get_extra_info("socket")
+        if sock.family != socket.AF_UNIX:
+            self._tune(sock)
+        self._last_id += 1
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        session = Session(self, self._last_id, _address(peer, own), _address(own, own))
+        self.sessions[session.id] = session
+        self.connections[session] = connection
+        return session
+
+    def _tune(self, sock: socket.socket) -> None:
+        keepalive = self.config.tcp_keepalive
+        if keepalive:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, keepalive)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, keepalive // 3))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+    def farewell(self, session: Session) -> None:
+        """Forgets a client that is gone, and everything it waits for and listens to."""
+        self.sessions.pop(session.id, None)
+        if session.waiter is not None:
+            self.blocking.abandon(session.waiter)
+        connection = self.connections.pop(session, None)
+        if connection is not None:
+            self.output_limits.forget(connection)
+        session.end_transaction()
+        self.pubsub.leave_all(session)
+        self.pauses.release(session)
+
+    def hold(self, connection: Connection, session: Session, request: Request) -> bool:
+        """Whether CLIENT PAUSE holds the request back; if so the connection is resumed later."""
+        return self.pauses.hold(connection, session, request)
+
+    def holds_stream(self, db: int, key: bytes) -> bool:
+        """Whether there is a stream at the key."""
+        return type(self.keyspace.databases[db].values.get(key)) is Stream
+
+    def settle(self) -> None:
+        """Lets the effects of what has just run have their consequences."""
+        effects = self.keyspace.effects
+        if self.watching.watchers or self.blocking.waiting or self.notifier.active:
+            for effect in effects:
+                settling.settle(self, effect)
+        effects.clear()
+
+    # --- life -----------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listens on the configured addresses; raises :class:`ListenError` if it cannot."""
+        self.port = self.config.port
+        try:
+            for address in self.config.bind.split():
+                await self._listen(address)
+            if self.config.unixsocket:
+                await self._listen_on_path(self.config.unixsocket)
+            if not self._listeners:
+                raise ListenError("none of the addresses to listen on exists on this host")
+        except ListenError:
+            await self.stop()
+            raise
+        self._schedule_cron()
+
+    async def _listen(self, address: str) -> None:
+        """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
+        optional, host = address.startswith("-"), address.removeprefix("-")
+        host = ANY_ADDRESS.get(host, host)
+        try:
+            listener = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self), host, self.port, backlog=self.config.tcp_backlog
+            )
+        except OSError as error:
+            # A port that the first address chose freely may be taken on the next one.
+            if optional and (error.errno in ADDRESS_MISSING or self.config.port == 0):
+                return
+            raise ListenError(f"cannot listen on {host}:{self.port}: {_reason(error)}") from error
+        self._listeners.append(listener)
+        self.port = listener.sockets[0].getsockname()[1]
+
+    async def _listen_on_path(self, path: str) -> None:
+        """Listens on a Unix socket."""
+        try:
+            listener = await asyncio.get_running_loop().create_unix_server(
+                lambda: Connection(self), path, backlog=self.config.tcp_backlog
+            )
+        except OSError as error:
+            raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
+        self._listeners.append(listener)
+        self._socket_path = path
+        if self.config.unixsocketperm:
+            os.chmod(path, self.config.unixsocketperm)
+
+    def addresses(self) -> list[str]:
+        """Where the server listens: ``host:port``, ``[host]:port``, or the path of a socket."""
+        names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
+        return [_address(name, name) if isinstance(name, tuple) else name for name in names]
+
+    async def stop(self) -> None:
+        """Stops listening and closes every connection."""
+        for listener in self._listeners:
+            listener.close()
+        if self._cron is not None:
+            self._cron.cancel()
+        self.blocking.close()
+        self.pauses.close()
+        for transport in list(self.transports):
+            transport.close()
+        await asyncio.sleep(0)
+        # What has not gone out by now never may: nobody reads it.
+        for transport in list(self.transports):
+            transport.abort()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        if self._socket_path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._socket_path)
+            self._socket_path = None
+        self._listeners.clear()
+        await asyncio.sleep(0)
+
+    def _schedule_cron(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._cron = loop.call_later(1 / self.config.hz, self._run_cron)
+
+    def _run_cron(self) -> None:
+        self._schedule_cron()
+        self.cron()
+
+    def cron(self) -> None:
+        """One round of periodic work: expiry, idle clients, rates."""
+        now = self.clock()
+        if self.active_expiry and not self.pausing:
+            self.keyspace.now_ms = now
+            for database in self.keyspace.databases:
+                if database.expires:
+                    database.expire_due(EXPIRE_BATCH)
+            if self.keyspace.effects:
+                self.settle()
+                self.blocking.serve()
+        if self.config.timeout:
+            self._close_idle(now)
+        self._close_those_who_do_not_read()
+        self.sample(now)
+
+    def _close_those_who_do_not_read(self) -> None:
+        for connection in self.output_limits.watched():
+            connection.check_output()
+
+    def _close_idle(self, now: int) -> None:
+        limit = self.config.timeout * 1000
+        for session in list(self.sessions.values()):
+            waiting = session.waiter is not None or session.subscriptions
+            if not waiting and now - session.seen_ms > limit:
+                session.close()
+
+    def sample(self, now: int) -> None:
+        """Notes the counters from which the rates of INFO are made."""
+        stats = self.stats
+        stats.samples.append((now, self.commands_processed(), stats.bytes_in, stats.bytes_out))
+
+    def forget_counts(self) -> None:
+        """Sets the counters of INFO to zero."""
+        self.stats.reset()
+        self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
+        for entry in spec.every(self.table):
+            entry.forget_calls()
+
+    def commands_processed(self) -> int:
+        """How many commands have run."""
+        return sum(entry.calls for entry in spec.every(self.table))
+
+
+def _reason(error: OSError) -> str:
+    """Why a socket could not be opened, in the words of the system."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return str(error.strerror or error)
+    return os.strerror(error.errno)
+
+
+def _address(peer: object, own: object) -> str:
+    """``host:port``, ``[host]:port`` for IPv6, or the path of a Unix socket."""
+    if isinstance(peer, tuple):
+        host, port = peer[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    path = peer or own
+    return f"{path.decode() if isinstance(path, bytes) else path}:0"

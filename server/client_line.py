@@ -1,0 +1,103 @@
+"""A client as CLIENT LIST and CLIENT INFO show it: one line of ``name=value`` fields."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from server.session import Session
+
+OWN_OVERHEAD: Final = 2048
+"""What a connection takes apart from its buffers, in bytes: session, parser and transport."""
+
+_PRINTABLE: Final = re.compile(rb"[!-~]*")
+
+
+def is_printable(text: bytes) -> bool:
+    """Whether the text can stand in a client's line: no blanks, newlines or special characters."""
+    return _PRINTABLE.fullmatch(text) is not None
+
+
+def client_line(session: Session) -> bytes:
+    """The client's line, with its end."""
+    fields = {**_identity(session), **_state(session), **_memory(session), **_protocol(session)}
+    text = " ".join(f"{name}={value}" for name, value in fields.items())
+    return text.encode("utf-8", "surrogateescape") + b"\n"
+
+
+def client_type(session: Session) -> str:
+    """``normal`` or ``pubsub``; there are no replicas and no master."""
+    return "pubsub" if session.subscriptions else "normal"
+
+
+def _identity(session: Session) -> dict[str, object]:
+    now = session.server.clock()
+    return {
+        "id": session.id,
+        "addr": session.addr,
+        "laddr": session.laddr,
+        "fd": session.traffic().get("fd", -1),
+        "name": session.name.decode(),
+        "age": max(0, now - session.created_ms) // 1000,
+        "idle": max(0, now - session.seen_ms) // 1000,
+        "flags": _flags(session),
+    }
+
+
+def _flags(session: Session) -> str:
+    marks = {
+        "P": session.subscriptions > 0,
+        "x": session.queue is not None,
+        "b": session.waiter is not None,
+        "d": session.dirty,
+        "c": session.closing,
+        "U": session.addr.startswith("/"),
+        "e": session.no_evict,
+        "T": session.no_touch,
+    }
+    return "".join(mark for mark, applies in marks.items() if applies) or "N"
+
+
+def _state(session: Session) -> dict[str, object]:
+    return {
+        "db": session.db.index,
+        "sub": len(session.channels),
+        "psub": len(session.patterns),
+        "ssub": 0,
+        "multi": -1 if session.queue is None else len(session.queue),
+        "watch": 0 if session.dirty else len(session.watching),
+    }
+
+
+def _memory(session: Session) -> dict[str, object]:
+    traffic = session.traffic()
+    held, queued, unsent = (
+        traffic.get("qbuf", 0),
+        session.queue_bytes,
+        traffic.get("omem", 0),
+    )
+    return {
+        "qbuf": held,
+        "qbuf-free": 0,
+        "argv-mem": 0,
+        "multi-mem": queued,
+        "rbs": 0,
+        "rbp": 0,
+        "obl": 0,
+        "oll": traffic.get("oll", 0),
+        "omem": unsent,
+        "tot-mem": OWN_OVERHEAD + held + queued + unsent,
+    }
+
+
+def _protocol(session: Session) -> dict[str, object]:
+    return {
+        "events": "rw" if session.traffic().get("omem") else "r",
+        "cmd": "NULL" if session.command is None else session.command.fullname,
+        "user": session.user.decode("utf-8", "surrogateescape"),
+        "redir": -1,
+        "resp": 3 if session.resp3 else 2,
+        "lib-name": session.lib_name.decode(),
+        "lib-ver": session.lib_ver.decode(),
+        "io-thread": 0,
+    }

@@ -1,0 +1,36 @@
+"""The commands, one module a family. Importing a module registers its commands."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+FAMILIES: Final = (
+    "connection",
+    "streams",
+    "idempotency",
+    "reading",
+    "groups",
+    "pending",
+    "introspection",
+    "databases",
+    "keys",
+    "walking",
+    "objects",
+    "expiry",
+    "strings",
+    "counters",
+    "transactions",
+    "pubsub",
+    "admin",
+    "client",
+    "commandinfo",
+    "info",
+    "configuration",
+)
+
+
+def load() -> None:
+    """Registers every command."""
+    for family in FAMILIES:
+        import_module(f"server.commands.{family}")

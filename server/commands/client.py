@@ -1,0 +1,455 @@
+"""CLIENT: who is connected, and what is done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Bulk, Map, Reply, Set, Verbatim
+from server.arguments import integer, parse_integer, timeout_end
+from server.client_line import client_line, client_type, is_printable
+from server.commands.connection import checked_name
+from server.commands.spec import Arguments, command, container
+from server.help import help_reply
+from server.session import Session
+
+TYPES: Final = {
+    b"normal": "normal",
+    b"pubsub": "pubsub",
+    b"replica": "replica",
+    b"slave": "replica",
+    b"master": "master",
+}
+"""The types of clients as they are asked for, and as they are called."""
+
+_ANYBODY: Final = "noscript loading stale"
+_ADMIN: Final = "admin noscript loading stale"
+_ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
+
+container(
+    "CLIENT",
+    group="connection",
+    since="2.4.0",
+    summary="Commands about the clients that are connected.",
+)
+
+
+def _on_or_off(arg: bytes) -> bool:
+    word = arg.lower()
+    if word not in (b"on", b"off"):
+        raise CommandError(errors.SYNTAX)
+    return word == b"on"
+
+
+def _type(arg: bytes) -> str:
+    name = TYPES.get(arg.lower())
+    if name is None:
+        raise CommandError(errors.unknown_client_type(arg))
+    return name
+
+
+# --- the client itself -----------------------------------------------------------------------
+
+
+@command(
+    "CLIENT ID",
+    2,
+    flags=_ANYBODY,
+    group="connection",
+    since="5.0.0",
+    summary="Tells the number of this connection.",
+)
+def client_id(session: Session, args: Arguments) -> Reply:
+    """The number of this connection; later ones have higher numbers."""
+    return session.id
+
+
+@command(
+    "CLIENT GETNAME",
+    2,
+    flags=_ANYBODY,
+    group="connection",
+    since="2.6.9",
+    summary="Tells the name that this connection was given.",
+)
+def getname(session: Session, args: Arguments) -> Reply:
+    """The connection's name, or null."""
+    return Bulk(session.name) if session.name else None
+
+
+@command(
+    "CLIENT SETNAME",
+    3,
+    flags=_ANYBODY,
+    group="connection",
+    since="2.6.9",
+    summary="Names this connection.",
+    syntax="connection-name",
+    tips=_ON_ALL_NODES,
+)
+def setname(session: Session, args: Arguments) -> Reply:
+    """Names the connection; an empty name takes its name away."""
+    session.name = checked_name(args[2])
+    return OK
+
+
+@command(
+    "CLIENT SETINFO",
+    4,
+    flags=_ANYBODY,
+    group="connection",
+    since="7.2.0",
+    summary="Notes the library that speaks for the client, or its version.",
+    syntax="<LIB-NAME libname | LIB-VER libver>",
+    tips=_ON_ALL_NODES,
+)
+def setinfo(session: Session, args: Arguments) -> Reply:
+    """Notes the client's library."""
+    option = args[2].upper()
+    if option not in (b"LIB-NAME", b"LIB-VER"):
+        raise CommandError(errors.unrecognized_attribute(args[2]))
+    if not is_printable(args[3]):
+        raise CommandError(errors.bad_client_attribute(args[2]))
+    if option == b"LIB-NAME":
+        session.lib_name = args[3]
+    else:
+        session.lib_ver = args[3]
+    return OK
+
+
+@command(
+    "CLIENT INFO",
+    2,
+    flags=_ANYBODY,
+    group="connection",
+    since="6.2.0",
+    summary="Describes this connection.",
+    tips=["nondeterministic_output"],
+)
+def info(session: Session, args: Arguments) -> Reply:
+    """This connection's line of CLIENT LIST."""
+    return Verbatim(client_line(session))
+
+
+@command(
+    "CLIENT NO-EVICT",
+    3,
+    flags=_ADMIN,
+    group="connection",
+    since="7.0.0",
+    summary="Spares this connection when clients are closed to free memory.",
+    syntax="<ON | OFF>",
+)
+def no_evict(session: Session, args: Arguments) -> Reply:
+    """Sets the mark that the line of CLIENT LIST shows as ``e``."""
+    session.no_evict = _on_or_off(args[2])
+    return OK
+
+
+@command(
+    "CLIENT NO-TOUCH",
+    3,
+    flags=_ANYBODY,
+    group="connection",
+    since="7.2.0",
+    summary="Lets this connection's commands leave the idle time of keys alone.",
+    syntax="<ON | OFF>",
+)
+def no_touch(session: Session, args: Arguments) -> Reply:
+    """Sets the mark that the line of CLIENT LIST shows as ``T``."""
+    session.no_touch = _on_or_off(args[2])
+    return OK
+
+
+@command(
+    "CLIENT REPLY",
+    3,
+    flags=_ANYBODY,
+    group="connection",
+    since="3.2.0",
+    summary="Turns the replies to this connection on or off, or leaves out the next one.",
+    syntax="<ON | OFF | SKIP>",
+)
+def reply(session: Session, args: Arguments) -> Reply:
+    """Says whether replies are sent; only ON is itself answered."""
+    mode = args[2].lower()
+    if mode == b"on":
+        session.muting = None
+        return OK
+    if mode not in (b"off", b"skip"):
+        raise CommandError(errors.SYNTAX)
+    if session.muting != "off":
+        session.muting = mode.decode()
+    return NO_REPLY
+
+
+@command(
+    "CLIENT GETREDIR",
+    2,
+    flags=_ANYBODY,
+    group="connection",
+    since="6.0.0",
+    summary="Tells which connection gets the notices of client-side caching.",
+)
+def getredir(session: Session, args: Arguments) -> Reply:
+    """``-1``: this server has no client-side caching."""
+    return -1
+
+
+@command(
+    "CLIENT TRACKINGINFO",
+    2,
+    flags=_ANYBODY,
+    group="connection",
+    since="6.2.0",
+    summary="Describes the client-side caching of this connection.",
+)
+def trackinginfo(session: Session, args: Arguments) -> Reply:
+    """That it is off."""
+    return Map([("flags", Set(["off"])), ("redirect", -1), ("prefixes", EMPTY_ARRAY)])
+
+
+# --- other clients ---------------------------------------------------------------------------
+
+
+@command(
+    "CLIENT LIST",
+    -2,
+    flags=_ADMIN,
+    group="connection",
+    since="2.4.0",
+    summary="Describes the connections, a line each.",
+    complexity="O(N) in the number of connections.",
+    syntax="[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+    tips=["nondeterministic_output"],
+    history=[
+        ("2.8.12", "Each connection has a number, `id`."),
+        ("5.0.0", "The option `TYPE`."),
+        ("6.0.0", "The field `user`."),
+        ("6.2.0", "The fields `argv-mem`, `tot-mem`, `laddr` and `redir`; the option `ID`."),
+        ("7.0.0", "The fields `resp`, `multi-mem`, `rbs` and `rbp`."),
+        ("7.0.3", "The field `ssub`."),
+        ("7.2.0", "The fields `lib-name` and `lib-ver`."),
+        ("7.4.0", "The field `watch`."),
+        ("8.0.0", "The field `io-thread`."),
+    ],
+)
+def list_(session: Session, args: Arguments) -> Reply:
+    """The lines of all clients, of those of a type, or of those with certain numbers."""
+    return Verbatim(b"".join(client_line(chosen) for chosen in _listed(session, args)))
+
+
+def _listed(session: Session, args: Arguments) -> list[Session]:
+    sessions = session.server.sessions
+    option = args[2].upper() if len(args) > 2 else b""
+    if not option:
+        return list(sessions.values())
+    if option == b"TYPE" and len(args) == 4:
+        wanted = _type(args[3])
+        return [other for other in sessions.values() if client_type(other) == wanted]
+    if option == b"ID" and len(args) > 3:
+        numbers = [integer(arg, errors.INVALID_CLIENT_ID) for arg in args[3:]]
+        return [sessions[number] for number in numbers if number in sessions]
+    raise CommandError(errors.SYNTAX)
+
+
+Filter = Callable[[Session], bool]
+
+
+class KillOptions:
+    """Which clients CLIENT KILL closes: those that pass every filter, the caller perhaps not."""
+
+    def __init__(self, session: Session, args: Arguments) -> None:
+        self.filters: list[Filter] = []
+        self.spares_caller = True
+        self._session = session
+        for at in range(2, len(args), 2):
+            if at + 1 == len(args):
+                raise CommandError(errors.SYNTAX)
+            self._take(args[at].upper(), args[at + 1])
+
+    def _take(self, name: bytes, value: bytes) -> None:
+        if name == b"SKIPME":
+            self.spares_caller = _yes_or_no(value)
+        elif name in _FILTERS:
+            self.filters.append(_FILTERS[name](self._session, value))
+        else:
+            raise CommandError(errors.SYNTAX)
+
+    def match(self, other: Session) -> bool:
+        """Whether the client is to be closed."""
+        if other is self._session and self.spares_caller:
+            return False
+        return all(passes(other) for passes in self.filters)
+
+
+def _yes_or_no(arg: bytes) -> bool:
+    word = arg.lower()
+    if word not in (b"yes", b"no"):
+        raise CommandError(errors.SYNTAX)
+    return word == b"yes"
+
+
+def _by_id(session: Session, value: bytes) -> Filter:
+    number = parse_integer(value)
+    if number is None or number < 1:
+        raise CommandError(errors.CLIENT_ID_NOT_POSITIVE)
+    return lambda other: other.id == number
+
+
+def _by_type(session: Session, value: bytes) -> Filter:
+    wanted = _type(value)
+    return lambda other: client_type(other) == wanted
+
+
+def _by_user(session: Session, value: bytes) -> Filter:
+    if not session.server.users.exists(value):
+        raise CommandError(errors.no_such_user(value))
+    return lambda other: other.user == value
+
+
+def _by_address(session: Session, value: bytes) -> Filter:
+    return lambda other: other.addr.encode() == value
+
+
+def _by_local_address(session: Session, value: bytes) -> Filter:
+    return lambda other: other.laddr.encode() == value
+
+
+def _by_age(session: Session, value: bytes) -> Filter:
+    seconds = integer(value, errors.MAXAGE_NOT_INTEGER)
+    if seconds <= 0:
+        raise CommandError(errors.MAXAGE_NOT_POSITIVE)
+    now = session.server.clock()
+    return lambda other: (now - other.created_ms) // 1000 >= seconds
+
+
+_FILTERS: Final[dict[bytes, Callable[[Session, bytes], Filter]]] = {
+    b"ID": _by_id,
+    b"TYPE": _by_type,
+    b"USER": _by_user,
+    b"ADDR": _by_address,
+    b"LADDR": _by_local_address,
+    b"MAXAGE": _by_age,
+}
+
+
+@command(
+    "CLIENT KILL",
+    -3,
+    flags=_ADMIN,
+    group="connection",
+    since="2.4.0",
+    summary="Closes connections.",
+    complexity="O(N) in the number of connections.",
+    syntax="<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]"
+    " [USER username] [ADDR addr] [LADDR laddr] [SKIPME <YES | NO>] [MAXAGE maxage]>",
+    history=[
+        ("2.8.12", "Several filters, each with its name."),
+        ("2.8.12", "The filter `ID`."),
+        ("3.2.0", "The type `master`."),
+        ("5.0.0", "The type `slave` is called `replica`; the old name is understood."),
+        ("6.2.0", "The filter `LADDR`."),
+        ("7.4.0", "The filter `MAXAGE`."),
+    ],
+)
+def kill(session: Session, args: Arguments) -> Reply:
+    """Closes the client at an address, or those that pass the filters, and says how many."""
+    sessions = list(session.server.sessions.values())
+    if len(args) == 3:
+        chosen = [other for other in sessions if other.addr.encode() == args[2]]
+        if not chosen:
+            raise CommandError(errors.NO_SUCH_CLIENT)
+        _close(session, chosen[:1])
+        return OK
+    options = KillOptions(session, args)
+    chosen = [other for other in sessions if options.match(other)]
+    _close(session, chosen)
+    return len(chosen)
+
+
+def _close(session: Session, chosen: list[Session]) -> None:
+    """Closes the clients; the caller hears the reply first."""
+    for other in chosen:
+        if other is session:
+            session.closing = True
+        else:
+            other.close()
+
+
+@command(
+    "CLIENT UNBLOCK",
+    -3,
+    flags=_ADMIN,
+    group="connection",
+    since="5.0.0",
+    summary="Ends the wait of a client that is blocked.",
+    syntax="client-id [TIMEOUT | ERROR]",
+)
+def unblock(session: Session, args: Arguments) -> Reply:
+    """Lets a client's wait end as if its time were up, or with an error."""
+    if len(args) > 4:
+        raise CommandError(errors.bad_subcommand("client", args[1]))
+    reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
+    if reason not in (b"TIMEOUT", b"ERROR"):
+        raise CommandError(errors.UNBLOCK_REASON)
+    other = session.server.sessions.get(integer(args[2]))
+    if other is None or other.waiter is None:
+        return 0
+    if reason == b"ERROR":
+        session.server.blocking.fail(other.waiter, errors.CLIENT_UNBLOCKED)
+    else:
+        session.server.blocking.time_out(other.waiter)
+    return 1
+
+
+@command(
+    "CLIENT PAUSE",
+    -3,
+    flags=_ADMIN,
+    group="connection",
+    since="3.0.0",
+    summary="Holds commands back for a while, all of them or those that write.",
+    syntax="timeout [WRITE | ALL]",
+    history=[("6.2.0", "The modes `WRITE` and `ALL`.")],
+)
+def pause(session: Session, args: Arguments) -> Reply:
+    """Lets the commands of every client wait."""
+    if len(args) > 4:
+        raise CommandError(errors.bad_subcommand("client", args[1]))
+    mode = args[3].upper() if len(args) == 4 else b"ALL"
+    if mode not in (b"WRITE", b"ALL"):
+        raise CommandError(errors.PAUSE_MODE)
+    until = timeout_end(args[2], session.db.keyspace.now_ms)
+    session.server.pauses.pause(until, mode == b"ALL")
+    return OK
+
+
+@command(
+    "CLIENT UNPAUSE",
+    2,
+    flags=_ADMIN,
+    group="connection",
+    since="6.2.0",
+    summary="Ends a pause.",
+    complexity="O(N) in the number of clients that wait.",
+)
+def unpause(session: Session, args: Arguments) -> Reply:
+    """Lets commands that were held back go on."""
+    session.server.pauses.unpause()
+    return OK
+
+
+@command(
+    "CLIENT HELP",
+    2,
+    flags="loading stale",
+    group="connection",
+    since="5.0.0",
+    summary="Describes the subcommands.",
+)
+def help_(session: Session, args: Arguments) -> Reply:
+    """The subcommands, two lines each."""
+    return help_reply(session, "client")

@@ -1,0 +1,274 @@
+"""COMMAND: what the server's commands are, read from the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Map, Reply, Set, Simple
+from server.command_docs import documentation
+from server.commands.spec import (
+    Arguments,
+    Command,
+    KeySpec,
+    command,
+    commands,
+    every,
+    find,
+    find_by_name,
+    subcommands,
+)
+from server.glob import matches
+from server.help import help_reply
+from server.session import Session
+
+_FLAGS: Final = "loading stale"
+_UNORDERED: Final = ["nondeterministic_output_order"]
+
+
+# --- COMMAND and COMMAND INFO ----------------------------------------------------------------
+
+
+def describe(entry: Command) -> Reply:
+    """The ten elements of COMMAND INFO."""
+    first, last, step = entry.key_range
+    return [
+        entry.fullname,
+        entry.arity,
+        _words(entry.flags),
+        first,
+        last,
+        step,
+        _words([f"@{category}" for category in entry.categories]),
+        Set(entry.tips),
+        Set([_describe_keys(spec) for spec in entry.keys]),
+        # A real server answers with a set only if it is empty.
+        [describe(sub) for sub in subcommands(entry)] or Set([]),
+    ]
+
+
+def _words(names: list[str]) -> Set:
+    return Set([Simple(name) for name in names])
+
+
+def _describe_keys(spec: KeySpec) -> Map:
+    pairs: list[tuple[Reply, Reply]] = [("notes", spec.notes)] if spec.notes else []
+    return Map(
+        [
+            *pairs,
+            ("flags", _words(spec.flags)),
+            ("begin_search", _begin_search(spec)),
+            ("find_keys", _find_keys(spec)),
+        ]
+    )
+
+
+def _begin_search(spec: KeySpec) -> Map:
+    if spec.keyword is None:
+        return Map([("type", "index"), ("spec", Map([("index", spec.index)]))])
+    where = Map([("keyword", spec.keyword), ("startfrom", spec.index)])
+    return Map([("type", "keyword"), ("spec", where)])
+
+
+def _find_keys(spec: KeySpec) -> Map:
+    span = Map([("lastkey", spec.last), ("keystep", spec.step), ("limit", spec.limit)])
+    return Map([("type", "range"), ("spec", span)])
+
+
+@command(
+    "COMMAND",
+    -1,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Describes every command.",
+    complexity="O(N) in the number of commands.",
+    tips=_UNORDERED,
+)
+def command_(session: Session, args: Arguments) -> Reply:
+    """Every command, as COMMAND INFO describes it."""
+    return [describe(entry) for entry in commands(session.server.table)]
+
+
+@command(
+    "COMMAND COUNT",
+    2,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Counts the commands.",
+)
+def count(session: Session, args: Arguments) -> Reply:
+    """The number of commands, subcommands not counted."""
+    return len(commands(session.server.table))
+
+
+@command(
+    "COMMAND INFO",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Describes commands: how many arguments, which flags, where their keys are.",
+    complexity="O(N) in the number of commands asked for.",
+    syntax="[command-name [command-name ...]]",
+    tips=_UNORDERED,
+    history=[("7.0.0", "Without names, every command is described.")],
+)
+def info(session: Session, args: Arguments) -> Reply:
+    """The description of each command named, null for one that does not exist."""
+    table = session.server.table
+    if len(args) == 2:
+        return [describe(entry) for entry in commands(table)]
+    found = [find_by_name(table, name) for name in args[2:]]
+    return [None if entry is None else describe(entry) for entry in found]
+
+
+@command(
+    "COMMAND DOCS",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Documents commands for people: what they do, since when, with which arguments.",
+    complexity="O(N) in the number of commands asked for.",
+    syntax="[command-name [command-name ...]]",
+    tips=_UNORDERED,
+)
+def docs(session: Session, args: Arguments) -> Reply:
+    """The documentation of each command named that exists, or of every command."""
+    table = session.server.table
+    if len(args) == 2:
+        entries = commands(table)
+    else:
+        entries = [entry for name in args[2:] if (entry := find_by_name(table, name)) is not None]
+    return Map([(entry.fullname, documentation(entry)) for entry in entries])
+
+
+# --- COMMAND LIST ----------------------------------------------------------------------------
+
+Filter = Callable[[Command, bytes], bool]
+
+
+def _of_module(entry: Command, name: bytes) -> bool:
+    return False
+
+
+def _of_category(entry: Command, name: bytes) -> bool:
+    return name.decode("utf-8", "replace").lower() in entry.categories
+
+
+def _of_pattern(entry: Command, pattern: bytes) -> bool:
+    return matches(pattern, entry.fullname.encode(), ignore_case=True)
+
+
+_LIST_FILTERS: Final[dict[bytes, Filter]] = {
+    b"MODULE": _of_module,
+    b"ACLCAT": _of_category,
+    b"PATTERN": _of_pattern,
+}
+
+
+@command(
+    "COMMAND LIST",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Lists the names of commands.",
+    complexity="O(N) in the number of commands.",
+    syntax="[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+    tips=_UNORDERED,
+)
+def list_(session: Session, args: Arguments) -> Reply:
+    """The names of all commands, or of those commands and subcommands that pass a filter."""
+    table = session.server.table
+    if len(args) == 2:
+        return [entry.fullname for entry in commands(table)]
+    if len(args) != 5 or args[2].upper() != b"FILTERBY":
+        raise CommandError(errors.SYNTAX)
+    passes = _LIST_FILTERS.get(args[3].upper())
+    if passes is None:
+        raise CommandError(errors.SYNTAX)
+    return [entry.fullname for entry in every(table) if passes(entry, args[4])]
+
+
+# --- COMMAND GETKEYS -------------------------------------------------------------------------
+
+
+def _keys_of(session: Session, request: Arguments) -> list[tuple[bytes, list[str]]]:
+    """The keys of a request, each with what the command does to it; raises CommandError."""
+    entry = find(session.server.table, request)
+    if entry is None or (entry.subcommands and len(request) > 1):
+        raise CommandError(errors.GETKEYS_UNKNOWN_COMMAND)
+    specs = [spec for spec in entry.keys if spec.names_keys]
+    if not specs:
+        raise CommandError(errors.GETKEYS_NO_KEYS)
+    if not entry.fits(len(request)):
+        raise CommandError(errors.GETKEYS_WRONG_ARITY)
+    found = [
+        (key, _access(entry, spec, request)) for spec in specs for key in spec.extract(request)
+    ]
+    if not found:
+        raise CommandError(errors.GETKEYS_NOT_EXTRACTABLE)
+    return found
+
+
+def _access(entry: Command, spec: KeySpec, request: Arguments) -> list[str]:
+    """The flags of a key; those of SET depend on whether it reads the key too."""
+    if entry.name == "set" and b"GET" not in [arg.upper() for arg in request[3:]]:
+        return ["OW", "update"]
+    return [flag for flag in spec.flags if flag != "variable_flags"]
+
+
+@command(
+    "COMMAND GETKEYS",
+    -3,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Finds the keys in a whole command.",
+    complexity="O(N) in the number of the command's arguments.",
+    syntax="command [arg [arg ...]]",
+)
+def getkeys(session: Session, args: Arguments) -> Reply:
+    """The keys of a request, which is not run."""
+    return [Bulk(key) for key, _ in _keys_of(session, args[2:])]
+
+
+@command(
+    "COMMAND GETKEYSANDFLAGS",
+    -3,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Finds the keys in a whole command, and what it does to them.",
+    complexity="O(N) in the number of the command's arguments.",
+    syntax="command [arg [arg ...]]",
+)
+def getkeysandflags(session: Session, args: Arguments) -> Reply:
+    """The keys of a request, each with its flags."""
+    return [[Bulk(key), _words(flags)] for key, flags in _keys_of(session, args[2:])]
+
+
+@command(
+    "COMMAND HELP",
+    2,
+    flags=_FLAGS,
+    group="server",
+    since="5.0.0",
+    categories="connection",
+    summary="Describes the subcommands.",
+)
+def help_(session: Session, args: Arguments) -> Reply:
+    """The subcommands, two lines each."""
+    return help_reply(session, "command")

@@ -1,0 +1,139 @@
+"""Strings that are changed rather than replaced: counters, and APPEND."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server import longdouble
+from server.arguments import INT64_MAX, INT64_MIN, integer
+from server.commands.objects import LONGEST_EMBEDDED
+from server.commands.spec import Arguments, KeySpec, command
+from server.session import Session
+
+_COUNTER: Final = [KeySpec("RW access update")]
+_FLAGS: Final = "write denyoom fast"
+
+
+@command(
+    "INCR",
+    2,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Adds one to the integer at a key; no key counts as 0.",
+    syntax="key",
+    keys=_COUNTER,
+)
+def incr(session: Session, args: Arguments) -> Reply:
+    """The sum."""
+    return _add(session, args[1], 1)
+
+
+@command(
+    "DECR",
+    2,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Takes one from the integer at a key; no key counts as 0.",
+    syntax="key",
+    keys=_COUNTER,
+)
+def decr(session: Session, args: Arguments) -> Reply:
+    """The difference."""
+    return _add(session, args[1], -1)
+
+
+@command(
+    "INCRBY",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Adds to the integer at a key; no key counts as 0.",
+    syntax="key increment",
+    keys=_COUNTER,
+)
+def incrby(session: Session, args: Arguments) -> Reply:
+    """The sum."""
+    return _add(session, args[1], integer(args[2]))
+
+
+@command(
+    "DECRBY",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Takes from the integer at a key; no key counts as 0.",
+    syntax="key decrement",
+    keys=_COUNTER,
+)
+def decrby(session: Session, args: Arguments) -> Reply:
+    """The difference."""
+    decrement = integer(args[2])
+    if decrement == INT64_MIN:
+        raise CommandError(errors.DECREMENT_OVERFLOW)
+    return _add(session, args[1], -decrement)
+
+
+def _add(session: Session, key: bytes, increment: int) -> int:
+    database = session.db
+    value = database.string(key)
+    total = (0 if value is None else integer(value)) + increment
+    if not INT64_MIN <= total <= INT64_MAX:
+        raise CommandError(errors.INCREMENT_OVERFLOW)
+    database.set_string(key, b"%d" % total, database.expires.get(key), "incrby")
+    return total
+
+
+@command(
+    "INCRBYFLOAT",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="2.6.0",
+    summary="Adds to the number at a key, with decimal places; no key counts as 0.",
+    syntax="key increment",
+    keys=_COUNTER,
+)
+def incrbyfloat(session: Session, args: Arguments) -> Reply:
+    """The sum as a string."""
+    database, key = session.db, args[1]
+    value = database.string(key)
+    try:
+        total = longdouble.add(b"0" if value is None else value, args[2])
+    except ValueError:
+        raise CommandError(errors.NOT_A_FLOAT) from None
+    except OverflowError:
+        raise CommandError(errors.INCREMENT_NOT_FINITE) from None
+    encoding = "embstr" if len(total) <= LONGEST_EMBEDDED else None
+    database.set_string(key, total, database.expires.get(key), "incrbyfloat", encoding)
+    return bulk(total)
+
+
+@command(
+    "APPEND",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="2.0.0",
+    summary="Adds bytes to the end of a string; no key counts as an empty string.",
+    complexity="O(N) in the length of the string.",
+    syntax="key value",
+    keys=[KeySpec("RW insert")],
+)
+def append(session: Session, args: Arguments) -> Reply:
+    """The length of the string."""
+    database, key = session.db, args[1]
+    present = database.string(key)
+    value = (present or b"") + args[2]
+    if len(value) > session.server.config.proto_max_bulk_len:
+        raise CommandError(errors.STRING_TOO_LONG)
+    encoding = None if present is None else "raw"
+    database.set_string(key, value, database.expires.get(key), "append", encoding)
+    return len(value)

@@ -1,0 +1,107 @@
+"""Whole databases: their size, emptying them, exchanging them."""
+
+from __future__ import annotations
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import OK, Reply
+from server.arguments import INT32_MAX, INT32_MIN, parse_integer
+from server.commands.spec import Arguments, command
+from server.session import Session
+
+_FLUSH_TIPS = ("request_policy:all_shards", "response_policy:all_succeeded")
+_FLUSH_HISTORY = (
+    ("4.0.0", "The `ASYNC` modifier."),
+    ("6.2.0", "The `SYNC` modifier."),
+)
+
+
+@command(
+    "DBSIZE",
+    1,
+    flags="readonly fast",
+    group="server",
+    since="1.0.0",
+    summary="Counts the keys of the database.",
+    categories="keyspace",
+    tips=("request_policy:all_shards", "response_policy:agg_sum"),
+)
+def dbsize(session: Session, args: Arguments) -> Reply:
+    """How many keys there are, with those that nobody has found expired yet."""
+    return len(session.db)
+
+
+@command(
+    "FLUSHDB",
+    -1,
+    flags="write",
+    group="server",
+    since="1.0.0",
+    summary="Empties the database.",
+    complexity="O(N) in the number of keys.",
+    syntax="[ASYNC | SYNC]",
+    categories="keyspace dangerous",
+    tips=_FLUSH_TIPS,
+    history=_FLUSH_HISTORY,
+)
+def flushdb(session: Session, args: Arguments) -> Reply:
+    """Removes every key of the database."""
+    _check_mode(args)
+    session.db.flush()
+    return OK
+
+
+@command(
+    "FLUSHALL",
+    -1,
+    flags="write",
+    group="server",
+    since="1.0.0",
+    summary="Empties every database.",
+    complexity="O(N) in the number of keys.",
+    syntax="[ASYNC | SYNC]",
+    categories="keyspace dangerous",
+    tips=_FLUSH_TIPS,
+    history=_FLUSH_HISTORY,
+)
+def flushall(session: Session, args: Arguments) -> Reply:
+    """Removes every key there is."""
+    _check_mode(args)
+    for database in session.server.keyspace.databases:
+        database.flush()
+    return OK
+
+
+def _check_mode(args: Arguments) -> None:
+    """ASYNC and SYNC are told apart by nobody here: memory is freed at once."""
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"ASYNC", b"SYNC")):
+        raise CommandError(errors.SYNTAX)
+
+
+@command(
+    "SWAPDB",
+    3,
+    flags="write fast",
+    group="server",
+    since="4.0.0",
+    summary="Exchanges the contents of two databases.",
+    complexity="O(N) in the number of clients that watch or wait for keys of the two.",
+    syntax="index1 index2",
+    categories="keyspace dangerous",
+)
+def swapdb(session: Session, args: Arguments) -> Reply:
+    """Clients of one database see the other's keys from now on."""
+    first = _index(args[1], errors.INVALID_FIRST_DB)
+    second = _index(args[2], errors.INVALID_SECOND_DB)
+    keyspace = session.server.keyspace
+    if not (0 <= first < len(keyspace.databases) and 0 <= second < len(keyspace.databases)):
+        raise CommandError(errors.DB_OUT_OF_RANGE)
+    keyspace.swap(first, second)
+    return OK
+
+
+def _index(arg: bytes, error: str) -> int:
+    index = parse_integer(arg)
+    if index is None or not INT32_MIN <= index <= INT32_MAX:
+        raise CommandError(error)
+    return index

@@ -1,0 +1,140 @@
+"""Idempotent producing: the IDMP options of XADD, XCFGSET and XIDMPRECORD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from protocol.replies import OK, Encoded, Reply
+from server.arguments import integer
+from server.commands.spec import Arguments, KeySpec, command
+from server.session import Session
+from storage import ids
+from storage.effects import DuplicateSuppressed, IdempotencyConfigured, IdempotentIDRecorded
+from storage.idempotency import content_iid
+from storage.keyspace import Database
+from storage.stream import Stream
+
+
+class IdempotencyOption:
+    """``IDMP pid iid`` or ``IDMPAUTO pid``; ``iid`` is ``None`` where the content makes it."""
+
+    __slots__ = ("_iid", "_producer")
+
+    def __init__(self, producer: bytes, iid: bytes | None) -> None:
+        self._producer = producer
+        self._iid = iid
+
+    @classmethod
+    def take(cls, args: Arguments, at: int) -> IdempotencyOption | None:
+        """The option at ``at``, ``None`` if arguments lack; raises :class:`CommandError`."""
+        automatic = args[at].upper() == b"IDMPAUTO"
+        if len(args) - at < (2 if automatic else 3):
+            return None
+        producer = args[at + 1]
+        if not producer:
+            empty = errors.IDMPAUTO_EMPTY_PRODUCER if automatic else errors.IDMP_EMPTY_PRODUCER
+            raise CommandError(empty)
+        if not automatic and not args[at + 2]:
+            raise CommandError(errors.IDMP_EMPTY_ID)
+        return cls(producer, None if automatic else args[at + 2])
+
+    def _resolve(self, items: Sequence[bytes]) -> bytes:
+        return content_iid(items) if self._iid is None else self._iid
+
+    def suppress(
+        self, db: Database, key: bytes, stream: Stream, items: Sequence[bytes]
+    ) -> Encoded | None:
+        """The ID of the entry this was added as before, or ``None`` if it was not."""
+        table = stream.idempotency
+        known = table.find(self._producer, self._resolve(items), db.keyspace.now_ms)
+        if known is None:
+            return None
+        table.duplicates += 1
+        db.emit(DuplicateSuppressed(db.index, key))
+        return bulk(ids.text(known))
+
+    def record(
+        self, db: Database, key: bytes, stream: Stream, items: Sequence[bytes], identity: int
+    ) -> None:
+        """Notes that this was added as the entry ``identity``."""
+        record_iid(db, key, stream, self._producer, self._resolve(items), identity)
+
+
+def record_iid(
+    db: Database, key: bytes, stream: Stream, producer: bytes, iid: bytes, identity: int
+) -> None:
+    """Records an idempotent ID; raises :class:`IdempotentIDTaken` if it stands for another."""
+    now = db.keyspace.now_ms
+    if stream.idempotency.record(producer, iid, identity, now):
+        db.emit(IdempotentIDRecorded(db.index, key, producer, iid, identity, now))
+
+
+def _within(arg: bytes, highest: int, error: str) -> int:
+    value = integer(arg)
+    if not 1 <= value <= highest:
+        raise CommandError(error)
+    return value
+
+
+@command(
+    "XCFGSET",
+    -2,
+    flags="write fast",
+    group="stream",
+    since="8.6.0",
+    summary="Sets how long, and how many, idempotent IDs a stream remembers.",
+    syntax="key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]",
+    keys=[KeySpec("RW update")],
+)
+def xcfgset(session: Session, args: Arguments) -> Reply:
+    """XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]: OK."""
+    if len(args) == 2:
+        raise CommandError(errors.XCFGSET_NOTHING)
+    duration: int | None = None
+    maxsize: int | None = None
+    for at in range(2, len(args), 2):
+        word = args[at].upper()
+        if word not in (b"IDMP-DURATION", b"IDMP-MAXSIZE") or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        if word == b"IDMP-DURATION":
+            duration = _within(args[at + 1], 86400, errors.IDMP_DURATION_RANGE)
+        else:
+            maxsize = _within(args[at + 1], 10000, errors.IDMP_MAXSIZE_RANGE)
+    db = session.db
+    stream = db.stream(args[1])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    table = stream.idempotency
+    if table.configure(duration or table.duration, maxsize or table.maxsize):
+        db.emit(IdempotencyConfigured(db.index, args[1], table.duration, table.maxsize))
+    return OK
+
+
+@command(
+    "XIDMPRECORD",
+    5,
+    flags="write denyoom fast",
+    group="stream",
+    since="8.8.0",
+    summary="Records which entry an idempotent ID stands for.",
+    syntax="key pid iid id",
+    keys=[KeySpec("RW update")],
+)
+def xidmprecord(session: Session, args: Arguments) -> Reply:
+    """XIDMPRECORD key pid iid id: OK, also if that is recorded already."""
+    _, key, producer, iid, text = args
+    if not producer:
+        raise CommandError(errors.XIDMPRECORD_EMPTY_PRODUCER)
+    if not iid:
+        raise CommandError(errors.XIDMPRECORD_EMPTY_ID)
+    identity = ids.parse(text)
+    stream = session.db.stream(key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if stream.log.get(identity) is None:
+        raise CommandError(errors.IDMP_NO_ENTRY)
+    record_iid(session.db, key, stream, producer, iid, identity)
+    return OK

@@ -1,0 +1,244 @@
+"""XINFO: what a stream, its groups and its consumers look like from inside."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import array
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Encoded, Map, Reply, Simple
+from server.arguments import integer
+from server.commands.spec import Arguments, KeySpec, command, container
+from server.session import Session
+from storage import ids
+from storage.groups import Group
+from storage.keyspace import Database
+from storage.pending import NEVER, Consumer, PendingEntry
+from storage.stream import Stream
+
+container(
+    "XINFO",
+    group="stream",
+    since="5.0.0",
+    summary="Shows streams, consumer groups and consumers from inside.",
+)
+
+Fields = list[tuple[Reply, Reply]]
+
+_DEFAULT_FULL_COUNT: Final = 10
+
+
+def _stream_of(db: Database, key: bytes) -> Stream:
+    stream = db.stream_to_read(key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    return stream
+
+
+def _id(identity: int) -> Bulk:
+    return Bulk(ids.text(identity))
+
+
+def _head(stream: Stream, now: int) -> Fields:
+    """The fields that the short and the full form share."""
+    table = stream.idempotency
+    table.forget_old(now)
+    return [
+        ("length", stream.log.length),
+        ("radix-tree-keys", stream.log.block_count),
+        ("radix-tree-nodes", stream.tree_nodes),
+        ("last-generated-id", _id(stream.last_id)),
+        ("max-deleted-entry-id", _id(stream.max_deleted_id)),
+        ("entries-added", stream.entries_added),
+        ("recorded-first-entry-id", _id(stream.log.first)),
+        ("idmp-duration", table.duration),
+        ("idmp-maxsize", table.maxsize),
+        ("pids-tracked", table.producers),
+        ("iids-tracked", table.tracked),
+        ("iids-added", table.added),
+        ("iids-duplicates", table.duplicates),
+    ]
+
+
+@command(
+    "XINFO STREAM",
+    -3,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Shows a stream: its counters, and with FULL its entries and groups.",
+    syntax="key [FULL [COUNT count]]",
+    keys=[KeySpec("RO access", index=2)],
+    history=[
+        ("6.0.0", "FULL."),
+        ("7.0.0", "Fields for deleted and added entries, entries read and lag."),
+        ("7.2.0", "active-time of consumers; seen-time means any attempt."),
+        ("8.6.0", "Fields for idempotent producing."),
+    ],
+)
+def xinfo_stream(session: Session, args: Arguments) -> Reply:
+    """XINFO STREAM key [FULL [COUNT n]]: the stream's fields."""
+    stream = _stream_of(session.db, args[2])
+    count = _full_count(args)
+    fields = _head(stream, session.db.keyspace.now_ms)
+    return Map(fields + (_edges(stream) if count is None else _contents(stream, count)))
+
+
+def _full_count(args: Arguments) -> int | None:
+    """COUNT of the full form (0: everything), ``None`` for the short form."""
+    if len(args) == 3:
+        return None
+    if args[3].upper() != b"FULL" or len(args) not in (4, 6):
+        raise CommandError(errors.bad_subcommand("xinfo", args[1]))
+    if len(args) == 4:
+        return _DEFAULT_FULL_COUNT
+    if args[4].upper() != b"COUNT":
+        raise CommandError(errors.bad_subcommand("xinfo", args[1]))
+    count = integer(args[5])
+    return count if count >= 0 else _DEFAULT_FULL_COUNT
+
+
+def _edges(stream: Stream) -> Fields:
+    log = stream.log
+    first, last = log.get(log.first), log.get(log.last)
+    return [
+        ("groups", len(stream.groups)),
+        ("first-entry", None if first is None else Encoded(first)),
+        ("last-entry", None if last is None else Encoded(last)),
+    ]
+
+
+def _contents(stream: Stream, count: int) -> Fields:
+    most = count or stream.log.length
+    groups: list[Reply] = [Map(_full_group(stream, g, count)) for g in stream.groups_in_order()]
+    return [
+        ("entries", array(stream.log.range(ids.MIN, ids.MAX, most))),
+        ("groups", groups),
+    ]
+
+
+def _full_group(stream: Stream, group: Group, count: int) -> Fields:
+    most = count or len(group.pending)
+    pending: list[Reply] = [_pending(entry) for entry in islice(group.pending.scan(0), most)]
+    consumers: list[Reply] = [
+        Map(_full_consumer(group, group.consumers[name], count)) for name in sorted(group.consumers)
+    ]
+    return [
+        ("name", Bulk(group.name)),
+        ("last-delivered-id", _id(group.last_id)),
+        ("entries-read", group.entries_read),
+        ("lag", stream.lag(group)),
+        ("pel-count", len(group.pending)),
+        ("pending", pending),
+        ("consumers", consumers),
+        ("nacked-count", len(group.pending.released)),
+    ]
+
+
+def _pending(entry: PendingEntry) -> Reply:
+    owner = b"" if entry.owner is None else entry.owner.name
+    return [_id(entry.id), Bulk(owner), entry.time, entry.deliveries]
+
+
+def _full_consumer(group: Group, consumer: Consumer, count: int) -> Fields:
+    pending: list[Reply] = []
+    for identity in consumer.ids.from_(0, count or len(consumer.ids)):
+        entry = group.pending.get(identity)
+        assert entry is not None
+        pending.append([_id(entry.id), entry.time, entry.deliveries])
+    return [
+        ("name", Bulk(consumer.name)),
+        ("seen-time", consumer.seen),
+        ("active-time", consumer.active),
+        ("pel-count", len(consumer.ids)),
+        ("pending", pending),
+    ]
+
+
+@command(
+    "XINFO GROUPS",
+    3,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Lists the consumer groups of a stream.",
+    syntax="key",
+    keys=[KeySpec("RO access", index=2)],
+    history=[("7.0.0", "entries-read and lag.")],
+)
+def xinfo_groups(session: Session, args: Arguments) -> Reply:
+    """XINFO GROUPS key: the fields of each group."""
+    stream = _stream_of(session.db, args[2])
+    return [
+        Map(
+            [
+                ("name", Bulk(group.name)),
+                ("consumers", len(group.consumers)),
+                ("pending", len(group.pending)),
+                ("last-delivered-id", _id(group.last_id)),
+                ("entries-read", group.entries_read),
+                ("lag", stream.lag(group)),
+            ]
+        )
+        for group in stream.groups_in_order()
+    ]
+
+
+@command(
+    "XINFO CONSUMERS",
+    4,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Lists the consumers of a group.",
+    syntax="key group",
+    keys=[KeySpec("RO access", index=2)],
+    tips=["nondeterministic_output"],
+    history=[("7.2.0", "inactive; idle means time since any attempt.")],
+)
+def xinfo_consumers(session: Session, args: Arguments) -> Reply:
+    """XINFO CONSUMERS key group: the fields of each consumer."""
+    stream = _stream_of(session.db, args[2])
+    group = stream.groups.get(args[3])
+    if group is None:
+        raise CommandError(errors.no_group_for_key(args[3], args[2]))
+    now = session.db.keyspace.now_ms
+    return [Map(_consumer(group.consumers[name], now)) for name in sorted(group.consumers)]
+
+
+def _consumer(consumer: Consumer, now: int) -> Fields:
+    inactive = NEVER if consumer.active == NEVER else max(0, now - consumer.active)
+    return [
+        ("name", Bulk(consumer.name)),
+        ("pending", len(consumer.ids)),
+        ("idle", max(0, now - consumer.seen)),
+        ("inactive", inactive),
+    ]
+
+
+_HELP: Final = (
+    "XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "CONSUMERS <key> <groupname>",
+    "    Show the consumers of the group.",
+    "GROUPS <key>",
+    "    Show the consumer groups of the stream.",
+    "STREAM <key> [FULL [COUNT <count>]",
+    "    Show the stream; with FULL its entries and groups as well.",
+    "HELP",
+    "    Print this help.",
+)
+
+
+@command(
+    "XINFO HELP",
+    2,
+    flags="loading stale",
+    group="stream",
+    since="5.0.0",
+    summary="Lists the subcommands of XINFO.",
+)
+def xinfo_help(session: Session, args: Arguments) -> Reply:
+    """XINFO HELP: its subcommands, a line each."""
+    return [Simple(line) for line in _HELP]

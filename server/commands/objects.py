@@ -1,0 +1,138 @@
+"""OBJECT: how a value is kept, and how long ago it was used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.arguments import parse_integer
+from server.commands.spec import Arguments, KeySpec, command, container
+from server.help import help_reply
+from server.session import Session
+from storage.keyspace import Database
+
+_KEYS: Final = [KeySpec("RO", index=2)]
+_TIPS: Final = ("nondeterministic_output",)
+
+LONGEST_EMBEDDED: Final = 44
+"""Strings up to this length share one allocation with their object in Redis."""
+
+_SHARED_INTEGERS: Final = 10_000
+"""Small integers are objects that Redis keeps once for all keys ..."""
+
+_SHARED_REFERENCES: Final = 2**31 - 1
+"""... which therefore have no count of references that means anything."""
+
+container(
+    "OBJECT",
+    group="generic",
+    since="2.2.3",
+    summary="Looks at how values are kept.",
+)
+
+
+def encoding_of(database: Database, key: bytes) -> str | None:
+    """What OBJECT ENCODING says of a key, ``None`` if there is none; the look counts as a read."""
+    value = database.inspect(key)
+    if value is None:
+        return None
+    if type(value) is not bytes:
+        return "stream"
+    return database.encodings.get(key) or _string_encoding(value)
+
+
+def _string_encoding(value: bytes) -> str:
+    if parse_integer(value) is not None:
+        return "int"
+    return "embstr" if len(value) <= LONGEST_EMBEDDED else "raw"
+
+
+@command(
+    "OBJECT ENCODING",
+    3,
+    flags="readonly",
+    group="generic",
+    since="2.2.3",
+    summary="Names the form in which a value is kept.",
+    syntax="key",
+    keys=_KEYS,
+    tips=_TIPS,
+)
+def encoding(session: Session, args: Arguments) -> Reply:
+    """``int``, ``embstr``, ``raw`` or ``stream``; null for no key."""
+    return encoding_of(session.db, args[2])
+
+
+@command(
+    "OBJECT FREQ",
+    3,
+    flags="readonly",
+    group="generic",
+    since="4.0.0",
+    summary="Tells how often a value has been used lately.",
+    syntax="key",
+    keys=_KEYS,
+    tips=_TIPS,
+)
+def freq(session: Session, args: Arguments) -> Reply:
+    """Null for no key; otherwise an error, as frequencies are not counted."""
+    if session.db.inspect(args[2]) is None:
+        return None
+    raise CommandError(errors.NO_ACCESS_FREQUENCY)
+
+
+@command(
+    "OBJECT IDLETIME",
+    3,
+    flags="readonly",
+    group="generic",
+    since="2.2.3",
+    summary="Tells for how many seconds a value has not been used.",
+    syntax="key",
+    keys=_KEYS,
+    tips=_TIPS,
+)
+def idletime(session: Session, args: Arguments) -> Reply:
+    """Whole seconds; null for no key."""
+    database, key = session.db, args[2]
+    if database.inspect(key) is None:
+        return None
+    return max(0, database.keyspace.now_ms - database.used[key]) // 1000
+
+
+@command(
+    "OBJECT REFCOUNT",
+    3,
+    flags="readonly",
+    group="generic",
+    since="2.2.3",
+    summary="Counts the places that share a value.",
+    syntax="key",
+    keys=_KEYS,
+    tips=_TIPS,
+)
+def refcount(session: Session, args: Arguments) -> Reply:
+    """1, or the highest number there is for a small integer; null for no key."""
+    database, key = session.db, args[2]
+    kept = encoding_of(database, key)
+    if kept is None:
+        return None
+    value = database.values[key]
+    if kept == "int" and type(value) is bytes and 0 <= int(value) < _SHARED_INTEGERS:
+        return _SHARED_REFERENCES
+    return 1
+
+
+@command(
+    "OBJECT HELP",
+    2,
+    flags="loading stale",
+    group="generic",
+    since="6.2.0",
+    summary="Lists the subcommands.",
+)
+def help_(session: Session, args: Arguments) -> Reply:
+    """A line or two for each subcommand."""
+    return help_reply(session, "object")

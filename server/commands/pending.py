@@ -1,0 +1,382 @@
+"""XPENDING, XCLAIM, XAUTOCLAIM and XNACK: pending entries, and how they change hands."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, NamedTuple
+
+from protocol import errors
+from protocol.encoder import array, bulk
+from protocol.errors import CommandError
+from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
+from server.arguments import integer, parse_integer
+from server.commands.group_effects import consumer_of, emit_claims, emit_seen, existing_group
+from server.commands.spec import Arguments, KeySpec, command
+from server.session import Session
+from storage import ids
+from storage.effects import GroupPositionSet, Released
+from storage.failures import InvalidID
+from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning
+from storage.log import id_of
+from storage.pending import MOST, Columns, Consumer, PendingEntry
+from storage.stream import Stream
+
+# --- XPENDING --------------------------------------------------------------------------------
+
+
+class _PendingRange(NamedTuple):
+    """The arguments of XPENDING's long form."""
+
+    min_idle: int
+    start: int
+    end: int
+    most: int
+    consumer: bytes | None
+
+
+def _pending_range(args: Arguments) -> _PendingRange | None:
+    """The range asked for, ``None`` for the summary; raises :class:`CommandError`."""
+    if len(args) == 3:
+        return None
+    if not 6 <= len(args) <= 9:
+        raise CommandError(errors.SYNTAX)
+    at, min_idle = 3, 0
+    if args[3].upper() == b"IDLE":
+        if len(args) < 8:
+            raise CommandError(errors.SYNTAX)
+        at, min_idle = 5, integer(args[4])
+    count = integer(args[at + 2])
+    start, end = ids.parse_start(args[at]), ids.parse_end(args[at + 1])
+    consumer = args[at + 3] if len(args) > at + 3 else None
+    return _PendingRange(min_idle, start, end, count, consumer)
+
+
+@command(
+    "XPENDING",
+    -3,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Shows the pending entries of a consumer group.",
+    complexity="O(N) for N entries returned; O(1) for the summary.",
+    syntax="key group [[IDLE min-idle-time] start end count [consumer]]",
+    keys=[KeySpec("RO access")],
+    tips=["nondeterministic_output"],
+    history=[("6.2.0", "IDLE, and bounds that exclude their ID.")],
+)
+def xpending(session: Session, args: Arguments) -> Reply:
+    """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
+    wanted = _pending_range(args)
+    stream, group = existing_group(session.db, args[1], args[2])
+    if wanted is None:
+        return _summary(group)
+    return _listing(stream, group, wanted, session.db.keyspace.now_ms)
+
+
+def _summary(group: Group) -> Reply:
+    pending = group.pending
+    if not pending:
+        return [0, None, None, NULL_ARRAY]
+    owners: list[Reply] = [
+        [Bulk(name), str(len(group.consumers[name].ids))]
+        for name in sorted(group.consumers)
+        if group.consumers[name].ids
+    ]
+    return [len(pending), Bulk(ids.text(pending.first)), Bulk(ids.text(pending.last)), owners]
+
+
+def _listing(stream: Stream, group: Group, wanted: _PendingRange, now: int) -> Reply:
+    latest = now - wanted.min_idle if wanted.min_idle > 0 else MOST
+    if wanted.most <= 0:
+        return EMPTY_ARRAY
+    if wanted.consumer is None and latest == MOST:
+        return _lines(stream, group.pending.columns(wanted.start, wanted.end, wanted.most), now)
+    if wanted.consumer is None:
+        found = group.pending.scan_until(wanted.start, wanted.end, latest)
+    elif wanted.consumer in group.consumers:
+        found = group.pending.scan_owned(
+            group.consumers[wanted.consumer], wanted.start, wanted.end, latest
+        )
+    else:
+        return EMPTY_ARRAY
+    entries = list(islice(found, wanted.most))
+    columns = Columns(
+        [entry.id for entry in entries],
+        [entry.owner for entry in entries],
+        [entry.time for entry in entries],
+        [entry.deliveries for entry in entries],
+    )
+    return _lines(stream, columns, now)
+
+
+def _lines(stream: Stream, columns: Columns, now: int) -> Encoded:
+    """Pending entries as XPENDING lists them: ID, owner, idle time, delivery count.
+
+    The ID's text is cut out of the stored entry, and entries that were delivered together have the
+    rest in common: formatting every line cost three times as much.
+    """
+    out = [b"*%d\r\n" % len(columns.ids)]
+    shared: tuple[Consumer | None, int, int] | None = None
+    rest = b""
+    payloads = stream.log.get_many(columns.ids)
+    for identity, payload, owner, time, count in zip(
+        columns.ids, payloads, *columns[1:], strict=True
+    ):
+        if shared is None or owner is not shared[0] or time != shared[1] or count != shared[2]:
+            shared = owner, time, count
+            rest = _rest_of_line(owner, time, count, now)
+        out.append(b"*4\r\n")
+        out.append(bulk(ids.text(identity)) if payload is None else id_of(payload))
+        out.append(rest)
+    return Encoded(b"".join(out))
+
+
+def _rest_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
+    """What follows the ID; an entry that XNACK freed has no owner and an idle time of -1."""
+    if owner is None:
+        return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
+    return b"%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
+
+
+# --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------
+
+
+class _ClaimOptions:
+    """The arguments of XCLAIM from the first ID on."""
+
+    __slots__ = ("count", "force", "ids", "justid", "last_id", "time")
+
+    def __init__(self, args: Arguments, now: int) -> None:
+        self.ids: list[int] = []
+        self.time = now
+        self.count: int | None = None
+        self.force = self.justid = False
+        self.last_id = ids.MIN
+        at = 5
+        while at < len(args) and (identity := _id_or_none(args[at])) is not None:
+            self.ids.append(identity)
+            at += 1
+        while at < len(args):
+            at = self._take(args, at, now)
+        self.time = now if not 0 <= self.time <= now else self.time
+
+    def _take(self, args: Arguments, at: int, now: int) -> int:
+        word = args[at].upper()
+        if word == b"FORCE":
+            self.force = True
+        elif word == b"JUSTID":
+            self.justid = True
+        elif word in _VALUE_OPTIONS and at + 1 < len(args):
+            self._take_value(word, args[at + 1], now)
+            return at + 2
+        else:
+            raise CommandError(errors.unrecognized_option("XCLAIM", args[at]))
+        return at + 1
+
+    def _take_value(self, word: bytes, value: bytes, now: int) -> None:
+        if word == b"LASTID":
+            self.last_id = ids.parse(value)
+            return
+        number = integer(value, errors.invalid_claim_option(word.decode()))
+        if word == b"IDLE":
+            self.time = now - number
+        elif word == b"TIME":
+            self.time = number
+        else:
+            self.count = number if number >= 0 else None
+
+
+_VALUE_OPTIONS: Final = frozenset({b"IDLE", b"TIME", b"RETRYCOUNT", b"LASTID"})
+
+
+def _id_or_none(text: bytes) -> int | None:
+    try:
+        return ids.parse(text)
+    except InvalidID:
+        return None
+
+
+def _claimed(claims: Claims, justid: bool) -> Encoded:
+    """The entries claimed, or their IDs alone."""
+    if justid:
+        return array([bulk(ids.text(entry.id)) for entry in claims.claimed])
+    return array([entry.payload for entry in claims.claimed])
+
+
+@command(
+    "XCLAIM",
+    -6,
+    flags="write fast",
+    group="stream",
+    since="5.0.0",
+    summary="Makes a consumer the owner of pending entries of others.",
+    complexity="O(log N) for each ID, with N pending entries.",
+    syntax="key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]"
+    " [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+    keys=[KeySpec("RW update")],
+    tips=["nondeterministic_output"],
+)
+def xclaim(session: Session, args: Arguments) -> Reply:
+    """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
+    db, key = session.db, args[1]
+    stream, group = existing_group(db, key, args[2])
+    min_idle = max(0, integer(args[4], errors.invalid_min_idle("XCLAIM")))
+    now = db.keyspace.now_ms
+    options = _ClaimOptions(args, now)
+    if options.last_id > group.last_id:
+        group.last_id = options.last_id
+        db.emit(
+            GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False)
+        )
+    consumer = consumer_of(db, key, group, args[3])
+    claim = Claim(
+        consumer, min_idle, options.time, now, options.count, not options.justid, options.force
+    )
+    claims = claim_ids(group, stream.log, options.ids, claim)
+    emit_claims(db, key, group, claim, claims)
+    if not claims.claimed:
+        emit_seen(db, key, group, consumer)
+    return _claimed(claims, options.justid)
+
+
+_MOST_CLAIMED: Final = 2**63 // 16 - 1
+
+
+def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
+    """COUNT and JUSTID of XAUTOCLAIM."""
+    count, justid = 100, False
+    at = 6
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"JUSTID":
+            justid = True
+            at += 1
+        elif word == b"COUNT" and at + 1 < len(args):
+            count = integer(args[at + 1], errors.COUNT_NOT_POSITIVE)
+            if not 1 <= count <= _MOST_CLAIMED:
+                raise CommandError(errors.COUNT_NOT_POSITIVE)
+            at += 2
+        else:
+            raise CommandError(errors.SYNTAX)
+    return count, justid
+
+
+@command(
+    "XAUTOCLAIM",
+    -6,
+    flags="write fast",
+    group="stream",
+    since="6.2.0",
+    summary="Makes a consumer the owner of pending entries that have been idle for long.",
+    complexity="O(1) if COUNT is small.",
+    syntax="key group consumer min-idle-time start [COUNT count] [JUSTID]",
+    keys=[KeySpec("RW delete")],
+    tips=["nondeterministic_output"],
+    history=[("7.0.0", "A third element: the IDs dropped because the stream lacks them.")],
+)
+def xautoclaim(session: Session, args: Arguments) -> Reply:
+    """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
+    min_idle = max(0, integer(args[4], errors.invalid_min_idle("XAUTOCLAIM")))
+    start = ids.parse_start(args[5])
+    count, justid = _autoclaim_options(args)
+    db, key = session.db, args[1]
+    stream, group = existing_group(db, key, args[2])
+    now = db.keyspace.now_ms
+    consumer = consumer_of(db, key, group, args[3])
+    claim = Claim(consumer, min_idle, now, now, counting=not justid)
+    following, claims = claim_scanning(group, stream.log, start, count, claim)
+    emit_claims(db, key, group, claim, claims)
+    if not claims.claimed:
+        emit_seen(db, key, group, consumer)
+    dropped = array([bulk(ids.text(identity)) for identity in claims.dropped])
+    return [Bulk(ids.text(following)), _claimed(claims, justid), dropped]
+
+
+# --- XNACK -----------------------------------------------------------------------------------
+
+_MODES: Final = frozenset({b"SILENT", b"FAIL", b"FATAL"})
+
+
+class _NackOptions:
+    """The arguments of XNACK behind its mode."""
+
+    __slots__ = ("count", "force", "ids", "mode")
+
+    def __init__(self, args: Arguments) -> None:
+        self.mode = args[3].upper()
+        self.count: int | None = None
+        self.force = False
+        self.ids: list[int] | None = None
+        if self.mode not in _MODES:
+            raise CommandError(errors.NACK_MODE)
+        at = 4
+        while at < len(args):
+            at = self._take(args, at)
+        if self.ids is None:
+            raise CommandError(errors.NACK_NO_IDS)
+
+    def _take(self, args: Arguments, at: int) -> int:
+        word = args[at].upper()
+        more = len(args) - 1 - at
+        if word == b"FORCE":
+            self.force = True
+            return at + 1
+        if word == b"RETRYCOUNT" and more:
+            self.count = integer(args[at + 1])
+            if self.count < 0:
+                raise CommandError(errors.NACK_RETRYCOUNT_NEGATIVE)
+            return at + 2
+        if word == b"IDS" and more and self.ids is None:
+            return self._take_ids(args, at + 1)
+        raise CommandError(errors.unrecognized_option("XNACK", args[at]))
+
+    def _take_ids(self, args: Arguments, at: int) -> int:
+        count = parse_integer(args[at])
+        if count is None or count <= 0:
+            raise CommandError(errors.NACK_NUMIDS_NOT_POSITIVE)
+        texts = args[at + 1 : at + 1 + count]
+        if len(texts) < count:
+            raise CommandError(errors.NACK_NUMIDS_MISMATCH)
+        self.ids = [ids.parse(text) for text in texts]
+        return at + 1 + count
+
+    def count_after(self, before: PendingEntry | None) -> int:
+        """The delivery count that a freed entry has."""
+        if self.count is not None:
+            return self.count
+        if self.mode == b"FATAL":
+            return MOST
+        count = 0 if before is None else before.deliveries
+        return max(0, count - 1) if self.mode == b"SILENT" else count
+
+
+@command(
+    "XNACK",
+    -7,
+    flags="write fast",
+    group="stream",
+    since="8.8.0",
+    summary="Gives pending entries back: they stay pending, without an owner.",
+    complexity="O(log N) for each ID, with N pending entries.",
+    syntax="key group <SILENT | FAIL | FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
+    keys=[KeySpec("RW update")],
+)
+def xnack(session: Session, args: Arguments) -> Reply:
+    """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
+    db, key = session.db, args[1]
+    options = _NackOptions(args)
+    stream, group = existing_group(db, key, args[2])
+    freed: list[int] = []
+    counts: list[int] = []
+    assert options.ids is not None
+    for identity in options.ids:
+        before = group.pending.get(identity)
+        if before is None and not (options.force and stream.log.get(identity) is not None):
+            continue
+        count = options.count_after(before)
+        group.pending.set(identity, None, 0, count)
+        freed.append(identity)
+        counts.append(count)
+    if freed:
+        db.emit(Released(db.index, key, group.name, tuple(freed), tuple(counts)))
+    return len(freed)

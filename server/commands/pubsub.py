@@ -1,0 +1,186 @@
+"""Publishing and subscribing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Many, Push, Reply, Simple
+from server.commands.spec import Arguments, command, container
+from server.glob import matches
+from server.session import Session
+
+_FLAGS = "pubsub noscript loading stale"
+_INQUIRY = "pubsub loading stale"
+
+
+@command(
+    "SUBSCRIBE",
+    -2,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Listens to channels.",
+    complexity="O(N) in the number of channels.",
+    syntax="channel [channel ...]",
+)
+def subscribe(session: Session, args: Arguments) -> Reply:
+    """Listens to each channel and confirms each."""
+    return _each(session, "subscribe", session.server.pubsub.subscribe, args[1:])
+
+
+@command(
+    "PSUBSCRIBE",
+    -2,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Listens to all channels whose names fit patterns.",
+    complexity="O(N) in the number of patterns.",
+    syntax="pattern [pattern ...]",
+)
+def psubscribe(session: Session, args: Arguments) -> Reply:
+    """Listens to each pattern and confirms each."""
+    return _each(session, "psubscribe", session.server.pubsub.subscribe_pattern, args[1:])
+
+
+@command(
+    "UNSUBSCRIBE",
+    -1,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Stops listening to channels, or to every channel.",
+    complexity="O(N) in the number of channels.",
+    syntax="[channel [channel ...]]",
+)
+def unsubscribe(session: Session, args: Arguments) -> Reply:
+    """Leaves the channels named, or all, and confirms each."""
+    leaving = args[1:] or list(session.channels)
+    return _each(session, "unsubscribe", session.server.pubsub.unsubscribe, leaving)
+
+
+@command(
+    "PUNSUBSCRIBE",
+    -1,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Stops listening to patterns, or to every pattern.",
+    complexity="O(N) in the number of patterns.",
+    syntax="[pattern [pattern ...]]",
+)
+def punsubscribe(session: Session, args: Arguments) -> Reply:
+    """Leaves the patterns named, or all, and confirms each."""
+    leaving = args[1:] or list(session.patterns)
+    return _each(session, "punsubscribe", session.server.pubsub.unsubscribe_pattern, leaving)
+
+
+def _each(
+    session: Session, event: str, change: Callable[[Session, bytes], None], names: list[bytes]
+) -> Reply:
+    """Makes the change for each name and confirms it; without a name there is one confirmation."""
+    confirmations: list[Reply] = []
+    for name in names:
+        change(session, name)
+        confirmations.append(Push([event, Bulk(name), session.subscriptions]))
+    if not names:
+        confirmations.append(Push([event, None, session.subscriptions]))
+    session.update_gate()
+    return Many(confirmations)
+
+
+@command(
+    "PUBLISH",
+    3,
+    flags="pubsub loading stale fast",
+    group="pubsub",
+    since="2.0.0",
+    summary="Sends a message to those who listen to a channel.",
+    complexity="O(N+M) with N listeners of the channel and M patterns in use.",
+    syntax="channel message",
+)
+def publish(session: Session, args: Arguments) -> Reply:
+    """Delivers a message; answers how often."""
+    return session.server.pubsub.publish(args[1], args[2])
+
+
+container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to what.")
+
+
+@command(
+    "PUBSUB CHANNELS",
+    -2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Lists the channels that somebody listens to.",
+    complexity="O(N) in the number of channels in use.",
+    syntax="[pattern]",
+)
+def pubsub_channels(session: Session, args: Arguments) -> Reply:
+    """The channels with listeners, all or those that fit a pattern."""
+    if len(args) > 3:
+        raise CommandError(errors.bad_subcommand("pubsub", args[1]))
+    channels = session.server.pubsub.channels
+    return [Bulk(name) for name in channels if len(args) == 2 or matches(args[2], name)]
+
+
+@command(
+    "PUBSUB NUMSUB",
+    -2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Counts the listeners of channels.",
+    complexity="O(N) in the number of channels named.",
+    syntax="[channel [channel ...]]",
+)
+def pubsub_numsub(session: Session, args: Arguments) -> Reply:
+    """Each channel named and how many listen to it, patterns left aside."""
+    channels = session.server.pubsub.channels
+    counts: list[Reply] = []
+    for name in args[2:]:
+        counts += [Bulk(name), len(channels.get(name, ()))]
+    return counts
+
+
+@command(
+    "PUBSUB NUMPAT",
+    2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Counts the different patterns that somebody listens to.",
+)
+def pubsub_numpat(session: Session, args: Arguments) -> Reply:
+    """How many different patterns are in use."""
+    return len(session.server.pubsub.patterns)
+
+
+_HELP = (
+    "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "CHANNELS [<pattern>]",
+    "    Lists the channels in use, or those that fit the pattern.",
+    "NUMPAT",
+    "    Counts the patterns in use.",
+    "NUMSUB [<channel> ...]",
+    "    Counts the listeners of each channel, those by pattern left aside.",
+    "HELP",
+    "    Prints this text.",
+)
+
+
+@command(
+    "PUBSUB HELP",
+    2,
+    flags="loading stale",
+    group="pubsub",
+    since="6.2.0",
+    summary="Describes the subcommands.",
+    categories="-pubsub",
+)
+def pubsub_help(session: Session, args: Arguments) -> Reply:
+    """Lines of help."""
+    return [Simple(line) for line in _HELP]

@@ -1,0 +1,457 @@
+"""XREAD and XREADGROUP: reading on from a place in one or several streams, and waiting for more."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import array, bulk
+from protocol.errors import CommandError
+from protocol.replies import NULL_ARRAY, Bulk, Encoded, Pairs, Reply
+from server.arguments import INT64_MAX, integer
+from server.blocking import Block
+from server.commands.group_effects import consumer_of, emit_claims, emit_seen
+from server.commands.spec import Arguments, KeySpec, command
+from server.session import Session
+from storage import ids
+from storage.effects import Delivered, GroupPositionSet, Redelivered
+from storage.groups import Claim, Group, claim_idle
+from storage.keyspace import Database
+from storage.pending import Consumer
+from storage.stream import Stream
+
+UNLIMITED: Final = 2**62
+_NULL_ENTRY: Final = NULL_ARRAY
+
+
+class ReadOptions:
+    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text."""
+
+    __slots__ = (
+        "block",
+        "claim",
+        "consumer",
+        "count",
+        "group",
+        "keys",
+        "maxcount",
+        "maxsize",
+        "noack",
+        "places",
+    )
+
+    def __init__(self, args: Arguments, grouped: bool) -> None:
+        self.block: int | None = None
+        self.count = UNLIMITED
+        self.maxcount = UNLIMITED
+        self.maxsize = UNLIMITED
+        self.noack = False
+        self.claim: int | None = None
+        self.group: bytes | None = None
+        self.consumer = b""
+        self._scan(args, grouped)
+        self._check(grouped)
+
+    def _check(self, grouped: bool) -> None:
+        """Refuses options that do not go together."""
+        if grouped and self.group is None:
+            raise CommandError(errors.GROUP_MISSING)
+        if self.maxcount < self.count < UNLIMITED:
+            raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
+
+    def _scan(self, args: Arguments, grouped: bool) -> None:
+        at = 1
+        last = len(args) - 1
+        while at < last:
+            word = args[at].upper()
+            if word == b"STREAMS":
+                self._take_streams(args, at + 1, grouped)
+                return
+            if word in _GROUP_OPTIONS and not grouped:
+                raise CommandError(errors.group_only_option(word.decode()))
+            if word == b"NOACK":
+                self.noack = True
+                at += 1
+            elif word == b"GROUP" and at + 2 <= last:
+                self.group, self.consumer = args[at + 1], args[at + 2]
+                at += 3
+            else:
+                self._take_number(word, args[at + 1])
+                at += 2
+        if at == last and args[at].upper() == b"NOACK" and not grouped:
+            raise CommandError(errors.group_only_option("NOACK"))
+        raise CommandError(errors.SYNTAX)
+
+    def _take_number(self, word: bytes, value: bytes) -> None:
+        if word == b"COUNT":
+            count = integer(value)
+            self.count = count if count > 0 else UNLIMITED
+        elif word == b"BLOCK":
+            self.block = integer(value, errors.TIMEOUT_NOT_INTEGER)
+            if self.block < 0:
+                raise CommandError(errors.TIMEOUT_NEGATIVE)
+        elif word == b"CLAIM":
+            self.claim = integer(value, errors.CLAIM_NOT_INTEGER)
+            if self.claim < 0:
+                raise CommandError(errors.CLAIM_NEGATIVE)
+        elif word == b"MAXCOUNT":
+            self.maxcount = _positive(value, errors.MAXCOUNT_NOT_POSITIVE)
+        elif word == b"MAXSIZE":
+            self.maxsize = _positive(value, errors.MAXSIZE_NOT_POSITIVE)
+        else:
+            raise CommandError(errors.SYNTAX)
+
+    def _take_streams(self, args: Arguments, at: int, grouped: bool) -> None:
+        count = len(args) - at
+        if count % 2:
+            if grouped:
+                raise CommandError(errors.unbalanced("xreadgroup", " or '>'"))
+            raise CommandError(errors.unbalanced("xread", ", '+', or '$'"))
+        middle = at + count // 2
+        self.keys = args[at:middle]
+        self.places = args[middle:]
+
+    def deadline(self, now: int) -> int | None:
+        """When waiting ends, ``None`` for never; raises :class:`CommandError` if that overflows."""
+        if not self.block:
+            return None
+        if now + self.block > INT64_MAX:
+            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
+        return now + self.block
+
+
+_SHORT: Final = 16
+_GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
+
+
+@lru_cache(maxsize=1024)
+def _parsed(args: tuple[bytes, ...], grouped: bool) -> ReadOptions:
+    return ReadOptions(list(args), grouped)
+
+
+def read_options(args: Arguments, grouped: bool) -> ReadOptions:
+    """The options of a request; those of short ones are remembered.
+
+    A consumer sends the same request over and over, and parsing it took a third of its time.
+    """
+    if len(args) <= _SHORT and sum(map(len, args)) <= _SHORT * _SHORT:
+        return _parsed(tuple(args), grouped)
+    return ReadOptions(args, grouped)
+
+
+def _positive(value: bytes, error: str) -> int:
+    number = integer(value, error)
+    if number <= 0:
+        raise CommandError(error)
+    return number
+
+
+class Budget:
+    """How much a reply may still hold (MAXCOUNT and MAXSIZE); the first entry always fits."""
+
+    __slots__ = ("_empty", "_room", "entries")
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.entries = options.maxcount
+        self._room = options.maxsize
+        self._empty = True
+
+    def fits(self, payload: bytes) -> bool:
+        """Whether an entry may be added; if so it is counted."""
+        if self.entries <= 0 or (self._room <= 0 and not self._empty):
+            return False
+        self.entries -= 1
+        self._room -= len(payload)
+        self._empty = False
+        return True
+
+    def cut(self, payloads: list[bytes]) -> int:
+        """How many of these entries may be added, in order; they are counted."""
+        if self.entries == UNLIMITED and self._room == UNLIMITED:
+            return len(payloads)
+        taken = 0
+        while taken < len(payloads) and self.fits(payloads[taken]):
+            taken += 1
+        return taken
+
+
+Served = list[tuple[Reply, Reply]]
+"""The streams that have something to report, each with its entries."""
+
+
+def _answer(served: Served) -> Reply:
+    return Pairs(served) if served else NULL_ARRAY
+
+
+# --- XREAD -----------------------------------------------------------------------------------
+
+LAST: Final = -1
+"""In place of an ID: just below the last entry (``+``)."""
+
+
+def _places(db: Database, options: ReadOptions) -> list[int]:
+    """After which ID to read each stream, or :data:`LAST`."""
+    places: list[int] = []
+    for key, text in zip(options.keys, options.places, strict=True):
+        stream = db.stream_to_read(key)
+        if text == b"$":
+            places.append(ids.MIN if stream is None else stream.last_id)
+        elif text == b"+":
+            places.append(LAST)
+        elif text == b">":
+            raise CommandError(errors.NEW_ID_OUTSIDE_GROUP)
+        else:
+            places.append(ids.parse(text))
+    return places
+
+
+def _read(db: Database, options: ReadOptions, places: list[int]) -> Served:
+    budget = Budget(options)
+    served: Served = []
+    for key, place in zip(options.keys, places, strict=True):
+        stream = db.stream(key)
+        if stream is None or not stream.log.length or place >= stream.log.last:
+            continue
+        start = stream.log.last if place == LAST else place + 1
+        payloads = stream.log.range(start, ids.MAX, min(options.count, budget.entries))
+        payloads = payloads[: budget.cut(payloads)]
+        if payloads:
+            served.append((bulk(key), array(payloads)))
+    return served
+
+
+@command(
+    "XREAD",
+    -4,
+    flags="readonly blocking movablekeys",
+    group="stream",
+    since="5.0.0",
+    summary="Reads entries above given IDs from one or several streams, waiting if there are none.",
+    complexity="",
+    syntax="[COUNT count] [MAXCOUNT maxcount] [MAXSIZE bytes] [BLOCK milliseconds]"
+    " STREAMS key [key ...] id [id ...]",
+    keys=[KeySpec("RO access", index=1, keyword="STREAMS", last=-1, limit=2)],
+)
+def xread(session: Session, args: Arguments) -> Reply | Block:
+    """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
+    options = read_options(args, grouped=False)
+    db = session.db
+    deadline = options.deadline(db.keyspace.now_ms)
+    places = _places(db, options)
+
+    def read() -> Reply | Block:
+        served = _read(db, options, places)
+        if served or options.block is None:
+            return _answer(served)
+        return Block(options.keys, deadline, read, needs_key=False)
+
+    return read()
+
+
+# --- XREADGROUP ------------------------------------------------------------------------------
+
+NEW: Final = ids.MAX
+"""In place of an ID: entries never delivered (``>``). The highest ID reads the same."""
+
+
+def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    stream = db.stream(key)
+    group = None if stream is None else stream.groups.get(name)
+    if stream is None or group is None:
+        raise CommandError(errors.no_group_in_xreadgroup(key, name))
+    return stream, group
+
+
+def _history_place(text: bytes) -> int:
+    if text == b">":
+        return NEW
+    if text in (b"$", b"+"):
+        raise CommandError(errors.meaningless_id(text.decode()))
+    return ids.parse(text)
+
+
+class _GroupRead:
+    """One XREADGROUP, which may run several times until it finds something."""
+
+    __slots__ = ("_db", "_deadline", "_group", "_options", "_places")
+
+    def __init__(self, db: Database, options: ReadOptions, group: bytes) -> None:
+        self._db = db
+        self._options = options
+        self._group = group
+        self._deadline = options.deadline(db.keyspace.now_ms)
+        self._places: list[int] = []
+
+    def start(self) -> Reply | Block:
+        """Checks the streams one after the other, then reads."""
+        found: list[tuple[Stream, Group]] = []
+        for key, text in zip(self._options.keys, self._options.places, strict=True):
+            found.append(_group_of(self._db, key, self._group))
+            self._places.append(_history_place(text))
+        return self._run(found)
+
+    def _retry(self) -> Reply | Block:
+        return self._run([_group_of(self._db, key, self._group) for key in self._options.keys])
+
+    def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Block:
+        """Reads what there is, or says what to wait for."""
+        options = self._options
+        budget = Budget(options)
+        served: Served = []
+        for key, place, (stream, group) in zip(options.keys, self._places, found, strict=True):
+            reply = self._serve(key, stream, group, place, budget)
+            if reply is not None:
+                served.append((bulk(key), reply))
+        if served or options.block is None or any(place != NEW for place in self._places):
+            return _answer(served)
+        return Block(
+            options.keys,
+            self._deadline,
+            self._retry,
+            needs_key=True,
+            group=self._group if options.claim is None and len(found) == 1 else None,
+            wake_at=self._next_claim([group for _, group in found]),
+            note_attempt=self._note_attempt,
+        )
+
+    def _note_attempt(self) -> None:
+        """The consumer has tried to read, whether or not it could find anything."""
+        key = self._options.keys[0]
+        _, group = _group_of(self._db, key, self._group)
+        consumer = consumer_of(self._db, key, group, self._options.consumer)
+        emit_seen(self._db, key, group, consumer)
+
+    def _next_claim(self, groups: list[Group]) -> int | None:
+        """When the first pending entry will have been idle long enough to be claimed."""
+        if self._options.claim is None:
+            return None
+        times = [time for group in groups if (time := group.pending.earliest_time()) is not None]
+        return min(times) + self._options.claim if times else None
+
+    def _serve(
+        self, key: bytes, stream: Stream, group: Group, place: int, budget: Budget
+    ) -> Reply | None:
+        """What one stream has to report, ``None`` for nothing."""
+        consumer = consumer_of(self._db, key, group, self._options.consumer)
+        if place != NEW:
+            return self._history(key, stream, group, consumer, place, budget)
+        entries = self._claim(key, stream, group, consumer, budget)
+        fresh = self._new(key, stream, group, consumer, budget, self._options.count - len(entries))
+        if fresh and self._options.claim is not None:
+            fresh = [_with_delivery(payload, 0, 0) for payload in fresh]
+        if not entries and not fresh:
+            emit_seen(self._db, key, group, consumer)
+            return None
+        return array(entries + fresh)
+
+    def _history(
+        self,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        consumer: Consumer,
+        place: int,
+        budget: Budget,
+    ) -> Reply:
+        """The consumer's own pending entries above ``place``, delivered once more."""
+        most = min(self._options.count, budget.entries)
+        wanted = consumer.ids.from_(place + 1, most)
+        found = stream.log.get_many(wanted)
+        taken = budget.cut([payload or b"" for payload in found])
+        wanted, found = wanted[:taken], found[:taken]
+        live = [identity for identity, payload in zip(wanted, found, strict=True) if payload]
+        now = self._db.keyspace.now_ms
+        if live:
+            group.pending.count_deliveries(live, now)
+            self._db.emit(
+                Redelivered(self._db.index, key, group.name, consumer.name, tuple(live), now)
+            )
+        emit_seen(self._db, key, group, consumer)
+        if len(live) == len(wanted):
+            return array([payload for payload in found if payload])
+        return [
+            Encoded(payload) if payload else [Bulk(ids.text(identity)), _NULL_ENTRY]
+            for identity, payload in zip(wanted, found, strict=True)
+        ]
+
+    def _claim(
+        self, key: bytes, stream: Stream, group: Group, consumer: Consumer, budget: Budget
+    ) -> list[bytes]:
+        """Pending entries that have been idle for long enough, now the consumer's own."""
+        min_idle = self._options.claim
+        if min_idle is None:
+            return []
+        now = self._db.keyspace.now_ms
+        claim = Claim(consumer, min_idle, now, now)
+        most = min(self._options.count, budget.entries)
+        claims = claim_idle(group, stream.log, most, claim, budget.fits)
+        emit_claims(self._db, key, group, claim, claims)
+        entries: list[bytes] = []
+        for claimed in claims.claimed:
+            before = claimed.before
+            assert before is not None
+            idle = -1 if before.owner is None else max(0, now - before.time)
+            entries.append(_with_delivery(claimed.payload, idle, before.deliveries))
+        return entries
+
+    def _new(
+        self,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        consumer: Consumer,
+        budget: Budget,
+        most: int,
+    ) -> list[bytes]:
+        """Entries never delivered to the group, now pending for the consumer."""
+        most = min(most, budget.entries)
+        if stream.log.last <= group.last_id or most <= 0:
+            return []
+        identities, payloads = stream.log.range_with_ids(group.last_id + 1, ids.MAX, most)
+        taken = budget.cut(payloads)
+        if taken < len(payloads):
+            del identities[taken:], payloads[taken:]
+        if identities:
+            self._hand_out(key, stream, group, consumer, identities)
+        return payloads
+
+    def _hand_out(
+        self, key: bytes, stream: Stream, group: Group, consumer: Consumer, identities: list[int]
+    ) -> None:
+        db, noack = self._db, self._options.noack
+        now = db.keyspace.now_ms
+        stream.deliver(group, consumer, identities, now, noack)
+        if noack:
+            emit_seen(db, key, group, consumer)
+        else:
+            given = tuple(identities)
+            ones = (1,) * len(given)
+            db.emit(Delivered(db.index, key, group.name, consumer.name, given, now, ones, now))
+        db.emit(
+            GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False)
+        )
+
+
+def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
+    """An entry with its idle time and its delivery count behind its fields (CLAIM)."""
+    return b"*4\r\n%b:%d\r\n:%d\r\n" % (payload[4:], idle, count)
+
+
+@command(
+    "XREADGROUP",
+    -7,
+    flags="write blocking movablekeys",
+    group="stream",
+    since="5.0.0",
+    summary="Reads new or pending entries as a consumer of a group, waiting if there are none.",
+    complexity="O(M) for M entries returned, for each stream.",
+    syntax="GROUP group consumer [COUNT count] [MAXCOUNT maxcount] [MAXSIZE bytes]"
+    " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
+    keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2)],
+)
+def xreadgroup(session: Session, args: Arguments) -> Reply | Block:
+    """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
+    options = read_options(args, grouped=True)
+    assert options.group is not None
+    return _GroupRead(session.db, options, options.group).start()

@@ -1,0 +1,124 @@
+"""The options of SET and GETEX: on what condition, until when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from server.arguments import expiry_time, integer
+from server.commands.spec import Arguments
+from storage.keyspace import Value
+from storage.xxh3 import xxh3_64
+
+_UNITS_MS: Final = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
+_RELATIVE: Final = frozenset({b"EX", b"PX"})
+
+_COMPARISONS: Final = frozenset({b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"})
+_CONDITIONS: Final = _COMPARISONS | {b"NX", b"XX"}
+_DIGEST: Final = re.compile(rb"[0-9a-fA-F]{16}")
+
+
+def positive_expiry_time(arg: bytes, unit_ms: int, since_ms: int, command: str) -> int:
+    """Like :func:`expiry_time`, for commands that refuse zero and negative numbers."""
+    if integer(arg) <= 0:
+        raise CommandError(errors.invalid_expire_time(command))
+    return expiry_time(arg, unit_ms, since_ms, command)
+
+
+class Lifetime:
+    """At most one of EX, PX, EXAT, PXAT, and of the word that stands for no new expiry."""
+
+    __slots__ = ("_amount", "_kind", "_without")
+
+    def __init__(self, without: bytes) -> None:
+        self._without = without
+        self._kind: bytes | None = None
+        self._amount = b""
+
+    def take(self, word: bytes, following: Iterator[bytes]) -> bool:
+        """Takes an option with its value; false if ``word`` is none of these."""
+        if word != self._without and word not in _UNITS_MS:
+            return False
+        if self._kind not in (None, word):
+            raise CommandError(errors.SYNTAX)
+        self._kind = word
+        if word != self._without:
+            self._amount = _value(following)
+        return True
+
+    @property
+    def is_without(self) -> bool:
+        """Whether the word that stands for no new expiry was given."""
+        return self._kind == self._without
+
+    def expires_at(self, now_ms: int, command: str) -> int | None:
+        """The Unix time in milliseconds that was given, if one was."""
+        if self._kind is None or self.is_without:
+            return None
+        since_ms = now_ms if self._kind in _RELATIVE else 0
+        return positive_expiry_time(self._amount, _UNITS_MS[self._kind], since_ms, command)
+
+
+class SetOptions:
+    """The options of one SET."""
+
+    __slots__ = ("_condition", "_operand", "get", "lifetime")
+
+    def __init__(self, args: Arguments) -> None:
+        self.lifetime = Lifetime(b"KEEPTTL")
+        self.get = False
+        self._condition: bytes | None = None
+        self._operand = b""
+        options = iter(args[3:])
+        for option in options:
+            self._take(option.upper(), options)
+
+    def _take(self, word: bytes, following: Iterator[bytes]) -> None:
+        if word == b"GET":
+            self.get = True
+        elif word in _CONDITIONS:
+            self._take_condition(word, following)
+        elif not self.lifetime.take(word, following):
+            raise CommandError(errors.SYNTAX)
+
+    def _take_condition(self, word: bytes, following: Iterator[bytes]) -> None:
+        repeated = word == self._condition and word not in _COMPARISONS
+        if self._condition is not None and not repeated:
+            raise CommandError(errors.SYNTAX)
+        self._condition = word
+        if word in _COMPARISONS:
+            self._operand = _value(following)
+        if word in (b"IFDEQ", b"IFDNE") and _DIGEST.fullmatch(self._operand) is None:
+            raise CommandError(errors.DIGEST_LENGTH)
+
+    @property
+    def compares(self) -> bool:
+        """Whether the condition is about the string that is there, which must be a string then."""
+        return self._condition in _COMPARISONS
+
+    def met_by(self, previous: Value | None) -> bool:
+        """Whether the condition allows ``previous`` to be replaced; it is ``None`` for no key."""
+        condition = self._condition
+        if condition is None:
+            return True
+        if previous is None:
+            return condition in (b"NX", b"IFNE", b"IFDNE")
+        if condition in (b"NX", b"XX"):
+            return condition == b"XX"
+        return self._is_equal(previous) is (condition in (b"IFEQ", b"IFDEQ"))
+
+    def _is_equal(self, previous: Value) -> bool:
+        if self._condition in (b"IFEQ", b"IFNE"):
+            return previous == self._operand
+        return type(previous) is bytes and xxh3_64(previous) == int(self._operand, 16)
+
+
+def _value(following: Iterator[bytes]) -> bytes:
+    """The value that belongs to an option."""
+    value = next(following, None)
+    if value is None:
+        raise CommandError(errors.SYNTAX)
+    return value

@@ -1,0 +1,409 @@
+"""Adding, deleting, trimming and ranges: the commands on a stream's entries."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import array
+from protocol.errors import CommandError
+from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
+from server.arguments import integer
+from server.commands.idempotency import IdempotencyOption
+from server.commands.spec import Arguments, KeySpec, command
+from server.commands.trim_options import (
+    POLICIES,
+    TrimOptions,
+    acknowledge_everywhere,
+    trim_key,
+)
+from server.session import Session
+from storage import ids
+from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
+from storage.keyspace import Database
+from storage.log import id_of
+from storage.stream import Stream
+from storage.trimming import ACKED, DELREF, KEEPREF, Trim
+
+_ZERO: Final = (ids.MIN, False)
+
+
+class _Addition:
+    """The arguments of an XADD: its options, its ID (``None`` for ``*``), and where that stands."""
+
+    __slots__ = ("at", "idempotency", "identity", "make", "trim")
+
+    def __init__(self, args: Arguments, default_limit: int) -> None:
+        self.make = True
+        self.identity: tuple[int, bool] | None = None
+        self.trim: Trim | None = None
+        self.idempotency: IdempotencyOption | None = None
+        self.at = 2
+        if args[2] != b"*":
+            self._scan(args, default_limit)
+        if len(args) - self.at < 3 or (len(args) - self.at) % 2 == 0:
+            raise CommandError(errors.wrong_arity("xadd"))
+
+    def _scan(self, args: Arguments, default_limit: int) -> None:
+        """Reads options until one is none: that is the ID."""
+        options = TrimOptions()
+        at = 2
+        while at < len(args) and args[at] != b"*":
+            following = self._take(args, at, options)
+            if following == at:
+                self.identity = ids.parse_new(args[at])
+                break
+            at = following
+        self.at = at
+        self.trim = options.order(default_limit)
+        if self.idempotency is not None and at < len(args) and args[at] != b"*":
+            raise CommandError(errors.IDMP_NEEDS_AUTO_ID)
+
+    def _take(self, args: Arguments, at: int, options: TrimOptions) -> int:
+        if args[at][:1].isdigit():
+            return at
+        word = args[at].upper()
+        if word == b"NOMKSTREAM":
+            self.make = False
+            return at + 1
+        if word in (b"IDMP", b"IDMPAUTO"):
+            if self.idempotency is not None:
+                raise CommandError(errors.IDMP_TWICE)
+            self.idempotency = IdempotencyOption.take(args, at)
+            return at + (3 if word == b"IDMP" else 2) if self.idempotency else at
+        return options.take(args, at)
+
+
+_PLAIN: Final = _Addition([b"XADD", b"key", b"*", b"field", b"value"], 0)
+"""An XADD without options and with an ID made by the server, as most are."""
+
+
+def _addition(args: Arguments, default_limit: int) -> _Addition:
+    """The arguments of an XADD; trimming options before ``*`` are remembered.
+
+    A producer sends the same ones over and over, and parsing them took as long as adding.
+    """
+    if args[2] == b"*" and len(args) % 2:
+        return _PLAIN
+    if len(args) > _FEWEST_TRIMMING and args[2] in _THRESHOLDS:
+        at = 5 if args[5] == b"*" else 4
+        complete = args[at] == b"*" and (len(args) - at) % 2
+        if complete and len(args[3]) + len(args[at - 1]) <= _LONGEST_THRESHOLD:
+            return _remembered(tuple(args[2:at]), default_limit)
+    return _Addition(args, default_limit)
+
+
+@lru_cache(maxsize=256)
+def _remembered(options: tuple[bytes, ...], default_limit: int) -> _Addition:
+    return _Addition([b"XADD", b"key", *options, b"*", b"field", b"value"], default_limit)
+
+
+_THRESHOLDS: Final = (b"MAXLEN", b"maxlen", b"MINID", b"minid")
+_LONGEST_THRESHOLD: Final = 64
+_FEWEST_TRIMMING: Final = 6
+
+
+def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> int:
+    if wanted is None:
+        return stream.next_id(now)
+    identity, open_sequence = wanted
+    if open_sequence:
+        return stream.next_in(identity >> 64)
+    return stream.require_above_last(identity)
+
+
+@command(
+    "XADD",
+    -5,
+    flags="write denyoom fast",
+    group="stream",
+    since="5.0.0",
+    summary="Appends an entry to a stream, creating the stream if needed.",
+    complexity="O(1) to add an entry; O(N) for N entries trimmed.",
+    syntax="key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO pid | IDMP pid iid]"
+    " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+    keys=[
+        KeySpec(
+            "RW update", notes="UPDATE instead of INSERT because of the optional trimming feature"
+        )
+    ],
+    tips=["nondeterministic_output"],
+    history=[
+        ("6.2.0", "NOMKSTREAM, MINID and LIMIT."),
+        ("7.0.0", "IDs of the form <ms>-*."),
+        ("8.2.0", "KEEPREF, DELREF and ACKED."),
+        ("8.6.0", "IDMP and IDMPAUTO."),
+    ],
+)
+def xadd(session: Session, args: Arguments) -> Reply:
+    """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
+    db = session.db
+    keyspace = db.keyspace
+    addition = _addition(args, keyspace.limits.approximate_limit)
+    key = args[1]
+    if addition.identity == _ZERO:
+        raise CommandError(errors.XADD_ID_ZERO)
+    stream = db.stream(key)
+    if stream is None and not addition.make:
+        return None
+    items = args[addition.at + 1 :]
+    if addition.idempotency is not None and stream is not None:
+        duplicate = addition.idempotency.suppress(db, key, stream, items)
+        if duplicate is not None:
+            return duplicate
+    created = stream is None
+    if stream is None:
+        stream = Stream(keyspace.limits)
+    identity = _resolve_id(stream, addition.identity, keyspace.now_ms)
+    payload = stream.add(identity, items)
+    if created:
+        db.attach(key, stream)
+    db.emit(EntryAdded(db.index, key, identity, payload, created))
+    if addition.idempotency is not None:
+        addition.idempotency.record(db, key, stream, items, identity)
+    if addition.trim is not None:
+        trim_key(db, key, stream, addition.trim)
+    return Encoded(id_of(payload))
+
+
+@command(
+    "XTRIM",
+    -4,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Removes the oldest entries of a stream.",
+    complexity="O(N) for N entries removed.",
+    syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
+    keys=[KeySpec("RW delete")],
+    tips=["nondeterministic_output"],
+    history=[("6.2.0", "MINID and LIMIT."), ("8.2.0", "KEEPREF, DELREF and ACKED.")],
+)
+def xtrim(session: Session, args: Arguments) -> Reply:
+    """XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]: how many entries were removed."""
+    options = TrimOptions()
+    at = 2
+    while at < len(args):
+        following = options.take(args, at)
+        if following == at:
+            raise CommandError(errors.SYNTAX)
+        at = following
+    db = session.db
+    order = options.required_order(db.keyspace.limits.approximate_limit)
+    stream = db.stream(args[1])
+    return 0 if stream is None else trim_key(db, args[1], stream, order)
+
+
+@command(
+    "XDEL",
+    -3,
+    flags="write fast",
+    group="stream",
+    since="5.0.0",
+    summary="Removes single entries of a stream by ID.",
+    complexity="O(1) for each entry, whatever the length of the stream.",
+    syntax="key id [id ...]",
+    keys=[KeySpec("RW delete")],
+)
+def xdel(session: Session, args: Arguments) -> Reply:
+    """XDEL key id [id ...]: how many entries were removed."""
+    stream = session.db.stream(args[1])
+    if stream is None:
+        return 0
+    wanted = [ids.parse(text) for text in args[2:]]
+    return len(_delete(session.db, args[1], stream, wanted))
+
+
+def _delete(db: Database, key: bytes, stream: Stream, wanted: list[int]) -> list[int]:
+    deleted = stream.delete(wanted)
+    if deleted:
+        db.emit(EntriesDeleted(db.index, key, tuple(deleted), False))
+    return deleted
+
+
+def parse_ids_block(args: Arguments, at: int) -> tuple[str, list[int]]:
+    """The policy and the IDs of ``[KEEPREF | DELREF | ACKED] IDS numids id [id ...]``.
+
+    Raises :class:`CommandError`, or :class:`InvalidID`.
+    """
+    policy: str | None = None
+    texts: list[bytes] | None = None
+    while at < len(args):
+        word = args[at].upper()
+        if word in POLICIES and policy is None:
+            policy = POLICIES[word]
+            at += 1
+        elif word == b"IDS" and texts is None and at + 1 < len(args):
+            count = integer(args[at + 1], errors.NUMIDS_NOT_POSITIVE)
+            if count <= 0:
+                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            if count > len(args) - at - 2:
+                raise CommandError(errors.NUMIDS_MISMATCH)
+            texts = args[at + 2 : at + 2 + count]
+            at += 2 + count
+        else:
+            raise CommandError(errors.SYNTAX)
+    assert texts is not None, "there are more words than one policy can be"
+    return policy or KEEPREF, [ids.parse(text) for text in texts]
+
+
+def delete_by_policy(db: Database, key: bytes, stream: Stream, identity: int, policy: str) -> int:
+    """Deletes one entry; 1 if it went, 2 if ACKED keeps it, -1 if the stream does not have it."""
+    if policy == DELREF:
+        acknowledge_everywhere(db, key, stream.drop_references([identity]))
+    if stream.log.get(identity) is None:
+        return -1
+    if policy == ACKED and stream.is_referenced(identity):
+        return 2
+    _delete(db, key, stream, [identity])
+    return 1
+
+
+@command(
+    "XDELEX",
+    -5,
+    flags="write fast",
+    group="stream",
+    since="8.2.0",
+    summary="Removes single entries by ID, with a say in what becomes of pending references.",
+    complexity="O(1) for each entry, whatever the length of the stream.",
+    syntax="key [KEEPREF | DELREF | ACKED] IDS numids id [id ...]",
+    keys=[KeySpec("RW delete")],
+)
+def xdelex(session: Session, args: Arguments) -> Reply:
+    """XDELEX key [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
+    policy, wanted = parse_ids_block(args, 2)
+    db, key = session.db, args[1]
+    stream = db.stream(key)
+    if stream is None:
+        return [-1] * len(wanted)
+    return [delete_by_policy(db, key, stream, identity, policy) for identity in wanted]
+
+
+@command(
+    "XLEN",
+    2,
+    flags="readonly fast",
+    group="stream",
+    since="5.0.0",
+    summary="Tells how many entries a stream has.",
+    syntax="key",
+    keys=[KeySpec("RO")],
+)
+def xlen(session: Session, args: Arguments) -> Reply:
+    """XLEN key: the number of entries."""
+    stream = session.db.stream_to_read(args[1])
+    return 0 if stream is None else stream.log.length
+
+
+def _range(session: Session, args: Arguments, low: int, high: int) -> Reply:
+    """XRANGE and XREVRANGE; ``low`` and ``high`` say where the bounds stand."""
+    start, end = ids.parse_start(args[low]), ids.parse_end(args[high])
+    count = _count_option(args)
+    stream = session.db.stream_to_read(args[1])
+    if stream is None:
+        return EMPTY_ARRAY
+    if count is not None and count <= 0:
+        return NULL_ARRAY
+    most = stream.log.length if count is None else count
+    read = stream.log.range if low < high else stream.log.reverse
+    return array(read(start, end, most))
+
+
+def _count_option(args: Arguments) -> int | None:
+    count: int | None = None
+    for at in range(4, len(args), 2):
+        if args[at].upper() != b"COUNT" or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        count = integer(args[at + 1])
+    return count
+
+
+@command(
+    "XRANGE",
+    -4,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Returns the entries between two IDs, oldest first.",
+    complexity="O(N) for N entries returned.",
+    syntax="key start end [COUNT count]",
+    keys=[KeySpec("RO access")],
+    history=[("6.2.0", "Bounds that exclude their ID.")],
+)
+def xrange(session: Session, args: Arguments) -> Reply:
+    """XRANGE key start end [COUNT count]: the entries, ascending."""
+    return _range(session, args, 2, 3)
+
+
+@command(
+    "XREVRANGE",
+    -4,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Returns the entries between two IDs, newest first.",
+    complexity="O(N) for N entries returned.",
+    syntax="key end start [COUNT count]",
+    keys=[KeySpec("RO access")],
+    history=[("6.2.0", "Bounds that exclude their ID.")],
+)
+def xrevrange(session: Session, args: Arguments) -> Reply:
+    """XREVRANGE key end start [COUNT count]: the entries, descending."""
+    return _range(session, args, 3, 2)
+
+
+def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
+    """ENTRIESADDED and MAXDELETEDID of XSETID."""
+    added: int | None = None
+    deleted = ids.MIN
+    for at in range(3, len(args), 2):
+        word = args[at].upper()
+        if word not in (b"ENTRIESADDED", b"MAXDELETEDID") or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        if word == b"ENTRIESADDED":
+            added = integer(args[at + 1])
+            if added < 0:
+                raise CommandError(errors.ENTRIES_ADDED_NEGATIVE)
+        else:
+            deleted = ids.parse(args[at + 1])
+            if deleted > identity:
+                raise CommandError(errors.XSETID_BELOW_GIVEN_DELETED)
+    return added, deleted
+
+
+@command(
+    "XSETID",
+    -3,
+    flags="write denyoom fast",
+    group="stream",
+    since="5.0.0",
+    summary="Sets a stream's last-generated-id and counters.",
+    syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
+    keys=[KeySpec("RW update")],
+    history=[("7.0.0", "ENTRIESADDED and MAXDELETEDID.")],
+)
+def xsetid(session: Session, args: Arguments) -> Reply:
+    """XSETID key last-id [ENTRIESADDED n] [MAXDELETEDID id]: OK."""
+    identity = ids.parse(args[2])
+    added, deleted = _position_options(args, identity)
+    db = session.db
+    stream = db.stream(args[1])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if identity < stream.max_deleted_id:
+        raise CommandError(errors.XSETID_BELOW_DELETED)
+    if stream.log.length and identity < stream.log.last:
+        raise CommandError(errors.XSETID_BELOW_TOP)
+    if added is not None and added < stream.log.length:
+        raise CommandError(errors.XSETID_ADDED_BELOW_LENGTH)
+    stream.last_id = identity
+    if added is not None:
+        stream.entries_added = added
+    if deleted != ids.MIN:
+        stream.max_deleted_id = deleted
+    db.emit(
+        StreamPositionSet(db.index, args[1], identity, stream.entries_added, stream.max_deleted_id)
+    )
+    return OK

@@ -1,0 +1,131 @@
+"""Transactions: commands that are queued, then run in a row; keys whose change prevents it."""
+
+from __future__ import annotations
+
+from protocol import errors
+from protocol.encoder import array
+from protocol.errors import CommandError
+from protocol.replies import NULL_ARRAY, OK, Reply
+from server.commands.spec import Arguments, Command, KeySpec, command
+from server.session import Session
+
+_FLAGS = "noscript loading stale fast allow_busy"
+
+
+@command(
+    "MULTI",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="1.2.0",
+    summary="Begins a transaction: the commands that follow are queued.",
+)
+def multi(session: Session, args: Arguments) -> Reply:
+    """Opens a transaction."""
+    if session.queue is not None:
+        raise CommandError(errors.NESTED_MULTI)
+    session.queue = []
+    session.update_gate()
+    return OK
+
+
+@command(
+    "DISCARD",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.0.0",
+    summary="Drops the queued commands and leaves the transaction.",
+    complexity="O(N) in the number of queued commands.",
+)
+def discard(session: Session, args: Arguments) -> Reply:
+    """Leaves the transaction without running it."""
+    if session.queue is None:
+        raise CommandError(errors.DISCARD_WITHOUT_MULTI)
+    session.end_transaction()
+    return OK
+
+
+@command(
+    "WATCH",
+    -2,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.2.0",
+    summary="Lets the next transaction run only if none of the keys has changed by then.",
+    complexity="O(1) for each key.",
+    syntax="key [key ...]",
+    keys=[KeySpec("RO", last=-1)],
+)
+def watch(session: Session, args: Arguments) -> Reply:
+    """Watches keys. One that has expired by now counts as missing, so its removal comes first."""
+    if session.queue is not None:
+        raise CommandError(errors.WATCH_INSIDE_MULTI)
+    for key in args[1:]:
+        session.db.get(key)
+    session.server.settle()
+    for key in args[1:]:
+        session.server.watching.watch(session, key)
+    return OK
+
+
+@command(
+    "UNWATCH",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.2.0",
+    summary="Forgets every watched key.",
+)
+def unwatch(session: Session, args: Arguments) -> Reply:
+    """Ends all watching."""
+    session.server.watching.forget(session)
+    session.dirty = False
+    return OK
+
+
+@command(
+    "EXEC",
+    1,
+    flags="noscript loading stale skip_slowlog",
+    group="transactions",
+    since="1.2.0",
+    summary="Runs the queued commands in a row.",
+    complexity="The sum of that of the queued commands.",
+)
+def execute(session: Session, args: Arguments) -> Reply:
+    """Runs the transaction, unless it was spoiled or a watched key has changed."""
+    if session.queue is None:
+        raise CommandError(errors.EXEC_WITHOUT_MULTI)
+    _expire_watched(session)
+    queue, broken, dirty = session.queue, session.broken, session.dirty
+    session.end_transaction()
+    if broken:
+        raise CommandError(errors.EXEC_ABORTED)
+    if dirty:
+        return NULL_ARRAY
+    return array(_run_all(session, queue))
+
+
+def _expire_watched(session: Session) -> None:
+    """Removes the watched keys that are past their expiry, which is a change like any other."""
+    databases = session.server.keyspace.databases
+    for db, key in session.watching:
+        databases[db].get(key)
+    session.server.settle()
+
+
+def _run_all(session: Session, queue: list[tuple[Command, Arguments]]) -> list[bytes]:
+    """The reply of each command; one that would wait finds that its time is up."""
+    run = session.server.dispatcher.run
+    replies: list[bytes] = []
+    session.executing = True
+    try:
+        for entry, args in queue:
+            session.command = entry
+            reply = run(session, entry, args)
+            assert reply is not None, "a transaction never waits"
+            replies.append(reply)
+    finally:
+        session.executing = False
+    return replies

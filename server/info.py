@@ -1,0 +1,337 @@
+"""The sections of INFO: what a server says about itself.
+
+Names and order are those of Redis 8, whose clients and dashboards read them. A field stands here
+only if its value is true of this server; what it has no notion of (an allocator's fragmentation,
+say) is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import selectors
+import struct
+import sys
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from server import process
+from server.commands.spec import every
+from server.version import PENSTOCK_VERSION, REDIS_VERSION
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from storage.keyspace import Database
+
+Fields = dict[str, object]
+
+UNITS: Final = "KMGTP"
+
+TTL_SAMPLE: Final = 100
+"""How many keys the average time to live of a database is estimated from."""
+
+_NO_REPLICATION_ID: Final = "0" * 40
+
+
+def render(server: Server, names: Iterable[str]) -> str:
+    """The sections asked for, in INFO's order; an unknown name adds nothing."""
+    wanted = _wanted(names)
+    sections = [_section(name, SECTIONS[name](server)) for name in SECTIONS if name in wanted]
+    return "\r\n".join(sections)
+
+
+def _wanted(names: Iterable[str]) -> set[str]:
+    wanted = {name.lower() for name in names} or {"default"}
+    if wanted & {"all", "everything"}:
+        return set(SECTIONS)
+    if "default" in wanted:
+        wanted |= SECTIONS.keys() - ONLY_ON_REQUEST
+    return wanted
+
+
+def _section(name: str, fields: Fields) -> str:
+    title = "CPU" if name == "cpu" else name.capitalize()
+    lines = [f"# {title}", *(f"{field}:{value}" for field, value in fields.items())]
+    return "".join(line + "\r\n" for line in lines)
+
+
+def human_size(size: int) -> str:
+    """A number of bytes for people: ``2.12M``."""
+    if size < 1024:
+        return f"{size}B"
+    steps = min((size.bit_length() - 1) // 10, len(UNITS))
+    return f"{size / 1024**steps:.2f}{UNITS[steps - 1]}"
+
+
+# --- the process and its clients -------------------------------------------------------------
+
+
+def _server(server: Server) -> Fields:
+    now = server.clock()
+    uptime = max(0, now - server.started_ms) // 1000
+    system = platform.uname()
+    return {
+        "redis_version": REDIS_VERSION,
+        "penstock_version": PENSTOCK_VERSION,
+        "redis_git_sha1": "00000000",
+        "redis_git_dirty": 0,
+        "redis_mode": "standalone",
+        "os": f"{system.system} {system.release} {system.machine}",
+        "arch_bits": struct.calcsize("P") * 8,
+        "monotonic_clock": "POSIX clock_gettime",
+        "multiplexing_api": selectors.DefaultSelector.__name__.removesuffix("Selector").lower(),
+        "python_version": platform.python_version(),
+        "process_id": os.getpid(),
+        "process_supervised": "no",
+        "run_id": server.run_id,
+        "tcp_port": server.port,
+        "server_time_usec": now * 1000,
+        "uptime_in_seconds": uptime,
+        "uptime_in_days": uptime // 86400,
+        "hz": server.config.hz,
+        "configured_hz": server.config.hz,
+        "lru_clock": now // 1000 & 0xFFFFFF,
+        "executable": sys.executable,
+        "config_file": os.path.abspath(server.config.file) if server.config.file else "",
+        "io_threads_active": 0,
+        **_listeners(server),
+    }
+
+
+def _listeners(server: Server) -> Fields:
+    config = server.config
+    binds = ",".join(f"bind={address}" for address in config.bind.split())
+    found = [f"name=tcp,{binds},port={server.port}"]
+    if config.unixsocket:
+        found.append(f"name=unix,bind={config.unixsocket}")
+    return {f"listener{index}": text for index, text in enumerate(found)}
+
+
+def _clients(server: Server) -> Fields:
+    sessions, blocking = server.sessions.values(), server.blocking
+    traffic = [session.traffic() for session in sessions]
+    return {
+        "connected_clients": len(sessions),
+        "cluster_connections": 0,
+        "maxclients": server.config.maxclients,
+        "client_recent_max_input_buffer": max((one.get("qbuf", 0) for one in traffic), default=0),
+        "client_recent_max_output_buffer": max((one.get("omem", 0) for one in traffic), default=0),
+        "blocked_clients": len(blocking.waiters),
+        "tracking_clients": 0,
+        "pubsub_clients": sum(session.subscriptions > 0 for session in sessions),
+        "watching_clients": sum(bool(session.watching) for session in sessions),
+        "clients_in_timeout_table": sum(
+            waiter.block.deadline is not None for waiter in blocking.waiters
+        ),
+        "total_watched_keys": len(server.watching.watchers),
+        "total_blocking_keys": len(blocking.waiting),
+        "total_blocking_keys_on_nokey": sum(
+            any(waiter.block.needs_key for waiter in queue) for queue in blocking.waiting.values()
+        ),
+    }
+
+
+def _memory(server: Server) -> Fields:
+    used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
+    startup = min(server.startup_memory, used)
+    peak = max(peak, used)
+    return {
+        "used_memory": used,
+        "used_memory_human": human_size(used),
+        "used_memory_rss": used,
+        "used_memory_rss_human": human_size(used),
+        "used_memory_peak": peak,
+        "used_memory_peak_human": human_size(peak),
+        "used_memory_peak_perc": f"{100 * used / peak:.2f}%",
+        "used_memory_overhead": startup,
+        "used_memory_startup": startup,
+        "used_memory_dataset": used - startup,
+        "used_memory_dataset_perc": f"{100 * (used - startup) / used:.2f}%",
+        "total_system_memory": total,
+        "total_system_memory_human": human_size(total),
+        "number_of_cached_scripts": 0,
+        "number_of_functions": 0,
+        "number_of_libraries": 0,
+        "maxmemory": server.config.maxmemory,
+        "maxmemory_human": human_size(int(server.config.maxmemory)),
+        "maxmemory_policy": server.config.maxmemory_policy,
+        "mem_fragmentation_ratio": "1.00",
+        "mem_allocator": "pymalloc",
+        "active_defrag_running": 0,
+        "lazyfree_pending_objects": 0,
+    }
+
+
+def _persistence(server: Server) -> Fields:
+    return {
+        "loading": 0,
+        "async_loading": 0,
+        "rdb_bgsave_in_progress": 0,
+        "rdb_last_save_time": server.started_ms // 1000,
+        "rdb_last_bgsave_status": "ok",
+        "rdb_last_bgsave_time_sec": -1,
+        "rdb_current_bgsave_time_sec": -1,
+        "rdb_saves": 0,
+        "aof_enabled": 0,
+        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_scheduled": 0,
+        "aof_last_rewrite_time_sec": -1,
+        "aof_current_rewrite_time_sec": -1,
+        "aof_last_bgrewrite_status": "ok",
+        "aof_rewrites": 0,
+        "aof_last_write_status": "ok",
+    }
+
+
+def _threads(server: Server) -> Fields:
+    stats = server.stats
+    return {
+        "io_thread_0": f"clients={len(server.sessions)},reads={stats.reads},writes={stats.writes}"
+    }
+
+
+# --- counters --------------------------------------------------------------------------------
+
+
+def _stats(server: Server) -> Fields:
+    stats, keyspace, pubsub = server.stats, server.keyspace, server.pubsub
+    operations, bytes_in, bytes_out = stats.rates()
+    return {
+        "total_connections_received": stats.connections,
+        "total_commands_processed": server.commands_processed(),
+        "instantaneous_ops_per_sec": round(operations),
+        "total_net_input_bytes": stats.bytes_in,
+        "total_net_output_bytes": stats.bytes_out,
+        "total_net_repl_input_bytes": 0,
+        "total_net_repl_output_bytes": 0,
+        "instantaneous_input_kbps": f"{bytes_in / 1024:.2f}",
+        "instantaneous_output_kbps": f"{bytes_out / 1024:.2f}",
+        "instantaneous_input_repl_kbps": "0.00",
+        "instantaneous_output_repl_kbps": "0.00",
+        "rejected_connections": stats.rejected_connections,
+        "sync_full": 0,
+        "sync_partial_ok": 0,
+        "sync_partial_err": 0,
+        "expired_subkeys": 0,
+        "expired_keys": keyspace.expired,
+        "evicted_keys": 0,
+        "evicted_clients": 0,
+        "evicted_scripts": 0,
+        "keyspace_hits": keyspace.hits,
+        "keyspace_misses": keyspace.misses,
+        "pubsub_channels": len(pubsub.channels),
+        "pubsub_patterns": len(pubsub.patterns),
+        "pubsubshard_channels": 0,
+        "latest_fork_usec": 0,
+        "total_forks": 0,
+        "migrate_cached_sockets": 0,
+        "tracking_total_keys": 0,
+        "tracking_total_items": 0,
+        "tracking_total_prefixes": 0,
+        "unexpected_error_replies": 0,
+        "total_error_replies": sum(stats.errors.values()),
+        "total_reads_processed": stats.reads,
+        "total_writes_processed": stats.writes,
+        "io_threaded_reads_processed": 0,
+        "io_threaded_writes_processed": 0,
+        "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
+        "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
+        "acl_access_denied_auth": stats.denied_logins,
+        "acl_access_denied_cmd": 0,
+        "acl_access_denied_key": 0,
+        "acl_access_denied_channel": 0,
+    }
+
+
+def _replication(server: Server) -> Fields:
+    return {
+        "role": "master",
+        "connected_slaves": 0,
+        "master_failover_state": "no-failover",
+        "master_replid": server.replication_id,
+        "master_replid2": _NO_REPLICATION_ID,
+        "master_repl_offset": 0,
+        "second_repl_offset": -1,
+        "repl_backlog_active": 0,
+        "repl_backlog_size": 0,
+        "repl_backlog_first_byte_offset": 0,
+        "repl_backlog_histlen": 0,
+    }
+
+
+def _cpu(server: Server) -> Fields:
+    return {name: f"{seconds:.6f}" for name, seconds in process.cpu_times().items()}
+
+
+def _modules(server: Server) -> Fields:
+    return {}
+
+
+def _commandstats(server: Server) -> Fields:
+    return {
+        f"cmdstat_{entry.fullname}": (
+            f"calls={entry.calls},usec={entry.microseconds},"
+            f"usec_per_call={entry.microseconds / max(1, entry.calls):.2f},"
+            f"rejected_calls={entry.rejected},failed_calls={entry.failed}"
+        )
+        for entry in every(server.table)
+        if entry.calls or entry.rejected or entry.failed
+    }
+
+
+def _errorstats(server: Server) -> Fields:
+    counted = sorted(server.stats.errors.items())
+    return {f"errorstat_{code}": f"count={count}" for code, count in counted}
+
+
+def _latencystats(server: Server) -> Fields:
+    """Nothing, as from a server whose ``latency-tracking`` is off."""
+    return {}
+
+
+def _cluster(server: Server) -> Fields:
+    return {"cluster_enabled": 0}
+
+
+# --- the data --------------------------------------------------------------------------------
+
+
+def _keyspace(server: Server) -> Fields:
+    now = server.clock()
+    return {
+        f"db{database.index}": (
+            f"keys={len(database)},expires={len(database.expires)},"
+            f"avg_ttl={_average_ttl(database, now)},subexpiry=0"
+        )
+        for database in server.keyspace.databases
+        if len(database)
+    }
+
+
+def _average_ttl(database: Database, now: int) -> int:
+    """Milliseconds, estimated from some of the keys that expire."""
+    sample = [max(0, at - now) for at in islice(database.expires.values(), TTL_SAMPLE)]
+    return sum(sample) // len(sample) if sample else 0
+
+
+SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
+    "server": _server,
+    "clients": _clients,
+    "memory": _memory,
+    "persistence": _persistence,
+    "threads": _threads,
+    "stats": _stats,
+    "replication": _replication,
+    "cpu": _cpu,
+    "modules": _modules,
+    "commandstats": _commandstats,
+    "errorstats": _errorstats,
+    "latencystats": _latencystats,
+    "cluster": _cluster,
+    "keyspace": _keyspace,
+}
+"""What makes each section's fields, in the order of the sections."""
+
+ONLY_ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})
+"""Sections that are left out unless they, or all of them, are asked for."""

@@ -1,0 +1,45 @@
+"""What the operating system knows about this process."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+"""``ru_maxrss`` is in bytes there, in KiB elsewhere."""
+
+
+def peak_memory() -> int:
+    """The most memory that was ever resident, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
+
+
+def resident_memory() -> int:
+    """The memory that is resident now, in bytes; its peak where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * _PAGE
+    except OSError:
+        return peak_memory()
+
+
+def total_memory() -> int:
+    """The memory of the machine, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * _PAGE
+
+
+def cpu_times() -> dict[str, float]:
+    """Seconds of processor time by what spent them, named as INFO names them."""
+    times = {
+        "": resource.getrusage(resource.RUSAGE_SELF),
+        "_children": resource.getrusage(resource.RUSAGE_CHILDREN),
+    }
+    if hasattr(resource, "RUSAGE_THREAD"):
+        times["_main_thread"] = resource.getrusage(resource.RUSAGE_THREAD)
+    spent: dict[str, float] = {}
+    for suffix, usage in times.items():
+        spent["used_cpu_sys" + suffix] = usage.ru_stime
+        spent["used_cpu_user" + suffix] = usage.ru_utime
+    return spent

@@ -1,0 +1,94 @@
+"""Channels, patterns, and the sessions that listen to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.encoder import encode
+from protocol.replies import Bulk, Push
+from server.glob import matches
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.session import Session
+
+Audience = dict[bytes, dict["Session", None]]
+"""Names of channels, or patterns, each with those who listen."""
+
+
+class PubSub:
+    """Who listens to what, and the delivery of messages."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.channels: Audience = {}
+        self.patterns: Audience = {}
+
+    # --- listening ------------------------------------------------------------------------
+
+    def subscribe(self, session: Session, channel: bytes) -> None:
+        """Lets the session listen to a channel."""
+        session.channels[channel] = None
+        self.channels.setdefault(channel, {})[session] = None
+
+    def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        """Lets the session listen to every channel that fits the pattern."""
+        session.patterns[pattern] = None
+        self.patterns.setdefault(pattern, {})[session] = None
+
+    def unsubscribe(self, session: Session, channel: bytes) -> None:
+        """The session no longer listens to the channel, if it did."""
+        if channel in session.channels:
+            del session.channels[channel]
+            _leave(self.channels, channel, session)
+
+    def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
+        """The session no longer listens to the pattern, if it did."""
+        if pattern in session.patterns:
+            del session.patterns[pattern]
+            _leave(self.patterns, pattern, session)
+
+    def leave_all(self, session: Session) -> None:
+        """Ends every subscription of the session."""
+        for channel in list(session.channels):
+            self.unsubscribe(session, channel)
+        for pattern in list(session.patterns):
+            self.unsubscribe_pattern(session, pattern)
+        session.update_gate()
+
+    # --- publishing -----------------------------------------------------------------------
+
+    def publish(self, channel: bytes, message: bytes) -> int:
+        """Delivers a message; returns how often it was delivered.
+
+        Listeners of the channel come first, then those of each pattern that fits: a session that
+        listens in two ways gets the message twice.
+        """
+        delivered = 0
+        if channel in self.channels:
+            delivered += self._deliver(
+                self.channels[channel], Push(["message", Bulk(channel), Bulk(message)])
+            )
+        for pattern, sessions in list(self.patterns.items()):
+            if matches(pattern, channel):
+                push = Push(["pmessage", Bulk(pattern), Bulk(channel), Bulk(message)])
+                delivered += self._deliver(sessions, push)
+        return delivered
+
+    def _deliver(self, sessions: dict[Session, None], push: Push) -> int:
+        """Sends the push to each session, encoded once for each protocol that is spoken."""
+        encoded: dict[bool, bytes] = {}
+        listeners = list(sessions)
+        for session in listeners:
+            data = encoded.get(session.resp3)
+            if data is None:
+                data = encoded[session.resp3] = encode(push, session.resp3)
+            session.send(data)
+        return len(listeners)
+
+
+def _leave(audience: Audience, name: bytes, session: Session) -> None:
+    sessions = audience[name]
+    del sessions[session]
+    if not sessions:
+        del audience[name]

@@ -1,0 +1,131 @@
+"""One client's state: who it is, how it speaks, and what it has begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from server.auth import DEFAULT_USER
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.blocking import Waiter
+    from server.commands.spec import Arguments, Command
+    from storage.keyspace import Database
+
+
+class Session:
+    """The state of one client. It has no socket: ``send`` and ``close`` are given to it."""
+
+    __slots__ = (
+        "addr",
+        "authenticated",
+        "broken",
+        "channels",
+        "close",
+        "closing",
+        "command",
+        "created_ms",
+        "db",
+        "dirty",
+        "executing",
+        "gated",
+        "id",
+        "laddr",
+        "lib_name",
+        "lib_ver",
+        "muting",
+        "name",
+        "no_evict",
+        "no_touch",
+        "patterns",
+        "queue",
+        "queue_bytes",
+        "resp3",
+        "seen_ms",
+        "send",
+        "server",
+        "traffic",
+        "user",
+        "waiter",
+        "watching",
+    )
+
+    def __init__(self, server: Server, identity: int, addr: str, laddr: str) -> None:
+        self.server = server
+        self.id = identity
+        self.addr = addr
+        self.laddr = laddr
+        self.created_ms = self.seen_ms = server.clock()
+        self.send: Callable[[bytes], None] = lambda data: None
+        """Writes bytes that are no reply: pushes and pub/sub messages."""
+        self.close: Callable[[], None] = lambda: None
+        """Ends the connection at once, without what is still to be sent."""
+        self.closing = False
+        """Set by a command after whose reply the connection ends."""
+        self.traffic: Callable[[], dict[str, int]] = dict
+        """The connection's buffers and its file descriptor, for CLIENT LIST."""
+        self.waiter: Waiter | None = None
+        self.executing = False
+        self.command: Command | None = None
+        self.channels: dict[bytes, None] = {}
+        self.patterns: dict[bytes, None] = {}
+        self.watching: set[tuple[int, bytes]] = set()
+        self.queue: list[tuple[Command, Arguments]] | None = None
+        self.reset()
+        self.lib_name = b""
+        self.lib_ver = b""
+
+    def reset(self) -> None:
+        """The state of a client that has just connected (subscriptions are ended elsewhere)."""
+        self.db: Database = self.server.keyspace.databases[0]
+        self.resp3 = False
+        self.name = b""
+        self.user = DEFAULT_USER
+        self.authenticated = self.server.users.default_is_open()
+        self.no_evict = False
+        self.no_touch = False
+        self.muting: str | None = None
+        self.end_transaction()
+
+    def end_transaction(self) -> None:
+        """Leaves MULTI and forgets every watched key."""
+        self.queue = None
+        self.queue_bytes = 0
+        self.broken = False
+        self.server.watching.forget(self)
+        self.dirty = False
+        self.update_gate()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on the same host: at a loopback address or a Unix socket."""
+        host = self.addr.rpartition(":")[0].strip("[]")
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return True
+
+    @property
+    def subscriptions(self) -> int:
+        """How many channels and patterns the client listens to."""
+        return len(self.channels) + len(self.patterns)
+
+    def update_gate(self) -> None:
+        """Notes whether a command must pass the checks of a state that most clients are not in."""
+        self.gated = (
+            self.queue is not None
+            or not self.authenticated
+            or (not self.resp3 and self.subscriptions > 0)
+        )
+
+    def mute(self, reply: bytes) -> bytes:
+        """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
+        if self.muting == "off":
+            return b""
+        if self.muting == "skip":
+            self.muting = "skipping"
+            return b""
+        self.muting = None
+        return b""

@@ -1,0 +1,259 @@
+"""The kinds of settings: how each is written, what it may be, and how it is shown."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final
+
+
+class BadSetting(Exception):
+    """A setting cannot have a value: ``name`` is its name, ``reason`` says what is allowed."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
+
+
+INT64_MAX: Final = 2**63 - 1
+
+NOT_AN_INTEGER: Final = "argument couldn't be parsed into an integer"
+
+_INTEGER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
+
+_MEMORY_UNITS: Final = {
+    "": 1,
+    "b": 1,
+    "k": 1000,
+    "kb": 1024,
+    "m": 1000**2,
+    "mb": 1024**2,
+    "g": 1000**3,
+    "gb": 1024**3,
+}
+
+
+def parse_memory(text: str) -> int | None:
+    """A number of bytes such as ``512mb``, or ``None`` if the text is none."""
+    digits = text.rstrip("bBkKmMgG")
+    unit = _MEMORY_UNITS.get(text[len(digits) :].lower())
+    if unit is None or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits) * unit
+
+
+class Setting:
+    """A setting that is any text.
+
+    ``mutable`` says whether it may change while the server runs, ``guarded`` that clients may not
+    change it though the server could; ``many`` that a configuration file gives it several words.
+    """
+
+    many = False
+
+    def __init__(
+        self, name: str, default: Any, *, mutable: bool = True, guarded: bool = False
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.mutable = mutable
+        self.guarded = guarded
+
+    def parse(self, text: str) -> Any:
+        """The value of ``text``; raises :class:`BadSetting`."""
+        return text
+
+    def merge(self, current: Any, given: Any) -> Any:
+        """The value after ``given`` was set on top of ``current``."""
+        return given
+
+    def show(self, value: Any) -> str:
+        """The text of a value."""
+        return str(value)
+
+
+class Words(Setting):
+    """Several words, with blanks between them."""
+
+    many = True
+
+    def parse(self, text: str) -> str:
+        """The words with one blank between them."""
+        return " ".join(text.split())
+
+
+class Directory(Setting):
+    """A folder; a relative path counts from the folder that the process is in when it is set."""
+
+    def parse(self, text: str) -> str:
+        """The absolute path."""
+        return os.path.abspath(text)
+
+    def show(self, value: str) -> str:
+        """The absolute path, of the default, too."""
+        return os.path.abspath(value)
+
+
+class Integer(Setting):
+    """A whole number within bounds; what is above ``clip`` or below one is brought within."""
+
+    def __init__(
+        self,
+        name: str,
+        default: int,
+        low: int,
+        high: int,
+        *,
+        mutable: bool = True,
+        clip: int | None = None,
+    ) -> None:
+        super().__init__(name, default, mutable=mutable)
+        self.low = low
+        self.high = high
+        self.clip = clip
+
+    def parse(self, text: str) -> int:
+        """The number; it has one spelling, without zeros in front and without a plus sign."""
+        if _INTEGER.fullmatch(text) is None:
+            raise BadSetting(NOT_AN_INTEGER)
+        value = int(text)
+        check_bounds(value, self.low, self.high)
+        return value if self.clip is None else max(1, min(value, self.clip))
+
+
+class Octal(Setting):
+    """The permission bits of a file, in octal digits."""
+
+    def parse(self, text: str) -> int:
+        """The bits of ``text``."""
+        if re.fullmatch("[0-7]{1,4}", text) is None:
+            raise BadSetting(NOT_AN_INTEGER)
+        value = int(text, 8)
+        check_bounds(value, 0, 0o777)
+        return value
+
+    def show(self, value: int) -> str:
+        """The octal digits."""
+        return f"{value:o}"
+
+
+class Memory(Setting):
+    """A number of bytes, with an optional unit (``kb`` is 1024, ``k`` is 1000)."""
+
+    def __init__(self, name: str, default: int, low: int = 0) -> None:
+        super().__init__(name, default)
+        self.low = low
+
+    def parse(self, text: str) -> int:
+        """The number of bytes."""
+        value = parse_memory(text)
+        if value is None:
+            raise BadSetting("argument must be a memory value")
+        check_bounds(value, self.low, INT64_MAX)
+        return value
+
+
+def check_bounds(value: int, low: int, high: int) -> None:
+    """Raises :class:`BadSetting` unless ``value`` lies between the bounds."""
+    if not low <= value <= high:
+        raise BadSetting(f"argument must be between {low} and {high} inclusive")
+
+
+class Choice(Setting):
+    """One of several words, in any case."""
+
+    def __init__(
+        self, name: str, default: str, words: tuple[str, ...], *, mutable: bool = True
+    ) -> None:
+        super().__init__(name, default, mutable=mutable)
+        self.words = words
+
+    def parse(self, text: str) -> str:
+        """The word in lower case."""
+        if text.lower() not in self.words:
+            words = ", ".join(self.words)
+            raise BadSetting(f"argument(s) must be one of the following: {words}")
+        return text.lower()
+
+
+class Fixed(Setting):
+    """A setting of Redis that clients ask for and that can only be what it is.
+
+    It may be set to that value. Any other is refused with the reason: what it promises would not be
+    kept.
+    """
+
+    many = True
+
+    def __init__(self, name: str, value: str, reason: str) -> None:
+        super().__init__(name, value)
+        self.reason = reason
+
+    def parse(self, text: str) -> str:
+        """The one value."""
+        if text.lower() != self.default:
+            value = self.default or "empty"
+            raise BadSetting(f"argument must be {value}: {self.reason}")
+        return text.lower()
+
+
+class KeyspaceEvents(Setting):
+    """The classes of keyspace events that are published, a character each."""
+
+    ALL: Final = "g$lshzxetd"
+    """What ``A`` stands for."""
+
+    def parse(self, text: str) -> str:
+        """The characters in the order that Redis shows, ``A`` for all that it stands for."""
+        if not set(text) <= set("AKEmn" + self.ALL):
+            raise BadSetting("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+        given = set(text.replace("A", self.ALL))
+        if given.issuperset(self.ALL):
+            # `n`, new keys, is not among what `A` stands for, so it is kept beside it.
+            classes = "A" + "n" * ("n" in given)
+        else:
+            classes = "".join(char for char in self.ALL + "n" if char in given)
+        return classes + "".join(char for char in "KEm" if char in given)
+
+    def show(self, value: str) -> str:
+        """The characters as Redis shows them: no ``n`` behind ``A``."""
+        return value.replace("An", "A")
+
+
+Limits = tuple[int, int, int]
+"""Bytes at once, bytes for a while, and how many seconds that while is; 0 for no limit."""
+
+
+class OutputLimits(Setting):
+    """How many bytes may wait for a client: class, hard limit, soft limit, seconds; and so on."""
+
+    many = True
+
+    CLASSES: Final = {"normal": "normal", "slave": "slave", "replica": "slave", "pubsub": "pubsub"}
+
+    def parse(self, text: str) -> dict[str, Limits]:
+        """The limits of every class that ``text`` names."""
+        words = text.split(" ") if text else []
+        if len(words) % 4:
+            raise BadSetting("Wrong number of arguments in buffer limit configuration.")
+        return dict(self._limits(*words[at : at + 4]) for at in range(0, len(words), 4))
+
+    def _limits(self, name: str, hard: str, soft: str, seconds: str) -> tuple[str, Limits]:
+        kind = self.CLASSES.get(name.lower())
+        if kind is None:
+            raise BadSetting("Invalid client class specified in buffer limit configuration.")
+        hard_bytes, soft_bytes = parse_memory(hard), parse_memory(soft)
+        if hard_bytes is None or soft_bytes is None or not re.fullmatch("[0-9]{1,9}", seconds):
+            raise BadSetting(
+                "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+            )
+        return kind, (hard_bytes, soft_bytes, int(seconds))
+
+    def merge(self, current: dict[str, Limits], given: dict[str, Limits]) -> dict[str, Limits]:
+        """Classes that are not named keep their limits."""
+        return {**current, **given}
+
+    def show(self, value: dict[str, Limits]) -> str:
+        """All classes in one line."""
+        return " ".join(f"{kind} {' '.join(map(str, limits))}" for kind, limits in value.items())

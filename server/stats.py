@@ -1,0 +1,42 @@
+"""Counters of a server's life, as INFO shows them."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+
+class Stats:
+    """What has happened since the start, or since CONFIG RESETSTAT."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Sets every counter to zero."""
+        self.connections = 0
+        self.rejected_connections = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.reads = 0
+        self.writes = 0
+        self.errors: Counter[str] = Counter()
+        self.denied_logins = 0
+        self.query_limit_disconnections = 0
+        self.output_limit_disconnections = 0
+        self.samples: deque[tuple[int, int, int, int]] = deque(maxlen=16)
+        """Milliseconds, commands, bytes in and bytes out at the last rounds of periodic work."""
+
+    def rates(self) -> tuple[float, float, float]:
+        """Commands, bytes in and bytes out a second, over the samples there are."""
+        if len(self.samples) < 2:
+            return 0.0, 0.0, 0.0
+        first, last = self.samples[0], self.samples[-1]
+        seconds = max(1, last[0] - first[0]) / 1000
+        commands, bytes_in, bytes_out = (
+            (now - then) / seconds for now, then in zip(last[1:], first[1:], strict=True)
+        )
+        return commands, bytes_in, bytes_out
+
+    def count_error(self, text: str) -> None:
+        """Counts an error reply by its code, the first word of its text."""
+        self.errors[text.split(" ", 1)[0]] += 1

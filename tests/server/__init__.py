@@ -1,0 +1,1 @@
+"""The server's parts: without sockets where that is possible."""

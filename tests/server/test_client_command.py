@@ -1,0 +1,425 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from server.session import Session
+from tests.server.conftest import Exchange
+from tests.support.direct import Direct, DirectClient
+from tests.support.servers import PenstockThread
+
+SYNTAX = b"-ERR syntax error\r\n"
+BAD_NAME = b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n"
+
+
+@pytest.fixture
+def direct() -> Direct:
+    return Direct()
+
+
+@pytest.fixture
+def client(direct: Direct) -> DirectClient:
+    return direct.client()
+
+
+def fields(line: bytes | None) -> dict[str, str]:
+    """The fields of a reply that holds one client's line."""
+    assert line is not None
+    head, _, rest = line.partition(b"\r\n")
+    assert head == b"$%d" % (len(rest) - 2)
+    assert rest.endswith(b"\n\r\n")
+    return dict(word.split("=", 1) for word in rest.decode().split())
+
+
+def listed(reply: bytes | None) -> list[int]:
+    """The numbers of the clients in a reply of CLIENT LIST."""
+    assert reply is not None
+    lines = reply.partition(b"\r\n")[2].decode().splitlines()
+    return [int(line.split()[0].removeprefix("id=")) for line in lines if line]
+
+
+class TestTheClientItself:
+    def test_numbers_grow(self, direct: Direct) -> None:
+        assert direct.client().send("CLIENT", "ID") == b":1\r\n"
+        assert direct.client().send("client", "id") == b":2\r\n"
+
+    def test_a_name_can_be_given_and_taken_away(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
+        assert client.send("CLIENT", "SETNAME", "~!") == b"+OK\r\n"
+        assert client.send("CLIENT", "GETNAME") == b"$2\r\n~!\r\n"
+        assert client.send("CLIENT", "SETNAME", "") == b"+OK\r\n"
+        assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
+
+    @pytest.mark.parametrize("name", [b"a b", b"a\n", b"\xff", b"\x7f", b"a\0"])
+    def test_a_name_is_printable(self, client: DirectClient, name: bytes) -> None:
+        assert client.send("CLIENT", "SETNAME", name) == BAD_NAME
+        assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
+
+    def test_the_library_is_noted(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "SETINFO", "lib-name", "redis-py(x)") == b"+OK\r\n"
+        assert client.send("CLIENT", "SETINFO", "LIB-VER", "8.1") == b"+OK\r\n"
+        line = fields(client.send("CLIENT", "INFO"))
+        assert (line["lib-name"], line["lib-ver"]) == ("redis-py(x)", "8.1")
+        assert client.send("CLIENT", "SETINFO", "LIB-VER", "") == b"+OK\r\n"
+        assert fields(client.send("CLIENT", "INFO"))["lib-ver"] == ""
+
+    def test_other_attributes_are_refused(self, client: DirectClient) -> None:
+        reply = client.send("CLIENT", "SETINFO", b"FOO\0x", "a b")
+        assert reply == b"-ERR Unrecognized option 'FOO'\r\n"
+        reply = client.send("CLIENT", "SETINFO", "lib-ver", "a b")
+        assert reply == (b"-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n")
+
+    @pytest.mark.parametrize(("subcommand", "mark"), [("NO-EVICT", "e"), ("NO-TOUCH", "T")])
+    def test_marks_can_be_set(self, client: DirectClient, subcommand: str, mark: str) -> None:
+        assert client.send("CLIENT", subcommand, "on") == b"+OK\r\n"
+        assert fields(client.send("CLIENT", "INFO"))["flags"] == mark
+        assert client.send("CLIENT", subcommand, "OFF") == b"+OK\r\n"
+        assert fields(client.send("CLIENT", "INFO"))["flags"] == "N"
+        assert client.send("CLIENT", subcommand, "foo") == SYNTAX
+
+    def test_there_is_no_client_side_caching(self, direct: Direct, client: DirectClient) -> None:
+        assert client.send("CLIENT", "GETREDIR") == b":-1\r\n"
+        assert client.send("CLIENT", "TRACKINGINFO") == (
+            b"*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n"
+            b"$8\r\nprefixes\r\n*0\r\n"
+        )
+        assert direct.client(resp3=True).send("CLIENT", "TRACKINGINFO") == (
+            b"%3\r\n$5\r\nflags\r\n~1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n"
+            b"$8\r\nprefixes\r\n*0\r\n"
+        )
+
+    @pytest.mark.parametrize("name", ["TRACKING", "CACHING", "MAINT_NOTIFICATIONS", "HELP\0"])
+    def test_other_subcommands_are_unknown(self, client: DirectClient, name: str) -> None:
+        shown = name.rstrip("\0").encode()
+        expected = b"-ERR unknown subcommand '%b'. Try CLIENT HELP.\r\n" % shown
+        assert client.send("CLIENT", name, "ON") == expected
+
+    def test_help_names_every_subcommand(self, client: DirectClient) -> None:
+        reply = client.send("CLIENT", "HELP")
+        assert reply is not None
+        lines = reply.decode().split("\r\n")[:-1]
+        assert lines[0] == f"*{len(lines) - 1}"
+        assert lines[1] == "+CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+        names = [line[1:].split()[0] for line in lines[2:] if not line.startswith("+ ")]
+        assert set(names) == {
+            "ID",
+            "GETNAME",
+            "SETNAME",
+            "SETINFO",
+            "INFO",
+            "LIST",
+            "KILL",
+            "PAUSE",
+            "UNPAUSE",
+            "UNBLOCK",
+            "REPLY",
+            "NO-EVICT",
+            "NO-TOUCH",
+            "GETREDIR",
+            "TRACKINGINFO",
+            "HELP",
+        }
+        assert lines[-2:] == ["+HELP", "+    Print this help."]
+
+
+class TestReply:
+    def test_off_silences_everything_until_on(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "REPLY", "OFF") == b""
+        assert client.send("PING") == b""
+        assert client.send("FOO") == b""
+        assert client.send("CLIENT", "REPLY", "SKIP") == b""
+        assert client.send("CLIENT", "REPLY", "FOO") == b""
+        assert client.send("PING") == b""
+        assert client.send("CLIENT", "REPLY", "ON") == b"+OK\r\n"
+        assert client.send("PING") == b"+PONG\r\n"
+
+    def test_skip_silences_the_next_command(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "REPLY", "skip") == b""
+        assert client.send("ECHO", "a") == b""
+        assert client.send("ECHO", "b") == b"$1\r\nb\r\n"
+
+    def test_skip_twice_silences_one_command(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "REPLY", "SKIP") == b""
+        assert client.send("CLIENT", "REPLY", "SKIP") == b""
+        assert client.send("FOO") == b""
+        assert client.send("ECHO", "b") == b"$1\r\nb\r\n"
+
+    def test_on_is_answered_after_skip(self, client: DirectClient) -> None:
+        client.send("CLIENT", "REPLY", "SKIP")
+        assert client.send("CLIENT", "REPLY", "ON") == b"+OK\r\n"
+        assert client.send("PING") == b"+PONG\r\n"
+
+    def test_skip_then_off_is_off(self, client: DirectClient) -> None:
+        client.send("CLIENT", "REPLY", "SKIP")
+        assert client.send("CLIENT", "REPLY", "OFF") == b""
+        assert client.send("PING") == b""
+        assert client.send("PING") == b""
+
+    def test_bad_words_are_a_syntax_error(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "REPLY", "FOO") == SYNTAX
+
+    def test_subscriptions_are_confirmed_all_the_same(self, client: DirectClient) -> None:
+        client.send("CLIENT", "REPLY", "OFF")
+        expected = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
+        assert client.send("SUBSCRIBE", "a") == expected
+
+    def test_a_subscription_uses_up_a_skip(self, client: DirectClient) -> None:
+        client.send("CLIENT", "REPLY", "SKIP")
+        assert client.send("SUBSCRIBE", "a") != b""
+        assert client.send("UNSUBSCRIBE", "a") != b""
+        assert client.send("ECHO", "a") == b"$1\r\na\r\n"
+
+
+class TestTheLine:
+    def test_it_has_the_fields_of_redis_in_their_order(self, client: DirectClient) -> None:
+        line = fields(client.send("CLIENT", "INFO"))
+        assert " ".join(line) == (
+            "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf qbuf-free"
+            " argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name"
+            " lib-ver io-thread"
+        )
+
+    def test_a_new_client(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "INFO") == (
+            b"$293\r\nid=1 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 fd=-1 name= age=0 idle=0"
+            b" flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0"
+            b" multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=2048 events=r cmd=client|info"
+            b" user=default redir=-1 resp=2 lib-name= lib-ver= io-thread=0\n\r\n"
+        )
+
+    def test_resp3_gets_it_as_text(self, direct: Direct) -> None:
+        client = direct.client(resp3=True)
+        line = client.send("CLIENT", "INFO")
+        assert line is not None
+        assert line.startswith(b"=297\r\ntxt:id=1 ")
+        assert b" resp=3 " in line
+        assert client.send("CLIENT", "LIST", "ID", 99) == b"=4\r\ntxt:\r\n"
+
+    def test_age_and_idle_time_are_seconds(self, direct: Direct, client: DirectClient) -> None:
+        direct.now_ms += 2500
+        other = direct.client()
+        direct.now_ms += 1000
+        client.send("PING")
+        direct.now_ms += 1999
+        line = fields(other.send("CLIENT", "LIST", "ID", 1))
+        assert (line["age"], line["idle"]) == ("5", "1")
+
+    def test_what_a_client_does_shows_in_flags_and_counts(self, direct: Direct) -> None:
+        subscriber, writer, watcher, waiter = (direct.client() for _ in range(4))
+        subscriber.send("SUBSCRIBE", "a", "b")
+        subscriber.send("PSUBSCRIBE", "p*")
+        watcher.send("WATCH", "k", "l")
+        watcher.send("MULTI")
+        watcher.send("SET", "k", "v")
+        waiter.send("SELECT", 7)
+        waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+
+        def line(number: int) -> dict[str, str]:
+            return fields(writer.send("CLIENT", "LIST", "ID", number))
+
+        first = line(1)
+        assert [first[name] for name in ("flags", "sub", "psub", "cmd")] == [
+            "P",
+            "2",
+            "1",
+            "psubscribe",
+        ]
+        third = line(3)
+        assert [third[name] for name in ("flags", "multi", "watch", "multi-mem", "cmd")] == [
+            "x",
+            "1",
+            "2",
+            "5",
+            "set",
+        ]
+        fourth = line(4)
+        assert [fourth[name] for name in ("flags", "db", "cmd")] == ["b", "7", "xread"]
+        writer.send("SET", "k", "other")
+        assert line(3)["flags"] == "xd"
+        assert line(3)["watch"] == "0"
+
+    def test_an_unknown_command_is_shown_as_null(self, direct: Direct) -> None:
+        client, other = direct.client(), direct.client()
+        client.send("FOO")
+        assert fields(other.send("CLIENT", "LIST", "ID", 1))["cmd"] == "NULL"
+        client.send("CLIENT", "FOO")
+        assert fields(other.send("CLIENT", "LIST", "ID", 1))["cmd"] == "NULL"
+        client.send("GET")
+        assert fields(other.send("CLIENT", "LIST", "ID", 1))["cmd"] == "get"
+
+    def test_a_client_at_a_unix_socket_is_marked(self, direct: Direct) -> None:
+        client = direct.client()
+        client.session.addr = "/run/penstock.sock:0"
+        assert fields(client.send("CLIENT", "INFO"))["flags"] == "U"
+
+    def test_a_real_connection_has_a_descriptor(self, exchange: Exchange) -> None:
+        received = exchange(b"CLIENT INFO\r\nQUIT\r\n")
+        assert int(received.split(b" fd=")[1].split()[0]) > 2
+
+    def test_what_a_client_does_not_read_is_counted(self, client: DirectClient) -> None:
+        client.session.traffic = lambda: {"qbuf": 10, "oll": 1, "omem": 1000, "fd": 9}
+        line = fields(client.send("CLIENT", "INFO"))
+        shown = [line[name] for name in ("fd", "qbuf", "oll", "omem", "tot-mem", "events")]
+        assert shown == ["9", "10", "1", "1000", "3058", "rw"]
+
+
+class TestList:
+    def test_all_clients_are_listed_by_number(self, direct: Direct) -> None:
+        clients = [direct.client() for _ in range(3)]
+        assert listed(clients[2].send("CLIENT", "LIST")) == [1, 2, 3]
+
+    def test_by_number_in_the_order_asked_for(self, direct: Direct) -> None:
+        clients = [direct.client() for _ in range(3)]
+        assert listed(clients[0].send("CLIENT", "LIST", "id", 3, 99, 1, 3)) == [3, 1, 3]
+        assert clients[0].send("CLIENT", "LIST", "ID", 0) == b"$0\r\n\r\n"
+
+    def test_by_type(self, direct: Direct) -> None:
+        one, two = direct.client(), direct.client()
+        two.send("SUBSCRIBE", "a")
+        assert listed(one.send("CLIENT", "LIST", "TYPE", "normal")) == [1]
+        assert listed(one.send("CLIENT", "LIST", "TYPE", "PUBSUB")) == [2]
+        for name in ("master", "replica", "slave"):
+            assert one.send("CLIENT", "LIST", "TYPE", name) == b"$0\r\n\r\n"
+
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (["ID"], b"ERR syntax error"),
+            (["TYPE"], b"ERR syntax error"),
+            (["TYPE", "normal", "ID", "1"], b"ERR syntax error"),
+            (["FOO", "1"], b"ERR syntax error"),
+            (["ID", "1", "x"], b"ERR Invalid client ID"),
+            (["ID", "01"], b"ERR Invalid client ID"),
+            (["TYPE", "a\nb\0c"], b"ERR Unknown client type 'a b'"),
+        ],
+    )
+    def test_bad_options(self, client: DirectClient, words: list[str], text: bytes) -> None:
+        assert client.send("CLIENT", "LIST", *words) == b"-%b\r\n" % text
+
+
+class TestKill:
+    def test_the_old_form_closes_the_client_at_an_address(self, direct: Direct) -> None:
+        client, other = direct.client(), direct.client()
+        other.session.addr = "1.2.3.4:5"
+        assert client.send("CLIENT", "KILL", "1.2.3.4:5") == b"+OK\r\n"
+        assert other.closed
+        assert client.send("CLIENT", "KILL", "1.2.3.4:5") == b"-ERR No such client\r\n"
+        assert listed(client.send("CLIENT", "LIST")) == [1]
+
+    def test_the_old_form_does_not_spare_the_caller(self, client: DirectClient) -> None:
+        assert client.send("CLIENT", "KILL", "127.0.0.1:50000") == b"+OK\r\n"
+        assert client.session.closing
+
+    def test_filters_add_up(self, direct: Direct) -> None:
+        client, two, three = direct.client(), direct.client(), direct.client()
+        three.send("SUBSCRIBE", "a")
+        reply = client.send("CLIENT", "KILL", "TYPE", "pubsub", "ID", 2)
+        assert reply == b":0\r\n"
+        assert client.send("CLIENT", "KILL", "TYPE", "pubsub", "USER", "default") == b":1\r\n"
+        assert (two.closed, three.closed) == (False, True)
+
+    @pytest.mark.parametrize(
+        "choose",
+        [
+            lambda session: ("ID", session.id),
+            lambda session: ("ADDR", session.addr),
+            lambda session: ("LADDR", session.laddr),
+            lambda session: ("MAXAGE", 10),
+        ],
+    )
+    def test_each_filter(
+        self, direct: Direct, choose: Callable[[Session], tuple[str, str | int]]
+    ) -> None:
+        old = direct.client()
+        old.session.addr, old.session.laddr = "1.1.1.1:1", "2.2.2.2:2"
+        direct.now_ms += 10_000
+        young, client = direct.client(), direct.client()
+        assert client.send("CLIENT", "KILL", *choose(old.session)) == b":1\r\n"
+        assert (old.closed, young.closed) == (True, False)
+
+    def test_the_caller_is_spared_unless_it_says_otherwise(self, direct: Direct) -> None:
+        client, other = direct.client(), direct.client()
+        assert client.send("CLIENT", "KILL", "SKIPME", "yes") == b":1\r\n"
+        assert other.closed
+        assert not client.session.closing
+        assert client.send("CLIENT", "KILL", "SKIPME", "NO") == b":1\r\n"
+        assert client.session.closing
+
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (["FOO", "bar"], b"ERR syntax error"),
+            (["ID", "3", "FOO"], b"ERR syntax error"),
+            (["SKIPME", "maybe"], b"ERR syntax error"),
+            (["ID", "0", "FOO"], b"ERR client-id should be greater than 0"),
+            (["ID", "-3"], b"ERR client-id should be greater than 0"),
+            (["ID", "x"], b"ERR client-id should be greater than 0"),
+            (["TYPE", "foo"], b"ERR Unknown client type 'foo'"),
+            (["USER", "nobody"], b"ERR No such user 'nobody'"),
+            (["MAXAGE", "x"], b"ERR maxage is not an integer or out of range"),
+            (["MAXAGE", "0"], b"ERR maxage should be greater than 0"),
+        ],
+    )
+    def test_bad_filters_close_nobody(self, direct: Direct, words: list[str], text: bytes) -> None:
+        client, other = direct.client(), direct.client()
+        reply = client.send("CLIENT", "KILL", "ID", other.session.id, *words)
+        assert reply == b"-%b\r\n" % text
+        assert not other.closed
+
+    def test_the_reply_comes_before_the_own_end(self, exchange: Exchange) -> None:
+        received = exchange(b"PING\r\nCLIENT KILL SKIPME no\r\nPING\r\n")
+        assert received == b"+PONG\r\n:1\r\n"
+
+    def test_another_connection_is_really_closed(
+        self, penstock: PenstockThread, exchange: Exchange
+    ) -> None:
+        with socket.create_connection((penstock.host, penstock.port), timeout=10) as other:
+            other.sendall(b"CLIENT ID\r\n")
+            assert other.recv(100) == b":1\r\n"
+            received = exchange(b"CLIENT KILL ID 1\r\nCLIENT LIST ID 1\r\nQUIT\r\n")
+            assert received == b":1\r\n$0\r\n\r\n+OK\r\n"
+            assert other.recv(100) == b""
+
+
+class TestUnblock:
+    def test_it_ends_a_wait_as_if_its_time_were_up(self, direct: Direct) -> None:
+        client, waiter = direct.client(), direct.client()
+        waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        assert client.send("CLIENT", "UNBLOCK", 2) == b":1\r\n"
+        assert waiter.reply_when_woken == b"*-1\r\n"
+        assert client.send("CLIENT", "UNBLOCK", 2, "timeout") == b":0\r\n"
+
+    def test_it_ends_a_wait_with_an_error(self, direct: Direct) -> None:
+        client, waiter = direct.client(), direct.client(resp3=True)
+        waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        assert client.send("CLIENT", "UNBLOCK", 2, "ERROR") == b":1\r\n"
+        assert waiter.reply_when_woken == (b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n")
+        assert direct.server.stats.errors["UNBLOCKED"] == 1
+        assert direct.server.table[b"xread"].failed == 1
+
+    def test_wait_ends_with_the_number_of_replicas(self, direct: Direct) -> None:
+        client, waiter = direct.client(), direct.client()
+        waiter.send("WAIT", 1, 0)
+        client.send("CLIENT", "UNBLOCK", 2)
+        assert waiter.reply_when_woken == b":0\r\n"
+
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (["x"], b"ERR value is not an integer or out of range"),
+            (["1", "FOO"], b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+            (
+                ["1", "ERROR", "x"],
+                b"ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'."
+                b" Try CLIENT HELP.",
+            ),
+        ],
+    )
+    def test_bad_arguments(self, client: DirectClient, words: list[str], text: bytes) -> None:
+        assert client.send("CLIENT", "UNBLOCK", *words) == b"-%b\r\n" % text
+
+    @pytest.mark.parametrize("number", [1, 99, -1])
+    def test_nobody_waits(self, client: DirectClient, number: int) -> None:
+        assert client.send("CLIENT", "UNBLOCK", number) == b":0\r\n"

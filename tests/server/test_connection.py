@@ -1,0 +1,487 @@
+"""One client's socket: replies in order whatever happens between them, and clean ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from server.connection import Connection
+from tests.support.direct import Direct
+from tests.support.servers import PenstockThread
+
+PING = b"*1\r\n$4\r\nPING\r\n"
+PONG = b"+PONG\r\n"
+TIMEOUT = 10
+
+
+def packed(request: str) -> bytes:
+    words = [word.encode() for word in request.split()]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
+
+
+class Client:
+    """A raw socket."""
+
+    def __init__(self, server: PenstockThread) -> None:
+        self.socket = socket.create_connection((server.host, server.port), timeout=TIMEOUT)
+
+    def send(self, *requests: str) -> None:
+        self.socket.sendall(b"".join(map(packed, requests)))
+
+    def receive(self, expected: bytes) -> None:
+        """Reads as many bytes as are expected, which must be those."""
+        received = b""
+        while len(received) < len(expected):
+            data = self.socket.recv(len(expected) - len(received))
+            assert data, f"closed after {received!r}"
+            received += data
+        assert received == expected
+
+    def line(self) -> bytes:
+        received = b""
+        while not received.endswith(b"\r\n"):
+            data = self.socket.recv(1)
+            assert data, f"closed after {received!r}"
+            received += data
+        return received
+
+    def closed(self) -> bool:
+        """Whether the server has closed the connection without another byte."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def drain(self) -> None:
+        """Reads until the server closes the connection."""
+        with contextlib.suppress(ConnectionResetError):
+            while self.socket.recv(1 << 20):
+                pass
+
+    def identity(self) -> int:
+        self.send("CLIENT ID")
+        return int(self.line()[1:])
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., PenstockThread]]:
+    started: list[PenstockThread] = []
+
+    def start(**settings: Any) -> PenstockThread:
+        server = PenstockThread(**settings)
+        server.start()
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def server(run: Callable[..., PenstockThread]) -> PenstockThread:
+    return run()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[PenstockThread], Client]]:
+    clients: list[Client] = []
+
+    def open_client(server: PenstockThread) -> Client:
+        clients.append(Client(server))
+        return clients[-1]
+
+    yield open_client
+    for client in clients:
+        client.socket.close()
+
+
+@pytest.fixture
+def client(server: PenstockThread, connect: Callable[[PenstockThread], Client]) -> Client:
+    return connect(server)
+
+
+@pytest.fixture
+def other(server: PenstockThread, connect: Callable[[PenstockThread], Client]) -> Client:
+    return connect(server)
+
+
+# --- pipelines -------------------------------------------------------------------------------
+
+
+def test_a_pipeline_is_answered_in_its_order(client: Client) -> None:
+    client.socket.sendall(b"PING\r\n" + packed("ECHO a") + b"PING b\n" + PING)
+    client.receive(PONG + b"$1\r\na\r\n$1\r\nb\r\n" + PONG)
+
+
+def test_a_long_pipeline_with_replies_of_many_megabytes_is_answered_in_its_order(
+    client: Client,
+) -> None:
+    client.socket.sendall(packed("SET k " + "x" * 300_000) + packed("GET k") * 40 + PING)
+    client.receive(b"+OK\r\n" + (b"$300000\r\n" + b"x" * 300_000 + b"\r\n") * 40 + PONG)
+
+
+def test_a_request_may_come_byte_by_byte(client: Client) -> None:
+    client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in packed("ECHO hello"):
+        client.socket.sendall(bytes([byte]))
+    client.receive(b"$5\r\nhello\r\n")
+
+
+def test_a_value_of_many_megabytes_comes_back_whole(client: Client) -> None:
+    value = bytes(range(256)) * (64 * 1024)
+    client.socket.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % len(value))
+    for at in range(0, len(value), 50_000):
+        client.socket.sendall(value[at : at + 50_000])
+    client.socket.sendall(b"\r\n" + packed("GET k"))
+    client.receive(b"+OK\r\n$%d\r\n%b\r\n" % (len(value), value))
+
+
+# --- waiting ---------------------------------------------------------------------------------
+
+
+def test_requests_behind_a_waiting_one_are_answered_after_it(client: Client, other: Client) -> None:
+    client.send("PING", "XREAD BLOCK 0 STREAMS k $", "ECHO a", "XREAD BLOCK 0 STREAMS k 1-1")
+    client.receive(PONG)
+    client.send("ECHO b", "ECHO c")
+    other.send("XADD k 1-1 f v", "XADD k 2-1 f v")
+    other.receive(b"$3\r\n1-1\r\n$3\r\n2-1\r\n")
+    entry = b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n%d-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+    client.receive(entry % 1 + b"$1\r\na\r\n" + entry % 2 + b"$1\r\nb\r\n$1\r\nc\r\n")
+
+
+def test_a_protocol_error_behind_a_waiting_command_closes_after_its_reply(
+    client: Client,
+) -> None:
+    client.socket.sendall(packed("XREAD BLOCK 30 STREAMS k $") + PING + b"*x\r\n" + PING)
+    client.receive(b"*-1\r\n" + PONG + b"-ERR Protocol error: invalid multibulk length\r\n")
+    assert client.closed()
+
+
+def test_quit_behind_a_waiting_command_closes_after_its_reply(client: Client) -> None:
+    client.send("XREAD BLOCK 30 STREAMS k $", "QUIT", "PING")
+    client.receive(b"*-1\r\n+OK\r\n")
+    assert client.closed()
+
+
+def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
+    server: PenstockThread, client: Client, other: Client
+) -> None:
+    client.send("MULTI", "WATCH k", "EXEC", "XREAD BLOCK 0 STREAMS k $")
+    client.receive(b"+OK\r\n-ERR WATCH inside MULTI is not allowed\r\n*0\r\n")
+    other.send("SUBSCRIBE c")
+    other.receive(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+    client.socket.close()
+    other.socket.close()
+    witness = Client(server)
+    while True:
+        witness.send("CLIENT LIST")
+        size = int(witness.line()[1:])
+        text = witness.socket.recv(size + 2, socket.MSG_WAITALL)
+        if text.count(b"id=") == 1:
+            break
+    blocking = server.server.blocking
+    assert not blocking.waiters
+    assert not blocking.waiting
+    assert not server.server.pubsub.channels
+    assert len(server.server.sessions) == len(server.server.connections) == 1
+    witness.socket.close()
+
+
+def test_a_connection_that_is_reset_while_it_waits_leaves_nothing_behind(
+    server: PenstockThread, client: Client, other: Client
+) -> None:
+    identity = client.identity()
+    client.send("XREAD BLOCK 0 STREAMS k $")
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.socket.close()
+    while identity in server.server.sessions:
+        other.send("PING")
+        other.receive(PONG)
+    assert not server.server.blocking.waiters
+
+
+def test_pushes_come_behind_the_reply_that_was_due_before_them(
+    client: Client, other: Client
+) -> None:
+    client.send("HELLO 3")
+    client.send("CLIENT REPLY OFF", "CLIENT REPLY ON", "SUBSCRIBE c", "XREAD BLOCK 0 STREAMS k $")
+    _skip_to(client, b"+OK\r\n")
+    client.receive(b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+    other.send("PUBLISH c early")
+    other.receive(b":1\r\n")
+    other.send("MULTI", "XADD k 1-1 f v", "PUBLISH c within", "EXEC", "PUBLISH c late")
+    message = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%b\r\n"
+    client.receive(
+        message % (5, b"early")
+        + message % (6, b"within")
+        + b"%1\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+        + message % (4, b"late")
+    )
+
+
+def _skip_to(client: Client, end: bytes) -> None:
+    received = b""
+    while not received.endswith(end):
+        received += client.socket.recv(1)
+
+
+def test_what_a_command_pushes_to_its_own_client_comes_behind_its_reply(client: Client) -> None:
+    client.send("HELLO 3", "SUBSCRIBE c", "PUBLISH c m", "PING", "PSUBSCRIBE *", "PUBLISH c n")
+    _skip_to(client, b">3\r\n")
+    client.receive(b"$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+    client.receive(b":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n" + PONG)
+    client.receive(b">3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:2\r\n:2\r\n")
+    client.receive(b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nn\r\n")
+    client.receive(b">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$1\r\nn\r\n")
+
+
+# --- CLIENT REPLY ----------------------------------------------------------------------------
+
+
+def test_client_reply_off_silences_replies_but_not_messages(client: Client) -> None:
+    client.send(
+        "HELLO 3", "PING", "CLIENT REPLY OFF", "PING", "SUBSCRIBE c", "PUBLISH c m", "FOO",
+        "CLIENT REPLY ON", "PING",
+    )  # fmt: skip
+    _skip_to(client, PONG)
+    client.receive(
+        b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+        b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n+OK\r\n" + PONG
+    )
+
+
+def test_client_reply_skip_silences_one_reply(client: Client) -> None:
+    client.send("CLIENT REPLY SKIP", "ECHO a", "ECHO b", "CLIENT REPLY SKIP", "FOO", "ECHO c")
+    client.receive(b"$1\r\nb\r\n$1\r\nc\r\n")
+
+
+def test_the_reply_of_a_wait_is_silenced_too(client: Client) -> None:
+    client.send("CLIENT REPLY SKIP", "XREAD BLOCK 20 STREAMS k $", "ECHO a")
+    client.receive(b"$1\r\na\r\n")
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+def test_quit_is_answered_and_nothing_behind_it(client: Client) -> None:
+    client.send("PING", "QUIT", "PING")
+    client.receive(PONG + b"+OK\r\n")
+    assert client.closed()
+
+
+def test_a_protocol_error_closes_after_the_replies_before_it(
+    server: PenstockThread, client: Client
+) -> None:
+    client.socket.sendall(PING * 2 + b"*1\r\n+PING\r\n" + PING)
+    client.receive(PONG * 2 + b"-ERR Protocol error: expected '$', got '+'\r\n")
+    assert client.closed()
+    assert server.server.stats.errors["ERR"] == 1
+
+
+def test_a_client_that_closes_its_side_gets_what_it_asked_for(client: Client) -> None:
+    client.socket.sendall(PING * 3)
+    client.socket.shutdown(socket.SHUT_WR)
+    client.receive(PONG * 3)
+    assert client.closed()
+
+
+def test_a_client_that_closes_its_side_in_the_middle_of_a_request_is_let_go(
+    client: Client,
+) -> None:
+    client.socket.sendall(PING + packed("SET k v")[:-3])
+    client.socket.shutdown(socket.SHUT_WR)
+    client.receive(PONG)
+    assert client.closed()
+
+
+def test_too_many_clients_are_turned_away(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(maxclients=1)
+    first = connect(server)
+    first.send("PING")
+    first.receive(PONG)
+    second = connect(server)
+    second.receive(b"-ERR max number of clients reached\r\n")
+    assert second.closed()
+    first.send("QUIT")
+    first.receive(b"+OK\r\n")
+    assert first.closed()
+    third = connect(server)
+    third.send("PING")
+    third.receive(PONG)
+    assert server.server.stats.rejected_connections == 1
+    assert server.server.stats.connections == 2
+
+
+def test_a_client_that_is_killed_is_cut_off_while_it_waits(
+    server: PenstockThread, client: Client, other: Client
+) -> None:
+    identity = client.identity()
+    client.send("XREAD BLOCK 0 STREAMS k $", "PING")
+    while not server.server.blocking.waiters:
+        other.send("PING")
+        other.receive(PONG)
+    other.send(f"CLIENT KILL ID {identity}")
+    other.receive(b":1\r\n")
+    assert client.closed()
+    assert not server.server.blocking.waiters
+
+
+# --- clients that do not read ----------------------------------------------------------------
+
+
+def test_a_client_that_does_not_read_is_not_read_from_either(
+    server: PenstockThread, client: Client, other: Client
+) -> None:
+    other.send("SET k " + "x" * 1_000_000)
+    other.receive(b"+OK\r\n")
+    client.send(*["GET k"] * 200)
+    client.send("SET done 1")
+    for _ in range(20):
+        other.send("PING", "EXISTS done")
+        other.receive(PONG + b":0\r\n")
+    reply = b"$1000000\r\n" + b"x" * 1_000_000 + b"\r\n"
+    for _ in range(200):
+        client.receive(reply)
+    client.receive(b"+OK\r\n")
+
+
+def test_a_subscriber_that_does_not_read_is_cut_off(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(client_output_buffer_limit="pubsub 1mb 0 0")
+    subscriber, publisher = connect(server), connect(server)
+    subscriber.send("SUBSCRIBE c")
+    subscriber.receive(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+    request = packed("PUBLISH c " + "x" * 100_000)
+    publisher.socket.sendall(request)
+    while publisher.line() == b":1\r\n":
+        publisher.socket.sendall(request)
+    assert server.server.stats.output_limit_disconnections == 1
+    assert not server.server.pubsub.channels
+
+
+def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(client_output_buffer_limit="normal 1mb 0 0")
+    client = connect(server)
+    client.send("SET k " + "x" * 100_000)
+    client.receive(b"+OK\r\n")
+    client.send(*["GET k"] * 10_000)
+    client.drain()
+    assert server.server.stats.output_limit_disconnections == 1
+    assert not server.server.sessions
+
+
+def test_a_waiting_client_that_sends_too_much_is_cut_off(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(client_query_buffer_limit="1mb")
+    client = connect(server)
+    client.send("XREAD BLOCK 0 STREAMS k $")
+    with pytest.raises(ConnectionError):
+        client.socket.sendall(b"x" * 100_000_000)
+    assert not server.server.blocking.waiters
+
+
+def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
+    client: Client, other: Client
+) -> None:
+    other.send("CLIENT PAUSE 10000 WRITE")
+    other.receive(b"+OK\r\n")
+    client.send("PING", "SET k v", "GET k")
+    client.receive(PONG)
+    client.send("PING")
+    other.send("EXISTS k", "CLIENT UNPAUSE")
+    other.receive(b":0\r\n+OK\r\n")
+    client.receive(b"+OK\r\n$1\r\nv\r\n" + PONG)
+
+
+# --- without a socket ------------------------------------------------------------------------
+
+
+class Transport(asyncio.Transport):
+    """Collects what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.aborted = False
+        self._own, self._peer = socket.socketpair()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._own if name == "socket" else default
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        self._own.close()
+        self._peer.close()
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.close()
+
+
+def open_connection(direct: Direct) -> tuple[Connection, Transport]:
+    connection, transport = Connection(direct.server), Transport()
+    connection.connection_made(transport)
+    return connection, transport
+
+
+async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_after_it() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
+    direct.client().send("SET", "k", "v")
+    direct.client().send("DEL", "k")
+    direct.client().send("XADD", "k", "1-1", "f", "v")
+    connection.data_received(PING)
+    assert transport.written == b""
+    await asyncio.sleep(0)
+    assert transport.written == (
+        b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n" + PONG
+    )
+    transport.close()
+
+
+async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
+    direct.client().send("XADD", "k", "1-1", "f", "v")
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert transport.written == b""
+    assert not direct.server.connections
+    connection.data_received(PING)
+    connection.resume()
+    assert transport.written == b""
+    transport.close()
+
+
+async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    session = connection.session
+    assert session is not None
+    direct.client().send("SUBSCRIBE", "c")
+    listener = next(iter(direct.server.pubsub.channels[b"c"]))
+    listener.send = lambda data: session.close()
+    connection.data_received(PING + packed("PUBLISH c m") + PING)
+    assert transport.aborted
+    assert session.closing
+    assert PONG * 2 not in transport.written

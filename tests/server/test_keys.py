@@ -1,0 +1,280 @@
+"""Commands on keys, whatever they hold, reply by reply as a real server gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.direct import Direct, DirectClient
+from tests.support.listening import Listener
+
+OK = b"+OK\r\n"
+SYNTAX = b"-ERR syntax error\r\n"
+OUT_OF_RANGE = b"-ERR DB index is out of range\r\n"
+NOT_AN_INTEGER = b"-ERR value is not an integer or out of range\r\n"
+SAME = b"-ERR source and destination objects are the same\r\n"
+NO_SUCH_KEY = b"-ERR no such key\r\n"
+
+
+@pytest.fixture
+def direct() -> Direct:
+    return Direct()
+
+
+@pytest.fixture
+def client(direct: Direct) -> DirectClient:
+    return direct.client()
+
+
+# --- DEL, UNLINK, EXISTS, TOUCH, TYPE --------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["DEL", "UNLINK"])
+def test_deleting_counts_the_keys_that_were_there(
+    direct: Direct, client: DirectClient, name: str
+) -> None:
+    client.send("MSET", "a", "1", "b", "2")
+    client.send("XADD", "s", "1-1", "f", "v")
+    listener = Listener(direct)
+    assert client.send(name, "a", "s", "absent", "a") == b":2\r\n"
+    assert listener.heard() == ["del a", "del s"]
+    assert client.send("DBSIZE") == b":1\r\n"
+
+
+def test_deleting_a_key_that_has_expired_counts_nothing(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("SET", "k", "v", "PX", 10)
+    listener = Listener(direct)
+    direct.now_ms += 10
+    assert client.send("DEL", "k") == b":0\r\n"
+    assert listener.heard() == ["expired k"]
+
+
+def test_a_key_named_twice_exists_twice(direct: Direct, client: DirectClient) -> None:
+    client.send("MSET", "a", "1", "b", "2")
+    listener = Listener(direct)
+    assert client.send("EXISTS", "a", "b", "absent", "a") == b":3\r\n"
+    assert listener.heard() == ["keymiss absent"]
+
+
+def test_an_expiry_is_announced_before_the_miss_that_it_led_to(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("SET", "k", "v", "PX", 10)
+    listener = Listener(direct)
+    direct.now_ms += 10
+    assert client.send("EXISTS", "k") == b":0\r\n"
+    assert listener.heard() == ["expired k", "keymiss k"]
+
+
+def test_touching_counts_keys_and_is_use(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    direct.now_ms += 5000
+    assert client.send("OBJECT", "IDLETIME", "k") == b":5\r\n"
+    assert client.send("TOUCH", "k", "k", "absent") == b":2\r\n"
+    assert client.send("OBJECT", "IDLETIME", "k") == b":0\r\n"
+
+
+def test_touching_is_use_even_without_touch_mode(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    client.send("CLIENT", "NO-TOUCH", "ON")
+    direct.now_ms += 5000
+    client.send("GET", "k")
+    assert client.send("OBJECT", "IDLETIME", "k") == b":5\r\n"
+    client.send("TOUCH", "k")
+    assert client.send("OBJECT", "IDLETIME", "k") == b":0\r\n"
+
+
+def test_the_type_of_a_key(client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    client.send("XADD", "s", "1-1", "f", "v")
+    assert client.send("TYPE", "k") == b"+string\r\n"
+    assert client.send("TYPE", "s") == b"+stream\r\n"
+    assert client.send("TYPE", "absent") == b"+none\r\n"
+
+
+# --- RENAME, RENAMENX ------------------------------------------------------------------------
+
+
+def test_rename_moves_the_expiry_with_the_value(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "a", "1", "EX", 100)
+    client.send("SET", "b", "2")
+    listener = Listener(direct)
+    assert client.send("RENAME", "a", "b") == OK
+    assert listener.heard() == ["new b", "rename_from a", "rename_to b"]
+    assert client.send("GET", "b") == b"$1\r\n1\r\n"
+    assert client.send("TTL", "b") == b":100\r\n"
+    assert client.send("EXISTS", "a") == b":0\r\n"
+
+
+def test_rename_takes_the_expiry_of_what_it_replaces_away(client: DirectClient) -> None:
+    client.send("SET", "a", "1")
+    client.send("SET", "b", "2", "EX", 100)
+    client.send("RENAME", "a", "b")
+    assert client.send("TTL", "b") == b":-1\r\n"
+
+
+def test_renaming_a_key_to_itself_does_nothing(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "a", "1")
+    listener = Listener(direct)
+    assert client.send("RENAME", "a", "a") == OK
+    assert client.send("RENAMENX", "a", "a") == b":0\r\n"
+    assert listener.heard() == []
+
+
+@pytest.mark.parametrize("name", ["RENAME", "RENAMENX"])
+@pytest.mark.parametrize("target", ["other", "absent"])
+def test_a_key_that_is_not_there_cannot_be_renamed(
+    client: DirectClient, name: str, target: str
+) -> None:
+    assert client.send(name, "absent", target) == NO_SUCH_KEY
+
+
+def test_renamenx_leaves_a_name_that_is_taken(direct: Direct, client: DirectClient) -> None:
+    client.send("MSET", "a", "1", "b", "2")
+    listener = Listener(direct)
+    assert client.send("RENAMENX", "a", "b") == b":0\r\n"
+    assert listener.heard() == []
+    assert client.send("RENAMENX", "a", "c") == b":1\r\n"
+    assert listener.heard() == ["new c", "rename_from a", "rename_to c"]
+    assert client.send("MGET", "a", "b", "c") == b"*3\r\n$-1\r\n$1\r\n2\r\n$1\r\n1\r\n"
+
+
+def test_a_renamed_stream_keeps_its_groups(client: DirectClient) -> None:
+    client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    client.send("RENAME", "s", "t")
+    assert client.send("XGROUP", "DESTROY", "t", "g") == b":1\r\n"
+
+
+# --- COPY ------------------------------------------------------------------------------------
+
+
+def test_copy_takes_value_and_expiry(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "a", "1", "EX", 100)
+    listener = Listener(direct)
+    assert client.send("COPY", "a", "b") == b":1\r\n"
+    assert listener.heard() == ["new b", "copy_to b"]
+    assert client.send("MGET", "a", "b") == b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n"
+    assert client.send("TTL", "b") == b":100\r\n"
+
+
+def test_copy_replaces_only_when_told_to(direct: Direct, client: DirectClient) -> None:
+    client.send("MSET", "a", "1", "b", "2")
+    listener = Listener(direct)
+    assert client.send("COPY", "a", "b") == b":0\r\n"
+    assert listener.heard() == []
+    assert client.send("COPY", "a", "b", "replace", "REPLACE") == b":1\r\n"
+    assert listener.heard() == ["new b", "copy_to b"]
+    assert client.send("GET", "b") == b"$1\r\n1\r\n"
+
+
+def test_copy_of_nothing_is_a_miss(direct: Direct, client: DirectClient) -> None:
+    listener = Listener(direct)
+    assert client.send("COPY", "absent", "b") == b":0\r\n"
+    assert listener.heard() == ["keymiss absent"]
+
+
+def test_copy_goes_to_the_last_database_named(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "a", "1")
+    listener = Listener(direct)
+    assert client.send("COPY", "a", "a", "DB", "2", "DB", "1") == b":1\r\n"
+    assert listener.heard() == ["new a @1", "copy_to a @1"]
+    assert client.send("COPY", "a", "a", "DB", "1") == b":0\r\n"
+    client.send("SELECT", "1")
+    assert client.send("GET", "a") == b"$1\r\n1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ([], SAME),
+        (["REPLACE"], SAME),
+        (["DB", "0"], SAME),
+        (["FOO"], SYNTAX),
+        (["DB"], SYNTAX),
+        (["REPLACE", "DB"], SYNTAX),
+        (["DB", "16"], OUT_OF_RANGE),
+        (["DB", "-1"], OUT_OF_RANGE),
+        (["DB", "x", "FOO"], NOT_AN_INTEGER),
+        (
+            ["DB", "2147483648"],
+            b"-ERR value is out of range, value must between -2147483648 and 2147483647\r\n",
+        ),
+    ],
+)
+def test_copies_that_are_refused(client: DirectClient, options: list[str], error: bytes) -> None:
+    assert client.send("COPY", "absent", "absent", *options) == error
+
+
+def test_a_copied_stream_is_its_own(client: DirectClient) -> None:
+    client.send("XADD", "s", "1-1", "f", "v")
+    client.send("COPY", "s", "t")
+    client.send("XADD", "t", "2-1", "f", "v")
+    assert client.send("XLEN", "s") == b":1\r\n"
+    assert client.send("XLEN", "t") == b":2\r\n"
+
+
+# --- MOVE ------------------------------------------------------------------------------------
+
+
+def test_move_takes_the_key_to_another_database(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "k", "1", "EX", 100)
+    listener = Listener(direct)
+    assert client.send("MOVE", "k", "1") == b":1\r\n"
+    assert listener.heard() == ["new k @1", "move_from k", "move_to k @1"]
+    assert client.send("EXISTS", "k") == b":0\r\n"
+    client.send("SELECT", "1")
+    assert client.send("TTL", "k") == b":100\r\n"
+
+
+def test_move_leaves_what_has_the_name_already(client: DirectClient) -> None:
+    client.send("SET", "k", "1")
+    client.send("COPY", "k", "k", "DB", "1")
+    assert client.send("MOVE", "k", "1") == b":0\r\n"
+    assert client.send("MOVE", "absent", "1") == b":0\r\n"
+    assert client.send("EXISTS", "k") == b":1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("index", "error"),
+    [("0", SAME), ("16", OUT_OF_RANGE), ("-1", OUT_OF_RANGE), ("x", NOT_AN_INTEGER)],
+)
+def test_moves_that_are_refused(client: DirectClient, index: str, error: bytes) -> None:
+    assert client.send("MOVE", "absent", index) == error
+
+
+# --- watching --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["DEL k", "RENAME k x", "RENAME other k", "COPY other k REPLACE", "MOVE k 1", "EXPIRE k 9",
+     "PERSIST expiring", "SET k 2", "APPEND k 2", "INCR k", "FLUSHALL", "SWAPDB 0 1", "GETDEL k",
+     "GETEX k EX 9", "UNLINK k", "RENAMENX k x"],
+)  # fmt: skip
+def test_a_transaction_does_not_run_when_a_watched_key_changed(
+    direct: Direct, client: DirectClient, command: str
+) -> None:
+    client.send("MSET", "k", "1", "other", "2")
+    client.send("SET", "expiring", "1", "EX", 100)
+    client.send("WATCH", "k", "expiring")
+    direct.client().send(*command.split())
+    client.send("MULTI")
+    client.send("PING")
+    assert client.send("EXEC") == b"*-1\r\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["DEL absent", "RENAME k k", "COPY k x", "PERSIST k", "SET k 2 NX", "SETNX k 2", "TOUCH k",
+     "MSETNX k 2 n 3", "EXPIRE k 9 XX", "GETEX k", "GET k", "FLUSHALL FOO"],
+)  # fmt: skip
+def test_a_transaction_runs_when_nothing_changed(
+    direct: Direct, client: DirectClient, command: str
+) -> None:
+    client.send("MSET", "k", "1", "other", "2")
+    client.send("WATCH", "k", "absent")
+    direct.client().send(*command.split())
+    client.send("MULTI")
+    client.send("PING")
+    assert client.send("EXEC") == b"*1\r\n+PONG\r\n"

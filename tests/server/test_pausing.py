@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.direct import Direct, DirectClient
+from tests.support.servers import PenstockThread
+
+ALL_DAY = 24 * 3600 * 1000
+
+
+class Line:
+    """A connection that shows what has come, and what has not."""
+
+    def __init__(self, penstock: PenstockThread) -> None:
+        self._socket = socket.create_connection((penstock.host, penstock.port), timeout=10)
+
+    def send(self, *requests: str) -> None:
+        self._socket.sendall("".join(request + "\r\n" for request in requests).encode())
+
+    def receive(self, expected: bytes) -> None:
+        """Takes so many bytes as are expected, which must be these."""
+        received = b""
+        while len(received) < len(expected) and (chunk := self._socket.recv(len(expected))):
+            received += chunk
+        assert received == expected
+
+    def ask(self, request: str, expected: bytes) -> None:
+        self.send(request)
+        self.receive(expected)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def lines(penstock: PenstockThread) -> Iterator[list[Line]]:
+    opened = [Line(penstock) for _ in range(3)]
+    for number, line in enumerate(opened, 1):
+        line.ask("CLIENT ID", b":%d\r\n" % number)
+    yield opened
+    for line in opened:
+        line.close()
+
+
+def held(penstock: PenstockThread) -> int:
+    """How many connections a pause holds."""
+    return len(penstock.server.pauses.held)
+
+
+def pause(penstock: PenstockThread, mode: str) -> None:
+    penstock.call(
+        lambda: penstock.server.pauses.pause(penstock.server.clock() + ALL_DAY, mode == "ALL")
+    )
+
+
+def unpause(penstock: PenstockThread) -> None:
+    penstock.call(penstock.server.pauses.unpause)
+
+
+def test_writes_wait_and_reads_do_not(penstock: PenstockThread, lines: list[Line]) -> None:
+    lines[0].ask("CLIENT PAUSE 86400000 WRITE", b"+OK\r\n")
+    lines[1].send("SET k v", "GET k")
+    lines[2].ask("GET k", b"$-1\r\n")
+    assert penstock.call(held, penstock) == 1
+    lines[0].ask("CLIENT UNPAUSE", b"+OK\r\n")
+    lines[1].receive(b"+OK\r\n$1\r\nv\r\n")
+
+
+def test_publishing_counts_as_writing(penstock: PenstockThread, lines: list[Line]) -> None:
+    pause(penstock, "WRITE")
+    lines[1].send("PUBLISH c m")
+    lines[2].ask("PING", b"+PONG\r\n")
+    assert penstock.call(held, penstock) == 1
+    unpause(penstock)
+    lines[1].receive(b":0\r\n")
+
+
+def test_every_command_waits_in_a_pause_of_all(penstock: PenstockThread, lines: list[Line]) -> None:
+    pause(penstock, "ALL")
+    lines[0].send("CLIENT UNPAUSE")
+    lines[1].send("PING")
+    # What would be refused is answered all the same, so the others have been read by then.
+    lines[2].ask("GET", b"-ERR wrong number of arguments for 'get' command\r\n")
+    lines[2].ask("XGROUP FOO", b"-ERR unknown subcommand 'FOO'. Try XGROUP HELP.\r\n")
+    lines[2].send("FOO")
+    lines[2].receive(b"-ERR unknown command 'FOO', with args beginning with: \r\n")
+    assert penstock.call(held, penstock) == 2
+    unpause(penstock)
+    lines[0].receive(b"+OK\r\n")
+    lines[1].receive(b"+PONG\r\n")
+
+
+def test_a_transaction_waits_if_it_writes(penstock: PenstockThread, lines: list[Line]) -> None:
+    lines[0].ask("MULTI", b"+OK\r\n")
+    lines[0].ask("SET k v", b"+QUEUED\r\n")
+    lines[1].ask("MULTI", b"+OK\r\n")
+    lines[1].ask("GET k", b"+QUEUED\r\n")
+    lines[2].ask("MULTI", b"+OK\r\n")
+    pause(penstock, "WRITE")
+    lines[0].send("EXEC")
+    lines[1].ask("EXEC", b"*1\r\n$-1\r\n")
+    lines[1].ask("EXEC", b"-ERR EXEC without MULTI\r\n")
+    lines[2].send("SET l w")
+    lines[1].ask("PING", b"+PONG\r\n")
+    assert penstock.call(held, penstock) == 2
+    unpause(penstock)
+    lines[0].receive(b"*1\r\n+OK\r\n")
+    lines[2].receive(b"+QUEUED\r\n")
+
+
+def test_a_client_that_leaves_is_not_held(penstock: PenstockThread, lines: list[Line]) -> None:
+    pause(penstock, "WRITE")
+    lines[1].send("SET k v")
+    lines[0].ask("CLIENT KILL ID 2", b":1\r\n")
+    unpause(penstock)
+    lines[0].ask("GET k", b"$-1\r\n")
+
+
+def test_a_pause_ends_by_itself(lines: list[Line]) -> None:
+    lines[0].send("CLIENT PAUSE 1", "PING")
+    lines[0].receive(b"+OK\r\n+PONG\r\n")
+
+
+def test_a_second_pause_extends_the_first_and_never_shortens_it() -> None:
+    direct = Direct()
+    client, pauses = direct.client(), direct.server.pauses
+    client.send("CLIENT", "PAUSE", 5000, "ALL")
+    client.send("CLIENT", "PAUSE", 100, "WRITE")
+    assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 5000, True)
+    client.send("CLIENT", "PAUSE", 9000, "write")
+    assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 9000, True)
+    assert client.send("CLIENT", "UNPAUSE") == b"+OK\r\n"
+    assert not direct.server.pausing
+    client.send("CLIENT", "PAUSE", 100, "WRITE")
+    assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 100, False)
+    direct.server.pauses.close()
+
+
+def test_keys_do_not_expire_by_themselves_in_a_pause() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("SET", "k", "v", "PX", 10)
+    client.send("CLIENT", "PAUSE", 5000, "WRITE")
+    direct.now_ms += 20
+    direct.cron()
+    assert direct.server.keyspace.expired == 0
+    client.send("CLIENT", "UNPAUSE")
+    direct.cron()
+    assert direct.server.keyspace.expired == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["x"], b"ERR timeout is not an integer or out of range"),
+        (["1.5"], b"ERR timeout is not an integer or out of range"),
+        (["-1"], b"ERR timeout is negative"),
+        (["9223372036854775807"], b"ERR timeout is out of range"),
+        (["x", "FOO"], b"ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        (
+            ["0", "WRITE", "x"],
+            b"ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.",
+        ),
+    ],
+)
+def test_bad_arguments_pause_nothing(words: list[str], text: bytes) -> None:
+    direct = Direct()
+    client: DirectClient = direct.client()
+    assert client.send("CLIENT", "PAUSE", *words) == b"-%b\r\n" % text
+    assert not direct.server.pausing

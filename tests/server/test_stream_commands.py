@@ -1,0 +1,78 @@
+"""Stream commands in shapes that the conversations with real servers do not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.direct import Direct, DirectClient
+
+
+@pytest.fixture
+def client() -> DirectClient:
+    return Direct().client()
+
+
+def test_xadd_remembers_trimming_options_but_not_what_is_added(client: DirectClient) -> None:
+    for name in ("a", "b", "c"):
+        assert client.send("XADD", "k", "MAXLEN", "2", "*", name, "*") is not None
+    for name in ("d", "e", "f"):
+        assert client.send("XADD", "k", "MAXLEN", "=", "3", "*", name, "*") is not None
+    assert client.send("XLEN", "k") == b":3\r\n"
+    reply = client.send("XRANGE", "k", "-", "+")
+    assert reply is not None
+    assert reply.count(b"$1\r\n*\r\n") == 3
+    assert all(b"$1\r\n%b\r\n" % name in reply for name in (b"d", b"e", b"f"))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("MAXLEN x *", b"-ERR value is not an integer or out of range\r\n"),
+        ("MAXLEN ~ -1 *", b"-ERR The MAXLEN argument must be >= 0.\r\n"),
+        ("MINID x *", b"-ERR Invalid stream ID specified as stream command argument\r\n"),
+        ("MAXLEN 5 LIMIT *", b"-ERR value is not an integer or out of range\r\n"),
+    ],
+)
+def test_xadd_refuses_bad_trimming_options_each_time(
+    client: DirectClient, words: str, error: bytes
+) -> None:
+    for _ in range(2):
+        assert client.send("XADD", "k", *words.split(), "a", "b") == error
+    assert client.send("EXISTS", "k") == b":0\r\n"
+
+
+def test_xadd_takes_a_policy_once(client: DirectClient) -> None:
+    error = b"-ERR syntax error\r\n"
+    assert client.send("XADD", "k", "ACKED", "KEEPREF", "*", "a", "b") == error
+    assert client.send("XTRIM", "k", "MAXLEN", "1", "ACKED", "DELREF") == error
+
+
+def test_xadd_takes_idmp_without_its_ids_for_an_id(client: DirectClient) -> None:
+    error = b"-ERR Invalid stream ID specified as stream command argument\r\n"
+    assert client.send("XADD", "k", "NOMKSTREAM", "IDMP", "p") == error
+
+
+def test_xread_refuses_noack_wherever_it_stands(client: DirectClient) -> None:
+    error = b"-ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.\r\n"
+    assert client.send("XREAD", "COUNT", "1", "NOACK") == error
+    assert client.send("XREAD", "NOACK", "STREAMS", "k", "0") == error
+
+
+def test_xread_takes_many_streams(client: DirectClient) -> None:
+    keys = [f"k{n}" for n in range(20)]
+    for key in keys:
+        client.send("XADD", key, "1-1", "a", "b")
+    reply = client.send("XREAD", "STREAMS", *keys, *["0"] * 20)
+    assert reply is not None
+    assert reply.startswith(b"*20\r\n*2\r\n$2\r\nk0\r\n*1\r\n*2\r\n$3\r\n1-1\r\n")
+
+
+def test_maxsize_leaves_entries_of_a_later_stream_undelivered(client: DirectClient) -> None:
+    for key in ("one", "two"):
+        client.send("XADD", key, "1-1", "a", "b")
+        client.send("XGROUP", "CREATE", key, "g", "0")
+    read = ("XREADGROUP", "GROUP", "g", "c", "MAXSIZE", "1", "STREAMS", "one", "two", ">", ">")
+    entry = b"*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+    assert client.send(*read) == b"*1\r\n*2\r\n$3\r\none\r\n" + entry
+    assert client.send("XPENDING", "two", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
+    assert client.send(*read) == b"*1\r\n*2\r\n$3\r\ntwo\r\n" + entry

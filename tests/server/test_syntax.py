@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+
+from server import commands
+from server.commands.spec import every
+from server.syntax import Argument, parse
+
+
+def key(**more: bool) -> Argument:
+    return Argument("key", "key", **more)  # type: ignore[arg-type]
+
+
+def token(word: str, name: str = "", *, optional: bool = False) -> Argument:
+    return Argument(name or word.lower(), "pure-token", word, optional)
+
+
+@pytest.mark.parametrize(
+    ("syntax", "arguments"),
+    [
+        ("", []),
+        ("key", [key()]),
+        ("key [key ...]", [key(multiple=True)]),
+        ("[key [key ...]]", [key(optional=True, multiple=True)]),
+        ("[FORCE]", [token("FORCE", optional=True)]),
+        ("[EX seconds]", [Argument("seconds", "integer", "EX", optional=True)]),
+        (
+            "[NX | XX]",
+            [Argument("nx-or-xx", "oneof", optional=True, arguments=(token("NX"), token("XX")))],
+        ),
+        (
+            "<* | id>",
+            [
+                Argument(
+                    "auto-or-id", "oneof", arguments=(token("*", "auto"), Argument("id", "string"))
+                )
+            ],
+        ),
+        (
+            "a | b c",
+            [
+                Argument(
+                    "a-or-b-c",
+                    "oneof",
+                    arguments=(
+                        Argument("a", "string"),
+                        Argument(
+                            "b-c",
+                            "block",
+                            arguments=(Argument("b", "string"), Argument("c", "string")),
+                        ),
+                    ),
+                )
+            ],
+        ),
+        (
+            "field value [field value ...]",
+            [
+                Argument(
+                    "field-value",
+                    "block",
+                    multiple=True,
+                    arguments=(Argument("field", "string"), Argument("value", "string")),
+                )
+            ],
+        ),
+        (
+            "[PREFIX prefix [PREFIX prefix ...]]",
+            [
+                Argument(
+                    "prefix", "string", "PREFIX", optional=True, multiple=True, multiple_token=True
+                )
+            ],
+        ),
+        (
+            "GROUP group consumer [NOACK] STREAMS key [key ...] id [id ...]",
+            [
+                Argument(
+                    "group",
+                    "block",
+                    "GROUP",
+                    arguments=(Argument("group", "string"), Argument("consumer", "string")),
+                ),
+                token("NOACK", optional=True),
+                Argument(
+                    "streams",
+                    "block",
+                    "STREAMS",
+                    arguments=(key(multiple=True), Argument("id", "string", multiple=True)),
+                ),
+            ],
+        ),
+        (
+            "[FULL [COUNT count]]",
+            [
+                Argument(
+                    "full-count",
+                    "block",
+                    optional=True,
+                    arguments=(
+                        token("FULL"),
+                        Argument("count", "integer", "COUNT", optional=True),
+                    ),
+                )
+            ],
+        ),
+        (
+            "FILTERBY <PATTERN pattern | AT unix-time-seconds>",
+            [
+                Argument(
+                    "pattern-or-unix-time-seconds",
+                    "oneof",
+                    "FILTERBY",
+                    arguments=(
+                        Argument("pattern", "pattern", "PATTERN"),
+                        Argument("unix-time-seconds", "unix-time", "AT"),
+                    ),
+                )
+            ],
+        ),
+        (
+            "STORE PREFIX prefix [PREFIX prefix ...]",
+            [
+                token("STORE"),
+                Argument("prefix", "string", "PREFIX", multiple=True, multiple_token=True),
+            ],
+        ),
+        (
+            "TO <AT index>",
+            [Argument("to", "block", "TO", arguments=(Argument("index", "integer", "AT"),))],
+        ),
+        ("float-increment", [Argument("float-increment", "double")]),
+    ],
+)
+def test_syntax_becomes_arguments(syntax: str, arguments: list[Argument]) -> None:
+    assert parse(syntax) == arguments
+
+
+@pytest.mark.parametrize("syntax", ["[key", "<a | b", "key]", "a>", "[...]", "key [id ...]", "<a]"])
+def test_nonsense_is_refused(syntax: str) -> None:
+    with pytest.raises(ValueError, match=r"missing|nothing"):
+        parse(syntax)
+
+
+def test_the_syntax_of_every_command_can_be_read() -> None:
+    commands.load()
+    for entry in every():
+        parse(entry.syntax)
+        assert bool(entry.syntax) <= (entry.arity != 1)

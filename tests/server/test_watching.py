@@ -1,0 +1,195 @@
+"""WATCH: which changes keep a transaction from running. Redis 8.0.6 decided every case alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.direct import Direct
+
+RAN = b"*1\r\n+PONG\r\n"
+NOT_RUN = b"*-1\r\n"
+
+
+def exec_after(
+    setup: str, watch: str, change: str, *, pause: int = 0, own: str = "", resp3: bool = False
+) -> bytes | None:
+    """The reply of EXEC to a client that watches, while another one makes the changes."""
+    direct = Direct()
+    watcher, other = direct.client(resp3), direct.client()
+    for client, requests in ((other, setup), (watcher, watch), (other, change), (watcher, own)):
+        direct.now_ms += pause if requests is change else 0
+        for request in filter(None, requests.split(";")):
+            reply = client.send(*request.split())
+            assert reply is not None
+            assert not reply.startswith(b"-")
+    watcher.send("MULTI")
+    watcher.send("PING")
+    return watcher.send("EXEC")
+
+
+@pytest.mark.parametrize(
+    ("setup", "change"),
+    [
+        ("", "SET k v"),
+        ("", "SET k v;DEL k"),
+        ("SET k v", "SET k v"),
+        ("SET k v", "APPEND k v"),
+        ("SET k v", "DEL k"),
+        ("SET k v", "GETDEL k"),
+        ("SET k v", "FLUSHDB"),
+        ("SET k v", "FLUSHALL"),
+        ("SET k v", "SELECT 5;FLUSHALL"),
+        ("SET k v", "SWAPDB 0 1"),
+        ("SET k v", "SWAPDB 1 0"),
+        ("SELECT 1;SET k v;SELECT 0", "SWAPDB 0 1"),
+        ("SET k v", "EXPIRE k 100"),
+        ("SET k v", "EXPIRE k -1"),
+        ("SET k v EX 100", "PERSIST k"),
+        ("SET k v", "GETEX k EX 100"),
+        ("SET k v EX 100", "GETEX k PERSIST"),
+        ("SET k v", "RENAME k x"),
+        ("SET o v", "RENAME o k"),
+        ("SET o v", "COPY o k"),
+        ("SET k v", "MOVE k 1"),
+        ("SELECT 1;SET k v", "MOVE k 0"),
+        ("XADD k 1-1 a b", "XADD k 2-1 a b"),
+        ("XADD k 1-1 a b", "XDEL k 1-1"),
+        ("XADD k 1-1 a b", "XTRIM k MAXLEN 0"),
+        ("", "XGROUP CREATE k g 0 MKSTREAM"),
+    ],
+)
+def test_a_change_of_a_watched_key_keeps_the_transaction_from_running(
+    setup: str, change: str
+) -> None:
+    assert exec_after(setup, "WATCH k", change) == NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("setup", "change"),
+    [
+        ("SET k v", "GET k;TOUCH k;TYPE k;EXISTS k"),
+        ("SET k v", "SET k x NX;SETNX k x"),
+        ("SET k v", "PERSIST k;GETEX k PERSIST;GETEX k"),
+        ("SET k v", "RENAME k k"),
+        ("SET k v", "COPY k o"),
+        ("SET k v", "SET o v;DEL o"),
+        ("SET k v", "SELECT 1;SET k v"),
+        ("SET k v", "SELECT 1;SET k v;FLUSHDB"),
+        ("SET k v", "SWAPDB 0 0;SWAPDB 1 2"),
+        ("", "DEL k;FLUSHALL;SWAPDB 0 1"),
+        ("XADD k 1-1 a b", "XDEL k 5-1;XTRIM k MAXLEN 100"),
+        (
+            "XADD k 1-1 a b;XGROUP CREATE k g 0",
+            "XREADGROUP GROUP g c STREAMS k >;XCLAIM k g d 0 1-1;XACK k g 1-1",
+        ),
+        (
+            "XADD k 1-1 a b",
+            "XGROUP CREATE k g 0;XGROUP SETID k g 0;XGROUP CREATECONSUMER k g c;"
+            "XGROUP DELCONSUMER k g c;XSETID k 5-1;XGROUP DESTROY k g",
+        ),
+    ],
+)
+def test_what_does_not_change_a_watched_key_lets_the_transaction_run(
+    setup: str, change: str
+) -> None:
+    assert exec_after(setup, "WATCH k", change) == RAN
+
+
+def test_the_null_of_a_transaction_that_did_not_run_is_that_of_the_protocol() -> None:
+    assert exec_after("", "WATCH k", "SET k v", resp3=True) == b"_\r\n"
+
+
+def test_one_of_several_watched_keys_is_enough() -> None:
+    assert exec_after("", "WATCH a b k", "SET b v") == NOT_RUN
+    assert exec_after("", "WATCH a;WATCH k;WATCH k k", "SET k v") == NOT_RUN
+
+
+def test_own_changes_count_too() -> None:
+    assert exec_after("", "WATCH k", "", own="SET k v") == NOT_RUN
+
+
+def test_unwatch_forgets_what_has_changed() -> None:
+    assert exec_after("", "WATCH k", "SET k v", own="UNWATCH") == RAN
+
+
+def test_watching_is_of_the_database_in_which_it_began() -> None:
+    assert exec_after("", "SELECT 1;WATCH k;SELECT 0", "SELECT 1;SET k v") == NOT_RUN
+    assert exec_after("", "SELECT 1;WATCH k;SELECT 0", "SET k v") == RAN
+
+
+# --- expiry ----------------------------------------------------------------------------------
+
+
+def test_a_watched_key_that_expires_has_changed_though_nobody_looked() -> None:
+    assert exec_after("SET k v PX 50", "WATCH k", "PING", pause=49) == RAN
+    assert exec_after("SET k v PX 50", "WATCH k", "PING", pause=50) == NOT_RUN
+    assert exec_after("SET k v PX 50", "WATCH k", "GET k", pause=50) == NOT_RUN
+
+
+@pytest.mark.parametrize("change", ["GET k", "FLUSHALL", "DEL k"])
+def test_a_key_that_had_expired_when_watching_began_cannot_change_by_going(change: str) -> None:
+    direct = Direct()
+    watcher, other = direct.client(), direct.client()
+    other.send("SET", "k", "v", "PX", 50)
+    direct.now_ms += 50
+    watcher.send("WATCH", "k")
+    other.send(*change.split())
+    watcher.send("MULTI")
+    watcher.send("PING")
+    assert watcher.send("EXEC") == RAN
+
+
+def test_a_key_that_had_expired_when_watching_began_may_be_made_anew() -> None:
+    direct = Direct()
+    watcher, other = direct.client(), direct.client()
+    other.send("SET", "k", "v", "PX", 50)
+    direct.now_ms += 50
+    watcher.send("WATCH", "k")
+    other.send("SET", "k", "v")
+    watcher.send("MULTI")
+    watcher.send("PING")
+    assert watcher.send("EXEC") == NOT_RUN
+
+
+def test_a_key_that_another_watcher_finds_expired_has_changed_for_the_first() -> None:
+    direct = Direct()
+    first, second = direct.client(), direct.client()
+    second.send("SET", "k", "v", "PX", 50)
+    first.send("WATCH", "k")
+    direct.now_ms += 50
+    second.send("WATCH", "k")
+    for client in (first, second):
+        client.send("MULTI")
+        client.send("PING")
+    assert first.send("EXEC") == NOT_RUN
+    assert second.send("EXEC") == RAN
+
+
+# --- the end of watching ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["EXEC", "DISCARD", "RESET", "UNWATCH"])
+def test_nothing_is_left_of_watching_when_it_ends(end: str) -> None:
+    direct = Direct()
+    one, two = direct.client(), direct.client()
+    for client in (one, two):
+        client.send("WATCH", "k", "l")
+    for client in (one, two):
+        if end != "UNWATCH":
+            client.send("MULTI")
+        client.send(end)
+    assert not direct.server.watching.watchers
+    assert not one.session.watching
+    one.send("SET", "k", "v")
+    assert not one.session.dirty
+
+
+def test_nothing_is_left_of_watching_when_the_client_goes() -> None:
+    direct = Direct()
+    one, two = direct.client(), direct.client()
+    one.send("WATCH", "k")
+    two.send("WATCH", "k")
+    one.disconnect()
+    assert list(direct.server.watching.watchers[(0, b"k")]) == [two.session]
+    two.disconnect()
+    assert not direct.server.watching.watchers

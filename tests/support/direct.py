@@ -1,0 +1,166 @@
+"""A server without sockets: requests go straight to the dispatcher, and time is what the test says.
+
+::
+
+    direct = Direct()
+    client = direct.client()
+    assert client.send("XADD", "k", "1-1", "f", "v") == b"$3\\r\\n1-1\\r\\n"
+
+A command that waits returns ``None``; its reply is ``client.reply_when_woken`` later::
+
+    assert client.send("XREAD", "BLOCK", 50, "STREAMS", "k", "$") is None
+    direct.advance(50)
+    assert client.reply_when_woken == b"*-1\\r\\n"
+
+Everything works in plain tests and in ``async`` ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from server.app import Server
+from server.config import Config
+from server.session import Session
+
+START_MS = 1_700_000_000_000
+"""The Unix time in milliseconds at which a :class:`Direct` begins."""
+
+T = TypeVar("T")
+Argument = bytes | str | int
+
+
+class _Clock:
+    """Unix milliseconds that stand still until they are set."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+class _Loop:
+    """An event loop for code that asks for the running one, made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Calls the function where an event loop is running."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._own().run_until_complete(_call(function))
+        return function()
+
+    def _own(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            weakref.finalize(self, self._loop.close)
+        return self._loop
+
+
+def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    async def call() -> T:
+        return function()
+
+    return call()
+
+
+class DirectClient:
+    """A client whose requests need no socket."""
+
+    def __init__(self, server: Server, session: Session, loop: _Loop) -> None:
+        self.session = session
+        self.pushed: list[bytes] = []
+        """What was sent to the client without being a reply."""
+        self.closed = False
+        """Whether the server has cut the connection."""
+        self._server = server
+        self._loop = loop
+        self._parked: asyncio.Future[bytes] | None = None
+        session.send = self.pushed.append
+        session.close = self._close
+
+    def send(self, *arguments: Argument) -> bytes | None:
+        """The raw reply to a request, or ``None`` if the client has been parked."""
+        request = [_to_bytes(argument) for argument in arguments]
+        return self._loop.run(lambda: self._execute(request))
+
+    def _execute(self, request: list[bytes]) -> bytes | None:
+        assert self.session.waiter is None, "a parked client is not read from"
+        self.session.seen_ms = self._server.clock()
+        reply = self._server.dispatcher.execute(self.session, request)
+        if reply is None:
+            assert self.session.waiter is not None
+            self._parked = self.session.waiter.future
+        return reply
+
+    @property
+    def parked(self) -> bool:
+        """Whether the client waits for the reply of its last command."""
+        return self.session.waiter is not None
+
+    @property
+    def reply_when_woken(self) -> bytes | None:
+        """The reply to the command that was parked last; ``None`` while it waits."""
+        assert self._parked is not None, "no command of this client was ever parked"
+        return self._parked.result() if self._parked.done() else None
+
+    def take_pushed(self) -> bytes:
+        """What has been pushed since the last call, in one piece."""
+        data = b"".join(self.pushed)
+        self.pushed.clear()
+        return data
+
+    def disconnect(self) -> None:
+        """Goes away, as a client does whose connection is lost."""
+        self._server.farewell(self.session)
+
+    def _close(self) -> None:
+        self.closed = True
+        self.disconnect()
+
+
+class Direct:
+    """A server, its clock, and as many clients as a test wants. Settings are those of Config."""
+
+    def __init__(self, *, now_ms: int = START_MS, **settings: Any) -> None:
+        self._clock = _Clock(now_ms)
+        self._loop = _Loop()
+        self._clients = 0
+        self.server = Server(Config(**settings), clock=self._clock)
+
+    @property
+    def now_ms(self) -> int:
+        """Unix time in milliseconds; setting it moves nothing but the clock."""
+        return self._clock.now_ms
+
+    @now_ms.setter
+    def now_ms(self, now_ms: int) -> None:
+        self._clock.now_ms = now_ms
+
+    def client(self, resp3: bool = False) -> DirectClient:
+        """A client that has just connected."""
+        self._clients += 1
+        session = Session(self.server, self._clients, "127.0.0.1:50000", "127.0.0.1:6379")
+        session.resp3 = resp3
+        self.server.sessions[session.id] = session
+        return DirectClient(self.server, session, self._loop)
+
+    def advance(self, milliseconds: int) -> None:
+        """Lets time pass: waits whose deadline comes are ended."""
+        self.now_ms += milliseconds
+        self._loop.run(lambda: self.server.blocking.pass_time(self.now_ms))
+
+    def cron(self) -> None:
+        """Lets the server do one round of its periodic work."""
+        self._loop.run(self.server.cron)
+
+
+def _to_bytes(argument: Argument) -> bytes:
+    return argument if isinstance(argument, bytes) else str(argument).encode()

@@ -1,0 +1,115 @@
+"""The ``penstock`` command as a real process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+
+TIMEOUT_S = 20
+"""How long a process may take for anything before the test gives it up."""
+
+
+def _command(*args: str) -> list[str]:
+    return [sys.executable, "-m", "server", *args]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+
+
+def run_penstock(
+    *args: str, cwd: Path | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command to its end, which must come by itself."""
+    return subprocess.run(
+        _command(*args),
+        cwd=cwd,
+        input=stdin,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+class PenstockProcess:
+    """A server process; as a context manager it is there when it accepts connections.
+
+    ``lines`` are what it has printed, of which the last one read says where it listens.
+    """
+
+    def __init__(self, *args: str, cwd: Path | None = None, stdin: str | None = None) -> None:
+        self.process = subprocess.Popen(
+            _command(*args),
+            cwd=cwd,
+            env=_environment(),
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if self.process.stdin is not None and stdin is not None:
+            self.process.stdin.write(stdin)
+            self.process.stdin.close()
+            self.process.stdin = None
+        self.lines: list[str] = []
+        self.status: int | None = None
+        self.errors = ""
+
+    def __enter__(self) -> PenstockProcess:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if "Ready to accept connections on " in line:
+                return self
+        self.stop()
+        raise AssertionError(f"the server ended before it was ready: {self.errors}")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The IPv4 address that it listens on."""
+        found = re.search(r"(\d+\.\d+\.\d+\.\d+):(\d+)", self.lines[-1])
+        assert found is not None, self.lines
+        return found[1], int(found[2])
+
+    def ask(self, request: bytes, address: tuple[str, int] | str | None = None) -> bytes:
+        """The first bytes of the reply to a request on a new connection."""
+        where = address or self.address
+        family = socket.AF_UNIX if isinstance(where, str) else socket.AF_INET
+        with socket.socket(family) as sock:
+            sock.settimeout(TIMEOUT_S)
+            sock.connect(where)
+            sock.sendall(request)
+            return sock.recv(65536)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Sends a signal and returns the exit status; ``lines`` and ``errors`` are complete."""
+        if self.status is None:
+            self.process.send_signal(how)
+            self.wait()
+        assert self.status is not None
+        return self.status
+
+    def wait(self) -> int:
+        """Returns the exit status of a process that ends by itself."""
+        output, self.errors = self.process.communicate(timeout=TIMEOUT_S)
+        self.lines += output.splitlines()
+        self.status = self.process.returncode
+        return self.status
