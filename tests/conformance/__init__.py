@@ -1,0 +1,1 @@
+"""Conformance: scripted conversations, compared byte for byte with a recorded Redis."""

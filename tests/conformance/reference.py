@@ -1,0 +1,69 @@
+"""Real servers: finding one, and running it for the length of a test run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+FOLDER_VARIABLE = "PENSTOCK_REFERENCE_SERVERS"
+RECORDED_VERSION = "8.0."
+START_TIMEOUT_S = 10.0
+
+
+def find_server() -> str | None:
+    """The path of a redis-server of the recorded version, or None."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    path = str(Path(folder) / "redis-server") if folder else shutil.which("redis-server")
+    if path is None or not os.access(path, os.X_OK):
+        return None
+    banner = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return path if f" v={RECORDED_VERSION}" in banner.stdout else None
+
+
+def free_port() -> int:
+    """A port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RealServer:
+    """A real server as a child process, with nothing saved and DEBUG allowed."""
+
+    def __init__(self, path: str) -> None:
+        self.address = ("127.0.0.1", free_port())
+        self.folder = tempfile.TemporaryDirectory()
+        options = {
+            "--port": str(self.address[1]),
+            "--dir": self.folder.name,
+            "--save": "",
+            "--enable-debug-command": "yes",
+            "--loglevel": "warning",
+        }
+        command = [path, *(word for option in options.items() for word in option)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self) -> None:
+        """Return when the server accepts connections."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(self.address).close()
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+            else:
+                return
+        raise TimeoutError("the server does not listen")
+
+    def stop(self) -> None:
+        """End the process and remove its folder."""
+        self.process.kill()
+        self.process.wait()
+        self.folder.cleanup()
