@@ -1,0 +1,1 @@
+"""Properties: whatever is sent, invariants hold and replies are those of a real server."""

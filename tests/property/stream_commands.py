@@ -1,0 +1,212 @@
+"""Strategies for stream commands: few keys, groups, consumers and IDs, so that they meet often."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+Words = list[str]
+Strategy = st.SearchStrategy[Words]
+
+KEYS = st.sampled_from(["k", "q"])
+GROUPS = st.sampled_from(["g", "h"])
+CONSUMERS = st.sampled_from(["ann", "bob", ""])
+EXACT_IDS = st.builds("{}-{}".format, st.integers(0, 9), st.integers(0, 3))
+SHORT_IDS = st.integers(0, 10).map(str)
+ODD_IDS = st.sampled_from(
+    [
+        "18446744073709551615-18446744073709551615",
+        "18446744073709551615",
+        "00-01",
+        "1-",
+        "x",
+        "+5-1",
+    ]
+)
+IDS = st.one_of(EXACT_IDS, EXACT_IDS, SHORT_IDS, ODD_IDS)
+BOUNDS = st.one_of(IDS, IDS.map("({}".format), st.sampled_from(["-", "+", "(-"]))
+COUNTS = st.one_of(st.integers(-1, 6).map(str), st.just("x"))
+IDLES = st.sampled_from(["0", "-5", "1000000", "x"])
+FIELDS = st.lists(
+    st.sampled_from(["a", "b", "7", "-300", "longer value " * 6, ""]), min_size=2, max_size=6
+)
+
+
+def words(*parts: str | Strategy | st.SearchStrategy[str]) -> Strategy:
+    """A command of fixed words, single words drawn, and lists of words drawn."""
+    strategies = [st.just(part) if isinstance(part, str) else part for part in parts]
+    return st.tuples(*strategies).map(_flatten)
+
+
+def _flatten(parts: tuple[str | Words, ...]) -> Words:
+    flat: Words = []
+    for part in parts:
+        flat += part if isinstance(part, list) else [part]
+    return flat
+
+
+def optional(*parts: str | Strategy | st.SearchStrategy[str]) -> Strategy:
+    """The same, or nothing."""
+    return st.one_of(st.just([]), words(*parts))
+
+
+def several(strategy: st.SearchStrategy[str], most: int = 4) -> Strategy:
+    """One word or more."""
+    return st.lists(strategy, min_size=1, max_size=most)
+
+
+TRIM = st.one_of(
+    words("MAXLEN", optional(st.sampled_from(["=", "~"])), COUNTS, optional("LIMIT", COUNTS)),
+    words("MINID", optional(st.sampled_from(["=", "~"])), IDS, optional("LIMIT", COUNTS)),
+)
+
+ADDING = words(
+    "XADD",
+    KEYS,
+    optional("NOMKSTREAM"),
+    st.one_of(st.just([]), st.just([]), TRIM),
+    st.one_of(EXACT_IDS, EXACT_IDS, IDS, SHORT_IDS.map("{}-*".format)),
+    FIELDS,
+)
+CHANGING = st.one_of(
+    words("XTRIM", KEYS, TRIM),
+    words("XDEL", KEYS, several(IDS)),
+    words("XSETID", KEYS, IDS, optional("ENTRIESADDED", COUNTS), optional("MAXDELETEDID", IDS)),
+    words("DEL", KEYS),
+    words("SET", KEYS, "text"),
+    words("COPY", KEYS, KEYS, optional("REPLACE")),
+)
+READING = st.one_of(
+    words("XLEN", KEYS),
+    words("XRANGE", KEYS, BOUNDS, BOUNDS, optional("COUNT", COUNTS)),
+    words("XREVRANGE", KEYS, BOUNDS, BOUNDS, optional("COUNT", COUNTS)),
+    words(
+        "XREAD", optional("COUNT", COUNTS), "STREAMS", KEYS, st.one_of(IDS, st.sampled_from("$+>"))
+    ),
+    words("XREAD", "STREAMS", KEYS, KEYS, EXACT_IDS, EXACT_IDS),
+)
+GROUP_MANAGEMENT = st.one_of(
+    words("XGROUP", "CREATE", KEYS, GROUPS, st.one_of(IDS, st.just("$")), optional("MKSTREAM")),
+    words("XGROUP", "CREATE", KEYS, GROUPS, "0", "MKSTREAM"),
+    words("XGROUP", "SETID", KEYS, GROUPS, BOUNDS),
+    words("XGROUP", "DESTROY", KEYS, GROUPS),
+    words("XGROUP", "CREATECONSUMER", KEYS, GROUPS, CONSUMERS),
+    words("XGROUP", "DELCONSUMER", KEYS, GROUPS, CONSUMERS),
+)
+DELIVERING = st.one_of(
+    words(
+        "XREADGROUP",
+        "GROUP",
+        GROUPS,
+        CONSUMERS,
+        optional("COUNT", COUNTS),
+        optional("NOACK"),
+        "STREAMS",
+        KEYS,
+        st.one_of(st.just(">"), st.just(">"), IDS),
+    ),
+    words("XREADGROUP", "GROUP", GROUPS, CONSUMERS, "STREAMS", KEYS, KEYS, ">", EXACT_IDS),
+    words("XACK", KEYS, GROUPS, several(IDS)),
+    words(
+        "XCLAIM",
+        KEYS,
+        GROUPS,
+        CONSUMERS,
+        IDLES,
+        several(IDS),
+        optional(st.sampled_from(["IDLE", "RETRYCOUNT"]), st.sampled_from(["0", "5000000", "-1"])),
+        optional("FORCE"),
+        optional("JUSTID"),
+        optional("LASTID", IDS),
+    ),
+    words(
+        "XAUTOCLAIM",
+        KEYS,
+        GROUPS,
+        CONSUMERS,
+        IDLES,
+        BOUNDS,
+        optional("COUNT", COUNTS),
+        optional("JUSTID"),
+    ),
+)
+INSPECTING = st.one_of(
+    words("XPENDING", KEYS, GROUPS),
+    words(
+        "XPENDING",
+        KEYS,
+        GROUPS,
+        optional("IDLE", IDLES),
+        BOUNDS,
+        BOUNDS,
+        COUNTS,
+        optional(CONSUMERS),
+    ),
+    words("XINFO", "STREAM", KEYS, optional("FULL", optional("COUNT", COUNTS))),
+    words("XINFO", "GROUPS", KEYS),
+    words("XINFO", "CONSUMERS", KEYS, GROUPS),
+)
+NODE_SIZES = st.one_of(
+    words("CONFIG", "SET", "stream-node-max-entries", st.integers(0, 5).map(str)),
+    words(
+        "CONFIG", "SET", "stream-node-max-bytes", st.sampled_from(["0", "60", "150", "400", "4096"])
+    ),
+)
+EVERYTHING = [
+    ADDING,
+    ADDING,
+    CHANGING,
+    READING,
+    GROUP_MANAGEMENT,
+    DELIVERING,
+    DELIVERING,
+    INSPECTING,
+    NODE_SIZES,
+]
+NEWER = st.one_of(
+    words("XADD", KEYS, st.sampled_from(["KEEPREF", "DELREF", "ACKED"]), TRIM, EXACT_IDS, FIELDS),
+    words("XTRIM", KEYS, TRIM, st.sampled_from(["KEEPREF", "DELREF", "ACKED"])),
+    words("XADD", KEYS, "IDMP", CONSUMERS, st.sampled_from("xyz"), "*", FIELDS),
+    words("XADD", KEYS, "IDMPAUTO", CONSUMERS, "*", FIELDS),
+    words("XDELEX", KEYS, optional(st.sampled_from(["DELREF", "ACKED"])), "IDS", "1", IDS),
+    words("XACKDEL", KEYS, GROUPS, optional(st.sampled_from(["DELREF", "ACKED"])), "IDS", "1", IDS),
+    words(
+        "XNACK",
+        KEYS,
+        GROUPS,
+        st.sampled_from(["SILENT", "FAIL", "FATAL", "x"]),
+        "IDS",
+        "2",
+        IDS,
+        IDS,
+        optional("RETRYCOUNT", COUNTS),
+        optional("FORCE"),
+    ),
+    words(
+        "XREADGROUP",
+        "GROUP",
+        GROUPS,
+        CONSUMERS,
+        optional("COUNT", COUNTS),
+        "CLAIM",
+        IDLES,
+        optional("MAXCOUNT", COUNTS),
+        optional("MAXSIZE", st.sampled_from(["1", "90", "200"])),
+        optional("NOACK"),
+        "STREAMS",
+        KEYS,
+        st.one_of(st.just(">"), IDS),
+    ),
+    words("XCFGSET", KEYS, "IDMP-MAXSIZE", st.integers(0, 3).map(str)),
+    words("XIDMPRECORD", KEYS, CONSUMERS, st.sampled_from("xyz"), IDS),
+)
+"""Commands that only servers since Redis 8.2 know."""
+KEYSPACE = st.one_of(
+    words("RENAME", KEYS, KEYS),
+    words("COPY", KEYS, KEYS, "DB", "1", "REPLACE"),
+    words("MOVE", KEYS, "1"),
+    words("PEXPIRE", KEYS, st.sampled_from(["-1", "400", "90000"])),
+    words("PERSIST", KEYS),
+    words("SWAPDB", "0", "1"),
+    words("FLUSHDB"),
+    words("APPEND", KEYS, "more"),
+)

@@ -1,0 +1,77 @@
+"""The engine alone: invariants hold, refusals change nothing, effects say everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from storage.effects import Effect
+from storage.keyspace import Keyspace
+from storage.replay import replay
+from tests.property import stream_commands as commands
+from tests.support.direct import Direct
+from tests.support.pictures import picture
+
+
+class Engine(RuleBasedStateMachine):
+    """Sends random commands, lets time pass, and watches what becomes of the keyspace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.direct = Direct()
+        self.keyspace = self.direct.server.keyspace
+        self.client = self.direct.client()
+        self.effects: list[Effect] = []
+        self.direct.server.settle = self._record  # type: ignore[method-assign]
+
+    def _record(self) -> None:
+        self.effects += self.keyspace.effects
+        self.keyspace.effects.clear()
+
+    @rule(command=st.one_of(*commands.EVERYTHING[:-1], commands.NEWER, commands.KEYSPACE))
+    def send(self, command: commands.Words) -> None:
+        before = picture(self.keyspace)
+        recorded = len(self.effects)
+        reply = self.client.send(*command)
+        assert reply is not None
+        if reply.startswith(b"-") and not self._expired(recorded):
+            assert picture(self.keyspace) == before, command
+            assert len(self.effects) == recorded
+        self.keyspace.check()
+
+    def _expired(self, recorded: int) -> bool:
+        """Whether keys went because their time was over, which a refused command may notice."""
+        return any(getattr(effect, "event", "") == "expired" for effect in self.effects[recorded:])
+
+    @rule(milliseconds=st.sampled_from([1, 500, 60_000]))
+    def pass_time(self, milliseconds: int) -> None:
+        self.direct.advance(milliseconds)
+        self.direct.cron()
+
+    @invariant()
+    def the_effects_alone_give_an_equal_state(self) -> None:
+        twin = Keyspace()
+        replay(twin, self.effects)
+        assert _without_old_records(picture(twin)) == _without_old_records(picture(self.keyspace))
+        twin.check()
+
+
+def _without_old_records(state: dict[int, Any]) -> dict[int, Any]:
+    """Idempotent IDs are forgotten when somebody looks; effects say nothing of it."""
+    for database in state.values():
+        for value, _ in database.values():
+            if isinstance(value, dict):
+                value.pop("records")
+    return state
+
+
+TestEngine = Engine.TestCase
+TestEngine.settings = settings(
+    max_examples=40,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)

@@ -1,0 +1,63 @@
+"""Random commands on keys and strings: every reply must be that of a real server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.strategies import one_of
+
+from tests.conformance.reference import RealServer, find_server
+from tests.property import key_commands as commands
+from tests.property.stream_commands import Words
+from tests.property.test_streams_against_redis import RealClient
+from tests.support.direct import Direct
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[RealServer]:
+    """A real server, where there is one."""
+    path = find_server()
+    if path is None:
+        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
+    server = RealServer(path)
+    yield server
+    server.stop()
+
+
+def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
+    """A state machine that sends commands to both servers and compares the replies."""
+
+    class Comparison(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.direct = Direct()
+            self.ours = self.direct.client(resp3=resp3)
+            theirs.send(["FLUSHALL"])
+            theirs.send(["SELECT", "0"])
+
+        @rule(command=one_of(*commands.EVERYTHING))
+        def send(self, command: Words) -> None:
+            self.direct.now_ms = time.time_ns() // 1_000_000
+            assert self.ours.send(*command) == theirs.send(command), command
+            self.direct.server.keyspace.check()
+
+    return Comparison
+
+
+@pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
+def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -> None:
+    theirs = RealClient(real.address, resp3)
+    run_state_machine_as_test(
+        machine_for(theirs, resp3),
+        settings=settings(
+            max_examples=25,
+            stateful_step_count=60,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    theirs.close()

@@ -1,0 +1,119 @@
+"""The same random commands go to the engine and to a real server; every reply must be the same."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+
+import pytest
+from hiredis import Reader
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.strategies import one_of
+
+from protocol.encoder import array, bulk
+from tests.conformance.reference import RealServer, find_server
+from tests.property import stream_commands as commands
+from tests.support.direct import Direct
+
+Words = commands.Words
+
+
+def encode_request(command: Words) -> bytes:
+    """The command as a RESP array of bulk strings."""
+    return array([bulk(word.encode()) for word in command])
+
+
+EXAMPLES = 60
+"""How many sessions are tried in each protocol."""
+
+
+class RealClient:
+    """One connection to a real server; replies come back as the bytes they were."""
+
+    def __init__(self, address: tuple[str, int], resp3: bool) -> None:
+        self._socket = socket.create_connection(address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if resp3:
+            self.send(["HELLO", "3"])
+
+    def send(self, command: Words) -> bytes:
+        """The raw reply to a command."""
+        self._socket.sendall(encode_request(command))
+        reader, data = Reader(), b""
+        while True:
+            piece = self._socket.recv(1 << 20)
+            data += piece
+            reader.feed(piece)
+            if reader.gets() is not False:
+                return data
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[RealServer]:
+    """A real server, where there is one."""
+    path = find_server()
+    if path is None:
+        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
+    server = RealServer(path)
+    yield server
+    server.stop()
+
+
+_PENDING_LINE = re.compile(rb"(\*4\r\n\$\d+\r\n\d+-\d+\r\n\$\d+\r\n[a-z]*\r\n):\d+\r\n")
+_FULL_PENDING = re.compile(rb"(\*[34]\r\n\$\d+\r\n\d+-\d+\r\n(?:\$\d+\r\n[a-z]*\r\n)?):\d+\r\n")
+_NAMED_TIME = re.compile(rb"(\$\d+\r\n(?:seen-time|active-time|idle|inactive)\r\n:)(-1)?\d*\r\n")
+_NEWER_FIELDS = re.compile(
+    rb"\$\d+\r\n(?:idmp-duration|idmp-maxsize|pids-tracked|iids-tracked|iids-added"
+    rb"|iids-duplicates|nacked-count)\r\n:\d+\r\n"
+)
+_MAP_HEADER = re.compile(rb"[*%]\d+\r\n(?=\$(?:6\r\nlength|4\r\nname)\r\n)")
+
+
+def comparable(command: Words, reply: bytes) -> bytes:
+    """A reply without what differs of itself: times, and fields that newer servers have."""
+    if command[0] == "XPENDING":
+        return _PENDING_LINE.sub(rb"\1:T\r\n", reply)
+    if command[0] == "XINFO":
+        reply = _FULL_PENDING.sub(rb"\1:T\r\n", _NAMED_TIME.sub(rb"\1\2T\r\n", reply))
+        return _MAP_HEADER.sub(b"", _NEWER_FIELDS.sub(b"", reply))
+    return reply
+
+
+def machine_for(real: RealServer, resp3: bool) -> type[RuleBasedStateMachine]:
+    """A state machine that sends commands to both servers and compares the replies."""
+    theirs = RealClient(real.address, resp3)
+
+    class Comparison(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ours = Direct().client(resp3=resp3)
+            theirs.send(["FLUSHALL"])
+            for setting, value in (("entries", "100"), ("bytes", "4096")):
+                theirs.send(["CONFIG", "SET", f"stream-node-max-{setting}", value])
+
+        @rule(command=one_of(*commands.EVERYTHING))
+        def send(self, command: Words) -> None:
+            mine, reference = self.ours.send(*command), theirs.send(command)
+            assert mine is not None
+            assert comparable(command, mine) == comparable(command, reference), command
+
+    return Comparison
+
+
+@pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
+def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -> None:
+    run_state_machine_as_test(
+        machine_for(real, resp3),
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=60,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
