@@ -1,0 +1,92 @@
+"""What tests with real clients share: a server on a free port, its clock, and connections to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import pytest
+from redis import Redis
+
+from tests.support.servers import PenstockThread
+
+START_MS = 1_700_000_000_000
+"""The Unix time in milliseconds at which a :class:`Clock` stands."""
+
+
+class Connect(Protocol):
+    """Makes a client of the server; options are those of the client class."""
+
+    def __call__(self, **options: Any) -> Redis: ...
+
+
+class Clock:
+    """The time of a server that only a test moves: exact idle times and automatic IDs follow."""
+
+    def __init__(self, penstock: PenstockThread) -> None:
+        self._penstock = penstock
+        self.now_ms = START_MS
+        penstock.call(self._replace)
+
+    def _replace(self) -> None:
+        self._penstock.server.clock = lambda: self.now_ms
+
+    def advance(self, milliseconds: int) -> None:
+        """Lets time pass: whoever waits only until then is answered."""
+        self._penstock.call(self._advance, milliseconds)
+
+    def _advance(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+        self._penstock.server.blocking.pass_time(self.now_ms)
+
+
+@pytest.fixture
+def penstock() -> Iterator[PenstockThread]:
+    """A server on real sockets."""
+    with PenstockThread() as thread:
+        yield thread
+
+
+@pytest.fixture
+def clock(penstock: PenstockThread) -> Clock:
+    """The server's clock, stopped."""
+    return Clock(penstock)
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def protocol(request: pytest.FixtureRequest) -> int:
+    """The version of RESP that the clients ask for."""
+    version: int = request.param
+    return version
+
+
+@pytest.fixture
+def connect(penstock: PenstockThread, protocol: int) -> Iterator[Connect]:
+    """Clients that give texts, and the same Python values for both protocols."""
+    clients: list[Redis] = []
+
+    def run(**options: Any) -> Redis:
+        usual = {"protocol": protocol, "decode_responses": True, "legacy_responses": False}
+        client = Redis(penstock.host, penstock.port, **{**usual, **options})
+        clients.append(client)
+        return client
+
+    yield run
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(connect: Connect) -> Redis:
+    """A client to prepare and to look with, and a group that has the whole stream before it."""
+    client = connect()
+    client.xgroup_create("orders", "packers", id="0", mkstream=True)
+    return client
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads in which a client may wait."""
+    with ThreadPoolExecutor(8) as executor:
+        yield executor

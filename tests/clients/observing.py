@@ -1,0 +1,36 @@
+"""Knowing when the server is in a state, by asking it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from redis import Redis
+
+PATIENCE_S = 20
+"""How long a state may take to come before the test gives it up."""
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Asks until the answer is yes; every question should be a round trip to the server."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up, "what the test waits for has not happened"
+
+
+async def until_async(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Does the same in a coroutine."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not await holds():
+        assert time.monotonic() < give_up, "what the test waits for has not happened"
+
+
+def blocked_clients(client: Redis) -> int:
+    """How many clients are parked."""
+    count: int = client.info("clients")["blocked_clients"]
+    return count
+
+
+def until_parked(client: Redis, count: int) -> None:
+    """Returns when so many clients wait for an entry."""
+    until(lambda: blocked_clients(client) == count)
