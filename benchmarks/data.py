@@ -1,0 +1,115 @@
+"""What a server holds before a load: one stream with its groups, consumers and pending entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from benchmarks.driver import Address, Client, LoadError, pack
+
+KEY: Final = "s"
+FIRST_MS: Final = 10**12
+"""The time of the first entry; so clients can put a random number of twelve digits behind a 1."""
+PER_MS: Final = 10
+"""How many entries share a millisecond."""
+FIELDS: Final = ("sensor-id", "1234", "temperature", "19.8")
+READ: Final = 1000
+"""How many entries one command makes pending at most."""
+
+
+def entry_id(index: int) -> bytes:
+    """The ID of an entry, all of the same length; the first has index 0."""
+    return b"%d-%d" % (FIRST_MS + index // PER_MS, index % PER_MS)
+
+
+_ADD: Final = pack("XADD", KEY, entry_id(0), *FIELDS).replace(entry_id(0), b"%b")
+
+
+def group_name(index: int) -> str:
+    """A group's name, in which redis-benchmark can put a random number for the index."""
+    return f"g:{index:012}"
+
+
+def consumer_name(index: int) -> str:
+    """The same of a consumer."""
+    return f"c:{index:012}"
+
+
+@dataclass(frozen=True)
+class Data:
+    """One stream. ``pending`` of the entries have been delivered in the first group, in equal
+    parts, one after the other, to its consumers; everything else is unread in every group.
+    """
+
+    entries: int = 0
+    groups: int = 0
+    consumers: int = 1
+    pending: int = 0
+
+    def scaled(self, factor: float) -> Data:
+        """The same with more or less of everything that there is much of."""
+        return replace(
+            self,
+            entries=_scaled(self.entries, factor),
+            groups=self.groups if self.groups <= 10 else _scaled(self.groups, factor),
+            consumers=self.consumers if self.consumers <= 10 else _scaled(self.consumers, factor),
+            pending=_scaled(self.pending, factor),
+        )
+
+    @property
+    def milliseconds(self) -> int:
+        """How many different times the entries have."""
+        return -(-self.entries // PER_MS)
+
+    @property
+    def pending_milliseconds(self) -> int:
+        """How many different times the pending entries have."""
+        return -(-self.pending // PER_MS)
+
+    @property
+    def unread(self) -> int:
+        """How many deliveries the groups have before them; the first counts for all of them."""
+        return (self.entries - self.pending) * max(self.groups, 1)
+
+
+EMPTY: Final = Data()
+
+
+def _scaled(count: int, factor: float) -> int:
+    return max(int(count * factor), 1) if count else 0
+
+
+def prepare(address: Address, data: Data) -> None:
+    """Fills a server that is empty."""
+    with Client(address) as client:
+        client.feed(_entries(data.entries))
+        client.feed(
+            pack("XGROUP", "CREATE", KEY, group_name(index), 0, "MKSTREAM")
+            for index in range(data.groups)
+        )
+        client.feed(_deliveries(data), batch=10)
+        if data.entries and client.call("XLEN", KEY) != data.entries:
+            raise LoadError("the server has not taken every entry")
+
+
+def _entries(count: int) -> Iterator[bytes]:
+    for index in range(count):
+        yield _ADD % entry_id(index)
+
+
+def _deliveries(data: Data) -> Iterator[bytes]:
+    share = -(-data.pending // data.consumers)
+    left = data.pending
+    for index in range(data.consumers):
+        mine = min(share, left)
+        left -= mine
+        while mine:
+            count = min(mine, READ)
+            mine -= count
+            yield read_new(group_name(0), consumer_name(index), count)
+
+
+def read_new(group: str, consumer: str, count: int) -> bytes:
+    """A packed command that delivers new entries to a consumer."""
+    return pack("XREADGROUP", "GROUP", group, consumer, "COUNT", count, "STREAMS", KEY, ">")

@@ -1,0 +1,241 @@
+"""The results as JSON, and as a page of Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.curves import FLAT
+from benchmarks.pauses import MOST_MS
+from benchmarks.runner import Measurements
+from benchmarks.servers import NAMES
+from benchmarks.summary import (
+    JUDGE,
+    REFERENCES,
+    SUBJECT,
+    Ratio,
+    Results,
+    growths,
+    medians,
+    multiples,
+    verdicts,
+    waits,
+)
+from benchmarks.workloads import TIMES_FAKEREDIS
+
+TITLES: Final = {"penstock": "Penstock", "redis": "Redis", "valkey": "Valkey"}
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """Everything, measurements of single rounds included, as values that JSON knows."""
+    return {
+        "machine": asdict(results.machine),
+        "servers": results.versions,
+        "missing": results.missing,
+        "rounds": results.rounds,
+        "scale": results.factor,
+        "targets": [
+            {
+                "workload": verdict.workload.name,
+                "title": verdict.title,
+                "value": verdict.target.value,
+                "most": verdict.target.most,
+                "ratios": {name: asdict(ratio) for name, ratio in verdict.ratios.items()},
+                "met": verdict.met,
+            }
+            for verdict in verdicts(results)
+        ],
+        "times_fakeredis": [
+            {"workload": one.workload.name, "times": one.times, "failure": one.failure}
+            for one in multiples(results)
+        ],
+        "measurements": [
+            {"unit": workload.load.unit, **asdict(measurements)}
+            for workload, measurements in results.workloads
+        ],
+        "curves": [
+            {
+                "name": curve.name,
+                "of": curve.title,
+                "loads": [
+                    {**asdict(growth), "factor": growth.factor, "met": growth.met}
+                    for growth in growths(measurements)
+                ],
+            }
+            for curve, measurements in results.curves
+        ],
+        "pauses": [
+            {"name": wait.pause.name, "title": wait.pause.title, "values": wait.values}
+            for wait in waits(results)
+        ],
+    }
+
+
+# --- Markdown --------------------------------------------------------------------------------
+
+
+def as_markdown(results: Results) -> str:
+    """The page."""
+    parts = [_head(results)]
+    if results.workloads:
+        parts += [_targets(results), _absolute(results)]
+    if multiples(results):
+        parts.append(_fakeredis(results))
+    if results.curves:
+        parts.append(_curves(results))
+    if results.pauses:
+        parts.append(_pauses(results))
+    return "\n".join(parts)
+
+
+def _head(results: Results) -> str:
+    machine = results.machine
+    versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+    rounds = f"{results.rounds} round{'s' if results.rounds != 1 else ''}"
+    scale = "" if results.factor == 1 else f", scaled by {results.factor:g}"
+    missing = "".join(f"\n- {line}" for line in results.missing)
+    return f"""\
+# Measurements
+
+Made by `make bench`. A ratio is Penstock's value divided by that of the other server, measured
+right before or after; the median of the rounds is given, with the lowest and the highest behind it.
+Below 1 Penstock takes less. Cost is the CPU time, user and system, that the server process took for
+a command. The absolute figures hold for this machine and this hour only.
+
+- {machine.when}, {rounds}{scale}
+- {versions}
+- {machine.python}; client: {machine.client}; {machine.placement}
+- {machine.processor}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}{missing}
+"""
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table, of which all columns but the first are right-aligned."""
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _targets(results: Results) -> str:
+    rows, missed = [], []
+    for verdict in verdicts(results):
+        ratios = [_ratio(verdict.ratios.get(name)) for name in REFERENCES]
+        rows.append([verdict.title, f"<= {verdict.target.most:g}", *ratios, _met(verdict.met)])
+        if verdict.met is False and verdict.target.why:
+            missed.append(f"- **{verdict.title}**: {verdict.target.why}\n")
+    columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES), ""]
+    reasons = "\nWhy targets are missed:\n\n" + "".join(missed) if missed else ""
+    return f"## Targets\n\nThey refer to {TITLES[JUDGE]}.\n\n{_table(columns, rows)}{reasons}"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "-"
+    extremes = f" ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.low != ratio.high else ""
+    return f"{ratio.median:.2f}{extremes}"
+
+
+def _met(met: bool | None) -> str:
+    return {True: "met", False: "**missed**", None: "not measured"}[met]
+
+
+COLUMNS: Final = {
+    "cpu_us": "CPU µs",
+    "per_second": "a second",
+    "p50_ms": "p50 ms",
+    "p99_ms": "p99 ms",
+    "bytes": "bytes",
+    "cold_bytes": "bytes, cold",
+}
+
+
+def _absolute(results: Results) -> str:
+    rows = [
+        [f"{workload.title}, by {workload.load.unit}", *row]
+        for workload, measurements in results.workloads
+        for row in _absolute_rows(measurements)
+    ]
+    return f"## Absolute figures\n\n{_table(['', 'server', *COLUMNS.values()], rows)}"
+
+
+def _absolute_rows(measurements: Measurements) -> Iterator[list[str]]:
+    for name in NAMES:
+        if rounds := measurements.values.get(name):
+            values = medians(rounds)
+            cells = [f"{values[key]:,.4g}" if key in values else "" for key in COLUMNS]
+            yield [name, *cells]
+
+
+def _fakeredis(results: Results) -> str:
+    rows = [
+        [
+            one.workload.title,
+            f"{one.times:.3g}" if one.times else one.failure,
+            _met(one.met),
+        ]
+        for one in multiples(results)
+    ]
+    return f"""\
+## Requests a second, as a multiple of fakeredis
+
+At least {TIMES_FAKEREDIS} is wanted. fakeredis was given a fiftieth of the data and of the
+requests, which favours it. What it did not survive is named.
+
+{_table(["", "times", ""], rows)}"""
+
+
+def _curves(results: Results) -> str:
+    parts = [
+        f"## Cost against size\n\nCPU µs; growth is from the first size to the last, and up to "
+        f"{FLAT:g} counts as flat or logarithmic.\n"
+    ]
+    for curve, measurements in results.curves:
+        rows, sizes = [], list[int]()
+        for growth in growths(measurements):
+            sizes = growth.sizes
+            for name, costs in growth.costs.items():
+                mine = name == SUBJECT and growth.factor is not None
+                verdict = [f"{growth.factor:.2f}", _met(growth.met)] if mine else ["", ""]
+                rows.append([growth.load, name, *(f"{cost:,.4g}" for cost in costs), *verdict])
+        columns = ["", "server", *(f"{size:,} {curve.title}" for size in sizes), "growth", ""]
+        parts.append(_table(columns, rows))
+    return "\n".join(parts)
+
+
+def _pauses(results: Results) -> str:
+    rows = [
+        [
+            wait.pause.title,
+            *(_wait(wait.values.get(name), "longest_ms") for name in (SUBJECT, *REFERENCES)),
+            _wait(wait.values.get(SUBJECT), "loop_ms"),
+            _wait(wait.values.get(SUBJECT), "gc_ms"),
+            _met(wait.met),
+        ]
+        for wait in waits(results)
+    ]
+    servers = (TITLES[name] for name in (SUBJECT, *REFERENCES))
+    columns = ["", *servers, "Penstock's event loop", "Penstock's collector", ""]
+    return f"""\
+## The longest wait
+
+The longest that a client which pings every millisecond waited for an answer while the load ran, in
+milliseconds; beside it the longest delay of a timer in Penstock's event loop, and the longest pass
+of its garbage collector. At most {MOST_MS} is wanted.
+
+{_table(columns, rows)}"""
+
+
+def _wait(values: dict[str, float] | None, name: str) -> str:
+    return f"{values[name]:.1f}" if values is not None and name in values else "-"
+
+
+def write(results: Results, folder: Path) -> None:
+    """Writes both as ``latest.json`` and ``latest.md``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(as_json(results), indent=1)
+    (folder / "latest.json").write_text(text + "\n")
+    (folder / "latest.md").write_text(as_markdown(results))

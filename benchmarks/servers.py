@@ -1,0 +1,235 @@
+"""The servers that are compared: where they are, how they start, and what they have used up."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from benchmarks.driver import Address, Client, ReplyError
+from benchmarks.measure import CpuClock, resident_bytes, settled_bytes
+
+ROOT: Final = Path(__file__).parents[1]
+
+START_S: Final = 20
+"""How long a server may take until it answers."""
+
+MAX_CLIENTS: Final = 10_200
+"""Room for ten thousand idle clients and those that do something."""
+
+Command = Callable[[int], list[str]]
+"""The command line of a server that is to listen on a port."""
+
+
+class ServerError(Exception):
+    """A server did not start, or went away."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A server to compare. ``share`` is the part of the data and of the commands that it gets.
+
+    ``version_field`` is what INFO calls its version.
+    """
+
+    name: str
+    title: str
+    command: Command
+    version_field: str
+    share: float = 1.0
+
+
+def folder_of_references() -> str | None:
+    """The folder that has the reference servers, if one is named."""
+    return os.environ.get("PENSTOCK_REFERENCE_SERVERS") or None
+
+
+def find_program(name: str) -> str | None:
+    """The path of a program in the folder of references, or on the path."""
+    folder = folder_of_references()
+    return (shutil.which(name, path=folder) if folder else None) or shutil.which(name)
+
+
+# --- command lines ---------------------------------------------------------------------------
+
+
+def _penstock(module: str) -> Command:
+    """Penstock as it is in this repository, run as a module of Python."""
+
+    def command(port: int) -> list[str]:
+        options = f"--port {port} --bind 127.0.0.1 --maxclients {MAX_CLIENTS} --loglevel warning"
+        return [sys.executable, "-m", module, *options.split()]
+
+    return command
+
+
+def _native(program: str) -> Command:
+    """A server in C, with its defaults, but no snapshots."""
+
+    def command(port: int) -> list[str]:
+        options = f"--port {port} --bind 127.0.0.1 --maxclients {MAX_CLIENTS} --loglevel warning"
+        return [program, *options.split(), "--save", ""]
+
+    return command
+
+
+def _fakeredis(port: int) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.fake_server", str(port)]
+
+
+PENSTOCK: Final = Kind("penstock", "Penstock", _penstock("server"), "penstock_version")
+WATCHED: Final = replace(PENSTOCK, command=_penstock("benchmarks.watched"))
+"""Penstock that says when it stops how long it was deaf to its clients."""
+FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _fakeredis, "fakeredis_version", share=0.02)
+"""fakeredis is slow, so it gets little to do. Its cost grows with its data: that favours it."""
+
+NAMES: Final = ("penstock", "redis", "valkey", "fakeredis")
+
+
+def find_kinds(names: Iterable[str]) -> tuple[list[Kind], list[str]]:
+    """The servers of these names that are there, and what to say of those that are not."""
+    kinds, missing = [], []
+    for name in names:
+        kind = _find(name)
+        if kind is not None:
+            kinds.append(kind)
+        else:
+            missing.append(f"{name} is left out: it was not found")
+    return kinds, missing
+
+
+def _find(name: str) -> Kind | None:
+    if name == "penstock":
+        return PENSTOCK
+    if name == "fakeredis":
+        return FAKEREDIS if importlib.util.find_spec("fakeredis") else None
+    program = find_program(f"{name}-server")
+    if program is None:
+        return None
+    return Kind(name, name.capitalize(), _native(program), f"{name}_version")
+
+
+# --- processes -------------------------------------------------------------------------------
+
+
+class Running:
+    """A server process; as a context manager it is there when it answers PING.
+
+    ``patience`` is how many seconds it may go without giving memory back before that is taken for
+    the end of it. ``cpu`` is the processor that it is bound to.
+    """
+
+    def __init__(self, kind: Kind, patience: float = 3.0, cpu: int | None = None) -> None:
+        self.kind = kind
+        self._patience = patience
+        self._cpu = cpu
+        self.address: Address = ("127.0.0.1", _free_port())
+        self._folder = tempfile.TemporaryDirectory(prefix="benchmark-")
+        self._output = Path(self._folder.name, "output")
+        self.output = ""
+        """What the process has printed, once it has ended."""
+        self._process: subprocess.Popen[bytes]
+        self._clock: CpuClock
+
+    def __enter__(self) -> Running:
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                self.kind.command(self.address[1]),
+                cwd=self._folder.name,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        if self._cpu is not None:
+            os.sched_setaffinity(self._process.pid, {self._cpu})
+        try:
+            self._await_answer()
+        except ServerError:
+            self.stop()
+            reason = (self.output or "it says nothing").splitlines()[-1]
+            raise ServerError(f"{self.kind.title} did not start: {reason}") from None
+        self._clock = CpuClock(self._process.pid)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _await_answer(self) -> None:
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                with Client(self.address) as client:
+                    client.call("PING")
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise ServerError
+
+    def stop(self) -> None:
+        """Ends the process, by force if it does not end by itself."""
+        self.signal(signal.SIGTERM)
+        try:
+            self._process.wait(2 if self.kind is FAKEREDIS else START_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self.output = self._output.read_text(errors="replace").strip()
+        self._folder.cleanup()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the process."""
+        self._process.send_signal(number)
+
+    def cpu_ns(self) -> int:
+        """The CPU time that the process has taken."""
+        return self._clock.read()
+
+    def resident_bytes(self) -> int:
+        """The memory that the process has in RAM."""
+        return resident_bytes(self._process.pid)
+
+    def settled_bytes(self) -> int:
+        """The same, once the process has stopped giving any back."""
+        return settled_bytes(self._process.pid, self._patience)
+
+    def version(self) -> str:
+        """What the server says its version is."""
+        with Client(self.address) as client:
+            try:
+                lines = client.call("INFO", "server").decode().splitlines()
+            except ReplyError:
+                lines = []
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return fields.get(self.kind.version_field, "") or _package_version(self.kind.name)
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

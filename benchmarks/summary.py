@@ -1,0 +1,181 @@
+"""From measurements to ratios and verdicts."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.curves import FLAT, Curve
+from benchmarks.loads import Values
+from benchmarks.machine import Machine
+from benchmarks.pauses import MOST_MS, Pause
+from benchmarks.runner import CurveMeasurements, Measurements
+from benchmarks.workloads import TIMES_FAKEREDIS, Target, Workload
+
+SUBJECT: Final = "penstock"
+REFERENCES: Final = ("redis", "valkey")
+JUDGE: Final = "redis"
+"""The server that the targets refer to."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that one run has measured."""
+
+    machine: Machine
+    versions: dict[str, str]
+    missing: list[str]
+    rounds: int
+    factor: float
+    workloads: list[tuple[Workload, Measurements]]
+    curves: list[tuple[Curve, CurveMeasurements]]
+    pauses: list[tuple[Pause, Measurements]]
+
+    @property
+    def failures(self) -> Iterator[str]:
+        """What did not come to its end, and why; fakeredis does not have to survive."""
+        points = (p for _, c in self.curves for points in c.points.values() for _, p in points)
+        rows = [m for _, m in self.workloads] + [m for _, m in self.pauses] + list(points)
+        for measurements in rows:
+            for server, reason in measurements.failures.items():
+                if server != "fakeredis":
+                    yield f"{measurements.name}: {server}: {reason}"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Penstock's value by another server's of the same round: the median and the extremes."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target, the ratio to each reference, and whether it is met; ``None`` if nobody knows."""
+
+    workload: Workload
+    target: Target
+    ratios: dict[str, Ratio]
+    met: bool | None
+
+    @property
+    def title(self) -> str:
+        """What was measured."""
+        label = self.target.label
+        return f"{self.workload.title}, {label}" if label else self.workload.title
+
+
+def ratio(measurements: Measurements, value: str, other: str) -> Ratio | None:
+    """Penstock's ``value`` by that of another server; ``None`` if one of them was not measured."""
+    pairs = zip(
+        measurements.values.get(SUBJECT, []), measurements.values.get(other, []), strict=False
+    )
+    ratios = [mine[value] / theirs[value] for mine, theirs in pairs if theirs[value] > 0]
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios)) if ratios else None
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """One for each target of each workload."""
+    return [
+        _verdict(workload, target, measurements)
+        for workload, measurements in results.workloads
+        for target in workload.targets
+    ]
+
+
+def _verdict(workload: Workload, target: Target, measurements: Measurements) -> Verdict:
+    found = {name: ratio(measurements, target.value, name) for name in REFERENCES}
+    ratios = {name: value for name, value in found.items() if value is not None}
+    judge = ratios.get(JUDGE)
+    return Verdict(workload, target, ratios, None if judge is None else judge.median <= target.most)
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """How many times the requests a second of fakeredis, or why that is not known."""
+
+    workload: Workload
+    times: float | None
+    failure: str
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is enough."""
+        return None if self.times is None else self.times >= TIMES_FAKEREDIS
+
+
+def multiples(results: Results) -> list[Multiple]:
+    """One for each workload that fakeredis was given."""
+    found = []
+    for workload, measurements in results.workloads:
+        times = None
+        if workload.against_fakeredis:
+            times = ratio(measurements, "per_second", "fakeredis")
+        failure = measurements.failures.get("fakeredis", "")
+        if times or failure:
+            found.append(Multiple(workload, times.median if times else None, failure))
+    return found
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The cost of a load in microseconds at each size, by server."""
+
+    load: str
+    sizes: list[int]
+    costs: dict[str, list[float]]
+
+    @property
+    def factor(self) -> float | None:
+        """How many times Penstock's cost has grown from the first size to the last."""
+        costs = self.costs.get(SUBJECT, [])
+        return costs[-1] / costs[0] if len(costs) == len(self.sizes) else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether that is flat or logarithmic."""
+        return None if self.factor is None else self.factor <= FLAT
+
+
+def growths(measurements: CurveMeasurements) -> list[Growth]:
+    """One for each load of a curve."""
+    return [_growth(load, points) for load, points in measurements.points.items()]
+
+
+def _growth(load: str, points: Sequence[tuple[int, Measurements]]) -> Growth:
+    costs: dict[str, list[float]] = {}
+    for _, measurements in points:
+        for server, values in measurements.values.items():
+            costs.setdefault(server, []).append(values[0]["cpu_us"])
+    return Growth(load, [size for size, _ in points], costs)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The longest waits in milliseconds during a load: the medians of the rounds, by server."""
+
+    pause: Pause
+    values: dict[str, Values]
+
+    @property
+    def met(self) -> bool | None:
+        """Whether no client waited too long."""
+        mine = self.values.get(SUBJECT)
+        return None if mine is None else mine["longest_ms"] <= MOST_MS
+
+
+def waits(results: Results) -> list[Wait]:
+    """One for each load that was watched."""
+    return [
+        Wait(pause, {name: medians(rounds) for name, rounds in measurements.values.items()})
+        for pause, measurements in results.pauses
+    ]
+
+
+def medians(rounds: Sequence[Values]) -> Values:
+    """The median of each value over the rounds."""
+    return {name: statistics.median(values[name] for values in rounds) for name in rounds[0]}

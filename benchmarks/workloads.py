@@ -1,0 +1,218 @@
+"""The table of what is measured, with the targets: ratios to Redis in the same round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.data import EMPTY, FIELDS, KEY, Data
+from benchmarks.loads import (
+    CONSUMER,
+    GROUP,
+    Claims,
+    ClientMemory,
+    ConsumerLoop,
+    EntryMemory,
+    Flood,
+    Load,
+    PendingMemory,
+    Wakeups,
+)
+from benchmarks.redis_benchmark import RANDOM
+
+ANY_GROUP: Final = f"g:{RANDOM}"
+ANY_CONSUMER: Final = f"c:{RANDOM}"
+ANY_TIME: Final = f"1{RANDOM}"
+"""The time of any entry: :data:`benchmarks.data.FIRST_MS` and a number below the milliseconds."""
+ENTRY: Final = " ".join(FIELDS)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The ratio of a measured value to that of Redis that must not be exceeded.
+
+    ``label`` tells the targets of one workload apart; ``why`` tells the reader of the report why it
+    is missed, if it is.
+    """
+
+    value: str
+    most: float
+    label: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load on some data. ``rounds`` bounds how often it is measured where it hardly varies."""
+
+    name: str
+    title: str
+    load: Load
+    targets: tuple[Target, ...]
+    data: Data = EMPTY
+    rounds: int = 100
+
+    @property
+    def against_fakeredis(self) -> bool:
+        """Whether requests a second are counted, which is what is compared with fakeredis."""
+        return not isinstance(self.load, EntryMemory | PendingMemory | ClientMemory)
+
+
+def _cpu(most: float, why: str = "") -> tuple[Target, ...]:
+    return (Target("cpu_us", most, why=why),)
+
+
+# --- loads that the table and the curves share -----------------------------------------------
+
+XADD: Final = f"XADD {KEY} * {ENTRY}"
+XADD_16: Final = Flood(command=XADD, pipeline=16, amount=240_000)
+XRANGE_10: Final = Flood(
+    command=f"XRANGE {KEY} {ANY_TIME} + COUNT 10",
+    clients=10,
+    pipeline=10,
+    numbers="milliseconds",
+    amount=100_000,
+)
+XRANGE_100: Final = Flood(
+    command=f"XRANGE {KEY} {ANY_TIME} + COUNT 100",
+    clients=10,
+    numbers="milliseconds",
+    amount=12_000,
+)
+XRANGE_1000: Final = Flood(
+    command=f"XRANGE {KEY} {ANY_TIME} + COUNT 1000",
+    clients=10,
+    numbers="milliseconds",
+    amount=2_000,
+)
+READ_1: Final = Flood(
+    command=f"XREADGROUP GROUP {ANY_GROUP} {CONSUMER} COUNT 1 STREAMS {KEY} >",
+    clients=10,
+    pipeline=10,
+    numbers="groups",
+    reads=1,
+    amount=80_000,
+)
+READ_100: Final = Flood(
+    command=f"XREADGROUP GROUP {ANY_GROUP} {CONSUMER} COUNT 100 STREAMS {KEY} >",
+    clients=10,
+    numbers="groups",
+    reads=100,
+    amount=4_000,
+)
+HISTORY_100: Final = Flood(
+    command=f"XREADGROUP GROUP {GROUP} {ANY_CONSUMER} COUNT 100 STREAMS {KEY} 0",
+    clients=10,
+    numbers="consumers",
+    amount=5_000,
+)
+XPENDING_100: Final = Flood(
+    command=f"XPENDING {KEY} {GROUP} {ANY_TIME} + 100",
+    clients=10,
+    numbers="pending_milliseconds",
+    amount=8_000,
+)
+XPENDING_IDLE: Final = Flood(
+    command=f"XPENDING {KEY} {GROUP} IDLE 3600000 - + 100", clients=10, amount=200
+)
+XAUTOCLAIM_100: Final = Flood(
+    command=f"XAUTOCLAIM {KEY} {GROUP} {ANY_CONSUMER} 0 0 COUNT 100",
+    clients=10,
+    numbers="consumers",
+    amount=4_000,
+)
+XCLAIM_1: Final = Claims(amount=50_000)
+LOOP: Final = ConsumerLoop(amount=100_000)
+
+UNREAD: Final = Data(entries=100_000, groups=1)
+PENDING: Final = Data(entries=100_000, groups=1, consumers=2, pending=100_000)
+
+WORKLOADS: Final = (
+    Workload("ping", "PING, 50 clients", Flood(command="PING", amount=100_000), _cpu(1.1)),
+    Workload(
+        "xadd",
+        "XADD, 50 clients, no pipeline",
+        Flood(command=XADD, amount=80_000),
+        _cpu(1.3),
+    ),
+    Workload("xadd-p16", "XADD, 50 clients, pipeline 16", XADD_16, _cpu(2.0)),
+    Workload(
+        "xadd-p100",
+        "XADD, 50 clients, pipeline 100",
+        Flood(command=XADD, pipeline=100, amount=300_000),
+        _cpu(2.0),
+    ),
+    Workload(
+        "xadd-maxlen",
+        "XADD MAXLEN ~ 10000, 50 clients, pipeline 16",
+        Flood(command=f"XADD {KEY} MAXLEN ~ 10000 * {ENTRY}", pipeline=16, amount=240_000),
+        _cpu(2.0),
+    ),
+    Workload("xrange-10", "XRANGE COUNT 10, pipeline 10", XRANGE_10, _cpu(0.8), UNREAD),
+    Workload("xrange-100", "XRANGE COUNT 100", XRANGE_100, _cpu(0.5), UNREAD),
+    Workload("xrange-1000", "XRANGE COUNT 1000", XRANGE_1000, _cpu(0.2), UNREAD),
+    Workload("xreadgroup-1", "XREADGROUP COUNT 1, pipeline 10", READ_1, _cpu(1.1), UNREAD),
+    Workload(
+        "xreadgroup-100",
+        "XREADGROUP COUNT 100, pending entries written",
+        READ_100,
+        _cpu(0.25),
+        Data(entries=50_000, groups=10),
+    ),
+    Workload("history-100", "history of 100, 100,000 pending", HISTORY_100, _cpu(0.5), PENDING),
+    Workload("xpending-100", "XPENDING of 100, 100,000 pending", XPENDING_100, _cpu(0.5), PENDING),
+    Workload(
+        "xautoclaim-100",
+        "XAUTOCLAIM COUNT 100, 100,000 pending",
+        XAUTOCLAIM_100,
+        _cpu(0.5),
+        PENDING,
+    ),
+    Workload(
+        "xpending-idle",
+        "XPENDING IDLE that matches nothing, 100,000 pending",
+        XPENDING_IDLE,
+        _cpu(0.05),
+        PENDING,
+    ),
+    Workload("xclaim-1", "XCLAIM of one, pipeline 10", XCLAIM_1, _cpu(1.3), PENDING),
+    Workload(
+        "consumer-loop",
+        "XREADGROUP COUNT 10, then XACK of the ten: per entry",
+        LOOP,
+        _cpu(0.9),
+        UNREAD,
+    ),
+    Workload(
+        "wake-up",
+        "XADD to a parked XREADGROUP: wake-up, wall clock",
+        Wakeups(amount=4_000),
+        (Target("p50_ms", 1.3, "p50"), Target("p99_ms", 1.3, "p99")),
+        Data(groups=1),
+    ),
+    Workload(
+        "memory-entries",
+        "memory for each of 1,000,000 entries",
+        EntryMemory(amount=1_000_000),
+        (Target("bytes", 4.0, "hot"), Target("cold_bytes", 1.0, "cold")),
+        rounds=1,
+    ),
+    Workload(
+        "memory-pending",
+        "memory for each of 1,000,000 pending entries",
+        PendingMemory(amount=1_000_000),
+        (Target("bytes", 1.0),),
+        Data(entries=1_000_000, groups=1, consumers=10),
+        rounds=1,
+    ),
+    Workload(
+        "memory-clients",
+        "memory for each of 10,000 idle clients",
+        ClientMemory(amount=10_000),
+        (Target("bytes", 1.5),),
+        rounds=1,
+    ),
+)
+
+TIMES_FAKEREDIS: Final = 10
+"""How many times the requests a second of fakeredis are wanted."""

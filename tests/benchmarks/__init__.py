@@ -1,0 +1,1 @@
+"""Tests of the benchmarks' harness; what it measures is never judged here."""

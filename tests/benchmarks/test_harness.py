@@ -1,0 +1,89 @@
+"""The harness works: it starts a server, loads it, and reports; figures are never judged."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.platform != "linux":  # pragma: no cover
+    pytest.skip("the harness reads the accounting of Linux", allow_module_level=True)
+
+from benchmarks.__main__ import main
+from benchmarks.workloads import WORKLOADS
+
+NAMES = ["xadd-p16", "wake-up"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the short form of two workloads, a curve and a pause has left its results."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    options = ["--short", "--share-cores", "--servers", "penstock"]
+    folders = ["--output", str(folder), "--images", str(folder)]
+    assert main([*options, *folders, *NAMES, "curve-groups", "pause-del"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict[str, Any]:
+    """The results as JSON."""
+    found: dict[str, Any] = json.loads((folder / "latest.json").read_text())
+    return found
+
+
+def test_every_workload_asked_for_is_measured_once(results: dict[str, Any]) -> None:
+    measured = {one["name"]: one["values"] for one in results["measurements"]}
+    assert list(measured) == NAMES
+    assert all(len(values["penstock"]) == 1 for values in measured.values())
+
+
+def test_cpu_time_throughput_and_latency_are_measured(results: dict[str, Any]) -> None:
+    for one in results["measurements"]:
+        [values] = one["values"]["penstock"]
+        assert set(values) == {"units", "cpu_us", "per_second", "p50_ms", "p99_ms"}
+        assert all(value > 0 for value in values.values())
+
+
+def test_without_a_reference_no_target_is_met_or_missed(results: dict[str, Any]) -> None:
+    titles = [(target["workload"], target["value"]) for target in results["targets"]]
+    assert titles == [("xadd-p16", "cpu_us"), ("wake-up", "p50_ms"), ("wake-up", "p99_ms")]
+    assert all(target["met"] is None for target in results["targets"])
+
+
+def test_a_curve_has_a_cost_for_each_load_and_size(results: dict[str, Any]) -> None:
+    [curve] = results["curves"]
+    assert len(curve["loads"]) == 3
+    for load in curve["loads"]:
+        assert len(load["costs"]["penstock"]) == len(load["sizes"]) == 3
+
+
+def test_waits_are_seen_from_outside_and_from_inside(results: dict[str, Any]) -> None:
+    [pause] = results["pauses"]
+    assert pause["name"] == "pause-del"
+    assert {"longest_ms", "loop_ms", "gc_ms"} <= set(pause["values"]["penstock"])
+
+
+def test_the_page_has_a_row_for_each_target(folder: Path) -> None:
+    page = (folder / "latest.md").read_text()
+    assert "| XADD, 50 clients, pipeline 16 | <= 2 | - | - | not measured |" in page
+    assert "| XADD to a parked XREADGROUP: wake-up, wall clock, p99 | <= 1.3 |" in page
+
+
+def test_sizes_are_drawn_where_there_is_matplotlib(folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `bench` only")
+    assert "<svg" in (folder / "benchmark-sizes.svg").read_text()
+
+
+def test_workloads_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed[: len(WORKLOADS)] == [workload.name for workload in WORKLOADS]
+
+
+def test_a_name_that_no_workload_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no-such-workload"]) == 2
+    assert "no workload has such a name" in capsys.readouterr().err

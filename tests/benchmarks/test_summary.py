@@ -1,0 +1,91 @@
+"""Ratios and verdicts, from measurements that are made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.curves import CURVES
+from benchmarks.machine import Machine
+from benchmarks.pauses import PAUSES
+from benchmarks.report import as_markdown
+from benchmarks.runner import CurveMeasurements, Measurements
+from benchmarks.summary import Ratio, Results, growths, multiples, ratio, verdicts, waits
+from benchmarks.workloads import WORKLOADS, Workload
+
+PING = WORKLOADS[0]
+MACHINE = Machine("now", "a processor", 2, 24, "Linux 6", "CPython 3.11", "a client", "alone")
+
+
+def measured(name: str = "ping", **rounds: list[float]) -> Measurements:
+    """Measurements in which the CPU time and the rate have these values."""
+    values = {
+        server: [{"cpu_us": value, "per_second": value, "longest_ms": value} for value in some]
+        for server, some in rounds.items()
+    }
+    return Measurements(name, values)
+
+
+def of_workload(workload: Workload, measurements: Measurements) -> Results:
+    return Results(MACHINE, {}, [], 3, 1.0, [(workload, measurements)], [], [])
+
+
+def test_a_ratio_is_the_median_of_the_ratios_of_the_rounds() -> None:
+    found = ratio(measured(penstock=[2, 9, 4], redis=[1, 3, 4]), "cpu_us", "redis")
+    assert found == Ratio(median=2, low=1, high=3)
+
+
+def test_without_the_other_server_there_is_no_ratio() -> None:
+    assert ratio(measured(penstock=[1]), "cpu_us", "redis") is None
+
+
+@pytest.mark.parametrize(("cost", "met"), [(1.1, True), (1.2, False)])
+def test_a_target_is_met_up_to_its_ratio_to_redis(cost: float, met: bool) -> None:
+    [verdict] = verdicts(of_workload(PING, measured(penstock=[cost], redis=[1], valkey=[9])))
+    assert verdict.met is met
+    assert verdict.ratios["valkey"].median < 1
+
+
+def test_a_missed_target_is_called_missed_on_the_page() -> None:
+    page = as_markdown(of_workload(PING, measured(penstock=[3, 5], redis=[1, 1])))
+    assert "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | **missed** |" in page
+
+
+def test_fakeredis_is_compared_by_requests_a_second() -> None:
+    [one] = multiples(of_workload(PING, measured(penstock=[50], fakeredis=[4])))
+    assert one.times == 12.5
+    assert one.met
+
+
+def test_what_fakeredis_did_not_survive_is_on_the_page_and_no_failure_of_the_run() -> None:
+    measurements = measured(penstock=[50])
+    measurements.failures["fakeredis"] = "TimeoutError: timed out"
+    results = of_workload(PING, measurements)
+    assert "| PING, 50 clients | TimeoutError: timed out | not measured |" in as_markdown(results)
+    assert not list(results.failures)
+
+
+def test_what_another_server_did_not_survive_is_a_failure_of_the_run() -> None:
+    measurements = measured()
+    measurements.failures["redis"] = "LoadError: it went away"
+    assert list(of_workload(PING, measurements).failures) == [
+        "ping: redis: LoadError: it went away"
+    ]
+
+
+@pytest.mark.parametrize(("last", "met"), [(3.9, True), (4.1, False)])
+def test_cost_may_double_from_the_smallest_size_to_the_largest(last: float, met: bool) -> None:
+    points = [
+        (10, measured(penstock=[2])),
+        (20, measured(penstock=[9])),
+        (30, measured(penstock=[last])),
+    ]
+    [growth] = growths(CurveMeasurements(CURVES[0].name, {"XADD": points}))
+    assert growth.sizes == [10, 20, 30]
+    assert growth.met is met
+
+
+@pytest.mark.parametrize(("longest", "met"), [(20, True), (21, False)])
+def test_nobody_may_wait_for_more_than_twenty_milliseconds(longest: float, met: bool) -> None:
+    pauses = [(PAUSES[0], measured(penstock=[1, longest, 99]))]
+    [wait] = waits(Results(MACHINE, {}, [], 3, 1.0, [], [], pauses))
+    assert wait.met is met
