@@ -1,0 +1,56 @@
+"""Writes docs/commands.md from the table of commands: ``python -m tests.docs.commands_page``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from server import commands
+from server.commands.spec import TABLE, Command, subcommands
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
+
+_HEAD: Final = """# Commands
+
+Every command that Penstock knows, in the syntax of the command pages. What is not here is answered
+as an unknown command. `COMMAND DOCS` says the same to programs.
+"""
+
+_GROUPS: Final = {
+    "stream": "Streams",
+    "generic": "Keys",
+    "string": "Strings",
+    "transactions": "Transactions",
+    "pubsub": "Pub/sub",
+    "connection": "Connections",
+    "server": "Server",
+    "scripting": "Scripts and functions",
+    "cluster": "Cluster",
+}
+
+
+def page() -> str:
+    """The text of the page."""
+    commands.load()
+    leaves = [
+        leaf for entry in dict.fromkeys(TABLE.values()) for leaf in subcommands(entry) or [entry]
+    ]
+    parts = [_HEAD]
+    for group, title in _GROUPS.items():
+        members = sorted((leaf for leaf in leaves if leaf.group == group), key=_name)
+        parts.append(f"\n## {title}\n\n| command | since | what it does |\n|---|---|---|\n")
+        parts += [_row(leaf) for leaf in members if not leaf.name.endswith(" help")]
+    return "".join(parts)
+
+
+def _name(command: Command) -> str:
+    return command.name
+
+
+def _row(command: Command) -> str:
+    usage = f"{command.name.upper()} {command.syntax}".strip().replace("|", "\\|")
+    return f"| `{usage}` | {command.since} | {command.summary} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
