@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from hiredis import Reader, pack_command
 
@@ -66,8 +66,8 @@ def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
     """The ID's text and the fields and values of an entry in its RESP form."""
     reader = Reader()
     reader.feed(payload)
-    identity, items = cast("tuple[bytes, list[bytes]]", reader.gets())
-    return identity, items
+    entry: list[Any] = reader.gets()
+    return entry[0], entry[1]
 
 
 def id_of(payload: bytes) -> bytes:

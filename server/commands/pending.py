@@ -312,8 +312,12 @@ class _NackOptions:
         at = 4
         while at < len(args):
             at = self._take(args, at)
+
+    def wanted(self) -> list[int]:
+        """The IDs to free; raises :class:`CommandError` if none were given."""
         if self.ids is None:
             raise CommandError(errors.NACK_NO_IDS)
+        return self.ids
 
     def _take(self, args: Arguments, at: int) -> int:
         word = args[at].upper()
@@ -365,11 +369,11 @@ def xnack(session: Session, args: Arguments) -> Reply:
     """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
     db, key = session.db, args[1]
     options = _NackOptions(args)
+    wanted = options.wanted()
     stream, group = existing_group(db, key, args[2])
     freed: list[int] = []
     counts: list[int] = []
-    assert options.ids is not None
-    for identity in options.ids:
+    for identity in wanted:
         before = group.pending.get(identity)
         if before is None and not (options.force and stream.log.get(identity) is not None):
             continue
