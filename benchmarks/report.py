@@ -26,7 +26,12 @@ from benchmarks.summary import (
 )
 from benchmarks.workloads import TIMES_FAKEREDIS
 
-TITLES: Final = {"penstock": "Penstock", "redis": "Redis", "valkey": "Valkey"}
+TITLES: Final = {
+    "penstock": "Penstock",
+    "redis": "Redis",
+    "valkey": "Valkey",
+    "plain": "itself, not compiled",
+}
 
 # --- JSON ------------------------------------------------------------------------------------
 

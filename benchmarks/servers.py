@@ -23,6 +23,9 @@ from benchmarks.measure import CpuClock, resident_bytes, settled_bytes
 
 ROOT: Final = Path(__file__).parents[1]
 
+COMPILED: Final = ROOT / "build" / "compiled"
+"""Where `make compiled` puts Penstock with its hot modules compiled."""
+
 START_S: Final = 20
 """How long a server may take until it answers."""
 
@@ -41,7 +44,8 @@ class ServerError(Exception):
 class Kind:
     """A server to compare. ``share`` is the part of the data and of the commands that it gets.
 
-    ``version_field`` is what INFO calls its version.
+    ``version_field`` is what INFO calls its version, ``sources`` are the folders in which a server
+    in Python is looked for.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Kind:
     command: Command
     version_field: str
     share: float = 1.0
+    sources: tuple[Path, ...] = (ROOT,)
 
 
 def folder_of_references() -> str | None:
@@ -66,7 +71,7 @@ def find_program(name: str) -> str | None:
 
 
 def _penstock(module: str) -> Command:
-    """Penstock as it is in this repository, run as a module of Python."""
+    """Penstock, run as a module of Python."""
 
     def command(port: int) -> list[str]:
         options = f"--port {port} --bind 127.0.0.1 --maxclients {MAX_CLIENTS} --loglevel warning"
@@ -89,13 +94,21 @@ def _fakeredis(port: int) -> list[str]:
     return [sys.executable, "-m", "benchmarks.fake_server", str(port)]
 
 
-PENSTOCK: Final = Kind("penstock", "Penstock", _penstock("server"), "penstock_version")
+PLAIN: Final = Kind("plain", "Penstock in plain Python", _penstock("server"), "penstock_version")
+"""Penstock as it is in this repository."""
+PENSTOCK: Final = replace(
+    PLAIN,
+    name="penstock",
+    title="Penstock",
+    sources=(COMPILED, ROOT) if COMPILED.exists() else (ROOT,),
+)
+"""Penstock with its hot modules compiled, if they have been."""
 WATCHED: Final = replace(PENSTOCK, command=_penstock("benchmarks.watched"))
 """Penstock that says when it stops how long it was deaf to its clients."""
 FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _fakeredis, "fakeredis_version", share=0.02)
 """fakeredis is slow, so it gets little to do. Its cost grows with its data: that favours it."""
 
-NAMES: Final = ("penstock", "redis", "valkey", "fakeredis")
+NAMES: Final = ("penstock", "plain", "redis", "valkey", "fakeredis")
 
 
 def find_kinds(names: Iterable[str]) -> tuple[list[Kind], list[str]]:
@@ -113,6 +126,8 @@ def find_kinds(names: Iterable[str]) -> tuple[list[Kind], list[str]]:
 def _find(name: str) -> Kind | None:
     if name == "penstock":
         return PENSTOCK
+    if name == "plain":
+        return PLAIN if COMPILED.exists() else None
     if name == "fakeredis":
         return FAKEREDIS if importlib.util.find_spec("fakeredis") else None
     program = find_program(f"{name}-server")
@@ -148,7 +163,7 @@ class Running:
             self._process = subprocess.Popen(
                 self.kind.command(self.address[1]),
                 cwd=self._folder.name,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, self.kind.sources))},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -15,7 +15,7 @@ from benchmarks.runner import CurveMeasurements, Measurements
 from benchmarks.workloads import TIMES_FAKEREDIS, Target, Workload
 
 SUBJECT: Final = "penstock"
-REFERENCES: Final = ("redis", "valkey")
+REFERENCES: Final = ("redis", "valkey", "plain")
 JUDGE: Final = "redis"
 """The server that the targets refer to."""
 

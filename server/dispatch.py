@@ -168,7 +168,7 @@ class Dispatcher:
         if type(reply) is Block:
             return self._park(session, command, reply)
         command.calls += 1
-        command.microseconds += (_now_ns() - started) // 1000
+        command.nanoseconds += _now_ns() - started
         if type(reply) is bytes:
             return reply
         return encode(reply, session.resp3)  # type: ignore[arg-type]

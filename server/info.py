@@ -271,8 +271,8 @@ def _modules(server: Server) -> Fields:
 def _commandstats(server: Server) -> Fields:
     return {
         f"cmdstat_{entry.fullname}": (
-            f"calls={entry.calls},usec={entry.microseconds},"
-            f"usec_per_call={entry.microseconds / max(1, entry.calls):.2f},"
+            f"calls={entry.calls},usec={entry.nanoseconds // 1000},"
+            f"usec_per_call={entry.nanoseconds / 1000 / max(1, entry.calls):.2f},"
             f"rejected_calls={entry.rejected},failed_calls={entry.failed}"
         )
         for entry in every(server.table)

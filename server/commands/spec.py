@@ -163,7 +163,7 @@ class Command:
         "handler",
         "history",
         "keys",
-        "microseconds",
+        "nanoseconds",
         "name",
         "protected",
         "rejected",
@@ -217,7 +217,7 @@ class Command:
     def forget_calls(self) -> None:
         """Sets the counters to zero."""
         self.calls = 0
-        self.microseconds = 0
+        self.nanoseconds = 0
         self.rejected = 0
         self.failed = 0
 

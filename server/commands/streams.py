@@ -23,7 +23,7 @@ from storage import ids
 from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
 from storage.keyspace import Database
 from storage.log import id_of
-from storage.stream import Stream
+from storage.stream import Stream, StreamLimits
 from storage.trimming import ACKED, DELREF, KEEPREF, Trim
 
 _ZERO: Final = (ids.MIN, False)
@@ -79,7 +79,7 @@ _PLAIN: Final = _Addition([b"XADD", b"key", b"*", b"field", b"value"], 0)
 """An XADD without options and with an ID made by the server, as most are."""
 
 
-def _addition(args: Arguments, default_limit: int) -> _Addition:
+def _addition(args: Arguments, limits: StreamLimits) -> _Addition:
     """The arguments of an XADD; trimming options before ``*`` are remembered.
 
     A producer sends the same ones over and over, and parsing them took as long as adding.
@@ -90,8 +90,8 @@ def _addition(args: Arguments, default_limit: int) -> _Addition:
         at = 5 if args[5] == b"*" else 4
         complete = args[at] == b"*" and (len(args) - at) % 2
         if complete and len(args[3]) + len(args[at - 1]) <= _LONGEST_THRESHOLD:
-            return _remembered(tuple(args[2:at]), default_limit)
-    return _Addition(args, default_limit)
+            return _remembered(tuple(args[2:at]), limits.approximate_limit)
+    return _Addition(args, limits.approximate_limit)
 
 
 @lru_cache(maxsize=256)
@@ -140,7 +140,7 @@ def xadd(session: Session, args: Arguments) -> Reply:
     """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
     db = session.db
     keyspace = db.keyspace
-    addition = _addition(args, keyspace.limits.approximate_limit)
+    addition = _addition(args, keyspace.limits)
     key = args[1]
     if addition.identity == _ZERO:
         raise CommandError(errors.XADD_ID_ZERO)

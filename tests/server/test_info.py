@@ -266,8 +266,8 @@ class TestStats:
         client.send("SELECT", 99)
         client.send("SELECT")
         client.send("CLIENT", "ID")
-        client.session.server.table[b"select"].microseconds = 5
-        client.session.server.table[b"client"].subcommands[b"id"].microseconds = 2
+        client.session.server.table[b"select"].nanoseconds = 5_000
+        client.session.server.table[b"client"].subcommands[b"id"].nanoseconds = 2_000
         assert fields(client, "commandstats") == {
             "cmdstat_select": ("calls=2,usec=5,usec_per_call=2.50,rejected_calls=1,failed_calls=1"),
             "cmdstat_client|id": (
