@@ -204,6 +204,43 @@ class StrictParser:
         return words
 
 
+class ChunkReader:
+    """hiredis, reading whole chunks. Nothing stays in it between two of them, so the connections of
+    a server may share one: a reader takes a kilobyte."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self) -> None:
+        self._reader = Reader()
+
+    def read(self, data: bytes) -> tuple[list[Request], bool]:
+        """The lists of byte strings in a chunk, and whether it ends where the last of them does."""
+        found: list[Request] = []
+        gets = self._reader.gets
+        # Joining is the quickest way to see that all elements are byte strings.
+        join = b"".join
+        try:
+            self._reader.feed(data)
+            while (request := gets()) is not False:
+                join(request)
+                found.append(request)
+        except (TypeError, HiredisProtocolError):
+            return [], False
+        return found, self._has_ended()
+
+    def forget(self) -> None:
+        """Drops what is left of a chunk that is going to be read otherwise."""
+        self._reader = Reader()
+
+    def _has_ended(self) -> bool:
+        """Whether hiredis waits for nothing more. It does not say so, but a mark comes out then."""
+        self._reader.feed(_END_MARK)
+        try:
+            return bool(self._reader.gets() == [])
+        except HiredisProtocolError:
+            return False
+
+
 class RequestParser:
     """Bytes of one connection in, batches of requests out.
 
@@ -216,9 +253,9 @@ class RequestParser:
 
     __slots__ = ("_chunks", "_error", "_reader", "_strict")
 
-    def __init__(self, max_bulk: int = MAX_BULK) -> None:
+    def __init__(self, max_bulk: int = MAX_BULK, reader: ChunkReader | None = None) -> None:
         self._chunks: list[bytes] = []
-        self._reader = Reader()
+        self._reader = reader or ChunkReader()
         self._strict = StrictParser(max_bulk)
         self._error: ProtocolError | None = None
 
@@ -290,7 +327,7 @@ class RequestParser:
         """
         if data[:1] != b"*" or len(data) > self._strict.max_bulk or _announces_too_much(data):
             return data
-        found, complete = self._read_chunk(data)
+        found, complete = self._reader.read(data)
         rest = b""
         if not complete or _names_other_types(data):
             plain = _pack(found)
@@ -298,32 +335,9 @@ class RequestParser:
                 found, plain = [], b""
             rest = data[len(plain) :]
         if rest:
-            self._reader = Reader()
+            self._reader.forget()
         requests += filter(None, found)
         return rest
-
-    def _read_chunk(self, data: bytes) -> tuple[list[Request], bool]:
-        """The lists of byte strings in a chunk, and whether it ends where the last of them does."""
-        found: list[Request] = []
-        gets = self._reader.gets
-        # Joining is the quickest way to see that all elements are byte strings.
-        join = b"".join
-        try:
-            self._reader.feed(data)
-            while (request := gets()) is not False:
-                join(request)
-                found.append(request)
-        except (TypeError, HiredisProtocolError):
-            return [], False
-        return found, self._has_ended()
-
-    def _has_ended(self) -> bool:
-        """Whether hiredis waits for nothing more. It does not say so, but a mark comes out then."""
-        self._reader.feed(_END_MARK)
-        try:
-            return bool(self._reader.gets() == [])
-        except HiredisProtocolError:
-            return False
 
 
 def _pack(requests: list[Request]) -> bytes:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from protocol.requests import ChunkReader
 from server import commands, settling
 from server.auth import Users
 from server.blocking import Blocking
@@ -79,6 +80,7 @@ class Server:
         self.keyspace = Keyspace(self.config.databases)
         self.keyspace.now_ms = self.started_ms
         self.stats = Stats()
+        self.chunk_reader = ChunkReader()
         self.sessions: dict[int, Session] = {}
         self.connections: dict[Session, Connection] = {}
         self.transports: set[asyncio.Transport] = set()

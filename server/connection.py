@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 from protocol import errors
@@ -28,8 +27,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._parser = RequestParser(server.config.proto_max_bulk_len)
-        self._backlog: deque[Request] = deque()
+        self._parser = RequestParser(server.config.proto_max_bulk_len, server.chunk_reader)
+        self._backlog: list[Request] = []
         self._pushed: list[bytes] = []
         self._answering = False
         self._parked: asyncio.Future[bytes] | None = None
@@ -154,8 +153,7 @@ class Connection(asyncio.Protocol):
 
     def _next_requests(self) -> list[Request]:
         if self._backlog:
-            requests = list(self._backlog)
-            self._backlog.clear()
+            requests, self._backlog = self._backlog, []
             return requests
         return self._parser.batch()
 

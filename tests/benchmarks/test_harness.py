@@ -69,7 +69,7 @@ def test_waits_are_seen_from_outside_and_from_inside(results: dict[str, Any]) ->
 
 def test_the_page_has_a_row_for_each_target(folder: Path) -> None:
     page = (folder / "latest.md").read_text()
-    assert "| XADD, 50 clients, pipeline 16 | <= 2 | - | - | not measured |" in page
+    assert "| XADD, 50 clients, pipeline 16 | <= 2 | - | - | - | not measured |" in page
     assert "| XADD to a parked XREADGROUP: wake-up, wall clock, p99 | <= 1.3 |" in page
 
 

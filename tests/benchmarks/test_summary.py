@@ -47,7 +47,7 @@ def test_a_target_is_met_up_to_its_ratio_to_redis(cost: float, met: bool) -> Non
 
 def test_a_missed_target_is_called_missed_on_the_page() -> None:
     page = as_markdown(of_workload(PING, measured(penstock=[3, 5], redis=[1, 1])))
-    assert "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | **missed** |" in page
+    assert "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | - | **missed** |" in page
 
 
 def test_fakeredis_is_compared_by_requests_a_second() -> None:
