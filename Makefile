@@ -40,6 +40,7 @@ compiled: $(COMPILED)/built
 
 test-compiled: $(COMPILED)/built
 	cp -r tests docs *.md pyproject.toml $(COMPILED)
+	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -c 'import storage.log as m; assert "$(COMPILED)" in m.__file__ and m.__file__[-3:] == ".so"'
 	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
 
 bench: $(ENV)/installed-bench $(COMPILED)/built
