@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from benchmarks.curves import Curve
 from benchmarks.report import TITLES
 from benchmarks.runner import CurveMeasurements
-from benchmarks.summary import REFERENCES, SUBJECT, Results, Verdict, growths, verdicts
+from benchmarks.summary import SUBJECT, Results, Verdict, growths, verdicts
 
 COLORS: Final = {"redis": "#c0392b", "valkey": "#2c6fad"}
 LINES: Final = {"penstock": "-", "redis": ":"}
@@ -41,7 +41,7 @@ def _bars(found: list[Verdict]) -> Figure:
     """A bar to the right is a ratio above 1: Penstock takes more. A mark shows the target."""
     figure = Figure(figsize=(9, 0.42 * len(found) + 1.4), layout="constrained")
     axes = figure.add_subplot()
-    for place, name in enumerate(REFERENCES):
+    for place, name in enumerate(COLORS):
         rows = [row for row, verdict in enumerate(found) if name in verdict.ratios]
         lengths = [found[row].ratios[name].median - 1 for row in rows]
         heights = [row + 0.38 * place - 0.19 for row in rows]
