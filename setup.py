@@ -13,6 +13,7 @@ from setuptools import setup
 HOT = {
     "protocol": ["encoder", "errors", "inline", "replies", "requests"],
     "storage": [
+        "disposal",
         "effects",
         "expiry",
         "failures",

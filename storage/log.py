@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from hiredis import Reader, pack_command
 
 from storage import ids, nodes
+from storage.disposal import Disposal
 from storage.failures import EntryTooLarge
 
 _MOST_PER_ENTRY: Final = 38
@@ -39,15 +40,17 @@ _pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 
 
 class StreamLimits:
-    """Settings that every stream of a keyspace follows (``stream-node-max-entries`` and so on)."""
+    """Settings that every stream of a keyspace follows (``stream-node-max-entries`` and so on), and
+    the :class:`Disposal` that frees what they drop."""
 
-    __slots__ = ("idmp_duration", "idmp_maxsize", "max_bytes", "max_entries")
+    __slots__ = ("disposal", "idmp_duration", "idmp_maxsize", "max_bytes", "max_entries")
 
     def __init__(self, max_entries: int = 100, max_bytes: int = 4096) -> None:
         self.max_entries = max_entries
         self.max_bytes = max_bytes
         self.idmp_duration = 100
         self.idmp_maxsize = 100
+        self.disposal = Disposal()
 
     @property
     def approximate_limit(self) -> int:
@@ -367,7 +370,11 @@ class EntryLog:
         return count
 
     def _drop_blocks(self, whole: int) -> None:
+        self._limits.disposal.take(self._blocks[:whole])
         del self._blocks[:whole], self._firsts[:whole]
+
+    def __del__(self) -> None:
+        self._limits.disposal.take(self._blocks)
 
     # --- looking inside -------------------------------------------------------------------
 

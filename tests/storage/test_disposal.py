@@ -1,0 +1,81 @@
+"""Dropped entries are freed little by little, unless they are few."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage import ids
+from storage.disposal import FEW
+from storage.keyspace import Keyspace
+from storage.log import EntryLog, StreamLimits
+from storage.stream import Stream
+from tests.support.direct import Direct
+
+LONG = 2 * (FEW + 5)
+
+
+def filled(limits: StreamLimits, entries: int) -> EntryLog:
+    """A log with two entries in each block."""
+    limits.max_entries = 2
+    log = EntryLog(limits)
+    for ms in range(1, entries + 1):
+        log.append(ids.join(ms, 0), [b"a", b"b"])
+    return log
+
+
+def test_many_trimmed_blocks_wait_for_their_turn() -> None:
+    limits = StreamLimits()
+    log = filled(limits, LONG)
+    log.trim_to_length(1)
+    assert len(limits.disposal) == FEW + 4
+    assert list(log) == [ids.join(LONG, 0)]
+
+
+def test_few_trimmed_blocks_are_freed_at_once() -> None:
+    limits = StreamLimits()
+    log = filled(limits, LONG)
+    log.trim_to_length(LONG - 2 * FEW)
+    assert len(limits.disposal) == 0
+
+
+@pytest.mark.parametrize("event", ["delete", "flush"])
+def test_the_blocks_of_a_removed_stream_wait_for_their_turn(event: str) -> None:
+    keyspace = Keyspace()
+    database = keyspace.databases[0]
+    stream = Stream(keyspace.limits)
+    stream.log = filled(keyspace.limits, LONG)
+    database.attach(b"k", stream)
+    del stream
+    database.delete(b"k") if event == "delete" else database.flush()
+    assert len(keyspace.limits.disposal) == FEW + 5
+
+
+def test_a_renamed_stream_keeps_its_blocks() -> None:
+    keyspace = Keyspace()
+    database = keyspace.databases[0]
+    stream = Stream(keyspace.limits)
+    stream.log = filled(keyspace.limits, LONG)
+    database.attach(b"k", stream)
+    database.rename(b"k", b"q")
+    assert len(keyspace.limits.disposal) == 0
+    assert stream.log.length == LONG
+
+
+def test_memory_is_freed_in_portions() -> None:
+    limits = StreamLimits()
+    filled(limits, LONG).trim_to_length(0)
+    limits.disposal.free(FEW)
+    assert len(limits.disposal) == 5
+    limits.disposal.free(FEW)
+    assert len(limits.disposal) == 0
+
+
+def test_the_server_frees_a_portion_a_round() -> None:
+    direct = Direct(stream_node_max_entries=1)
+    client = direct.client()
+    for _ in range(FEW + 1):
+        client.send("XADD", "k", "*", "a", "b")
+    client.send("DEL", "k")
+    assert len(direct.server.keyspace.limits.disposal) == FEW + 1
+    direct.cron()
+    assert len(direct.server.keyspace.limits.disposal) == 0
