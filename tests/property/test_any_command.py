@@ -56,7 +56,7 @@ def requests(draw: st.DrawFn) -> list[bytes]:
 _COMMANDS = _leaves()
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 @given(request=requests(), resp3=st.booleans())
 @example(request=[b"XADD", b"k", b"\xff\r\n", b"a", b"b"], resp3=False)
 def test_it_is_answered_and_an_error_changes_nothing(request: list[bytes], resp3: bool) -> None:

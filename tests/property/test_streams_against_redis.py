@@ -25,7 +25,7 @@ def encode_request(command: Words) -> bytes:
     return array([bulk(word.encode()) for word in command])
 
 
-EXAMPLES = 60
+EXAMPLES = 45
 """How many sessions are tried in each protocol."""
 
 
