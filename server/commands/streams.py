@@ -123,11 +123,7 @@ def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> in
     complexity="O(1) to add an entry; O(N) for N entries trimmed.",
     syntax="key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO pid | IDMP pid iid]"
     " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
-    keys=[
-        KeySpec(
-            "RW update", notes="UPDATE instead of INSERT because of the optional trimming feature"
-        )
-    ],
+    keys=[KeySpec("RW update", notes="may trim what is there, so it updates")],
     tips=["nondeterministic_output"],
     history=[
         ("6.2.0", "NOMKSTREAM, MINID and LIMIT."),

@@ -40,7 +40,7 @@ def _string(value: bytes | None) -> Reply:
     keys=[
         KeySpec(
             "RW access update variable_flags",
-            notes="RW and ACCESS due to the optional `GET` argument",
+            notes="with GET the old value is read",
         )
     ],
     history=[
@@ -265,7 +265,7 @@ def getset(session: Session, args: Arguments) -> Reply:
     since="6.2.0",
     summary="Gets the string at a key and sets its expiry or takes it away.",
     syntax=f"key [{_LIFETIMES} | PERSIST]",
-    keys=[KeySpec("RW access update", notes="RW and UPDATE because it changes the TTL")],
+    keys=[KeySpec("RW access update", notes="may change the expiry")],
 )
 def getex(session: Session, args: Arguments) -> Reply:
     """The string, or null; the expiry is looked at only if there is a string."""

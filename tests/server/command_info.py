@@ -63,10 +63,16 @@ def _by_name(entries: list[Any]) -> Described:
             "range": [first, last, step],
             "categories": sorted(categories),
             "tips": sorted(tips),
-            "keys": [{**spec, "flags": sorted(spec["flags"])} for spec in keys],
+            "keys": [_without_prose(spec) for spec in keys],
         }
         found.update(_by_name(subcommands))
     return found
+
+
+def _without_prose(spec: dict[str, Any]) -> dict[str, Any]:
+    """A key specification; of a note, which is prose of our own, only that there is one."""
+    noted = {"notes": True} if "notes" in spec else {}
+    return {**spec, "flags": sorted(spec["flags"]), **noted}
 
 
 def _record() -> None:
