@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from hypothesis.strategies import one_of
 
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.property import key_commands as commands
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import RealClient
 from tests.support.direct import Direct
-
-
-@pytest.fixture(scope="module")
-def real() -> Iterator[RealServer]:
-    """A real server, where there is one."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
-    yield server
-    server.stop()
 
 
 def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:

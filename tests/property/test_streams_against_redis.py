@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
 
 import pytest
 from hiredis import Reader
@@ -13,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from hypothesis.strategies import one_of
 
 from protocol.encoder import array, bulk
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 
@@ -52,17 +51,6 @@ class RealClient:
     def close(self) -> None:
         """Ends the connection."""
         self._socket.close()
-
-
-@pytest.fixture(scope="module")
-def real() -> Iterator[RealServer]:
-    """A real server, where there is one."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
-    yield server
-    server.stop()
 
 
 _PENDING_LINE = re.compile(rb"(\*4\r\n\$\d+\r\n\d+-\d+\r\n\$\d+\r\n[a-z]*\r\n):\d+\r\n")
