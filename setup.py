@@ -13,8 +13,10 @@ from setuptools import setup
 HOT = {
     "protocol": ["encoder", "errors", "inline", "replies", "requests"],
     "storage": [
+        "block",
         "disposal",
         "effects",
+        "entries",
         "expiry",
         "failures",
         "groups",
@@ -23,6 +25,7 @@ HOT = {
         "keyspace",
         "log",
         "nodes",
+        "packing",
         "pending",
         "scanning",
         "sorted_ids",

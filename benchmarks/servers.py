@@ -221,9 +221,12 @@ class Running:
         """The memory that the process has in RAM."""
         return resident_bytes(self._process.pid)
 
-    def settled_bytes(self) -> int:
-        """The same, once the process has stopped giving any back."""
-        return settled_bytes(self._process.pid, self._patience)
+    def settled_bytes(self, least: float = 0.0) -> int:
+        """The same, once the process has given nothing back for ``least`` seconds or its patience.
+
+        Where there is no patience, as in a trial of the harness, it is not waited at all."""
+        patience = max(self._patience, least) if self._patience else 0.0
+        return settled_bytes(self._process.pid, patience)
 
     def version(self) -> str:
         """What the server says its version is."""

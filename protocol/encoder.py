@@ -45,7 +45,12 @@ def bulk(data: bytes) -> Encoded:
 
 def array(items: Sequence[bytes]) -> Encoded:
     """An array of elements that are encoded already."""
-    return Encoded(b"*%d\r\n%b" % (len(items), b"".join(items)))
+    return array_of(len(items), items)
+
+
+def array_of(count: int, chunks: Sequence[bytes]) -> Encoded:
+    """An array of ``count`` elements whose encoding comes in any number of pieces."""
+    return Encoded(b"".join([b"*%d\r\n" % count, *chunks]))
 
 
 def error_line(text: str) -> Encoded:

@@ -36,6 +36,7 @@ _LARGE_COUNT: Final = re.compile(rb"\*([0-9]{3,9})")
 _LEAST_ELEMENT: Final = len(b"$0\r\n\r\n")
 
 _OTHER_TYPES: Final = b"+=(~>|%#"
+_USUAL_ARGUMENTS: Final = (b">", b"+", b"~")
 """The types of RESP that hiredis answers with what also stands for bulk strings or their end."""
 
 _END_MARK: Final = b"*0\r\n"
@@ -329,7 +330,7 @@ class RequestParser:
             return data
         found, complete = self._reader.read(data)
         rest = b""
-        if not complete or _names_other_types(data):
+        if not complete or _names_other_types(data, found):
             plain = _pack(found)
             if not data.startswith(plain):
                 found, plain = [], b""
@@ -356,6 +357,19 @@ def _announces_too_much(data: bytes) -> bool:
     return announced * _LEAST_ELEMENT > len(data)
 
 
-def _names_other_types(data: bytes) -> bool:
-    """Whether the sign of a type that only replies have is anywhere in ``data``."""
+def _names_other_types(data: bytes, found: list[Request]) -> bool:
+    """Whether the sign of a type that only replies have is anywhere in ``data``, apart from signs
+    that are surely arguments of the requests found in it.
+
+    Many requests hold such an argument: XREADGROUP a ``>``, XRANGE a ``+``, trimming a ``~``.
+    """
+    if len(data.translate(None, _OTHER_TYPES)) == len(data):
+        return False
+    for sign in _USUAL_ARGUMENTS:
+        argument = b"$1\r\n%b\r\n" % sign
+        count = data.count(argument)
+        if count:
+            if count != sum([request.count(sign) for request in found]):
+                return True
+            data = data.replace(argument, b"")
     return len(data.translate(None, _OTHER_TYPES)) != len(data)

@@ -8,6 +8,7 @@ import errno
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -24,7 +25,7 @@ from server.log import Log
 from server.notifications import Notifier
 from server.output_limits import OutputLimits
 from server.pausing import Pausing
-from server.process import resident_memory
+from server.process import give_memory_back, resident_memory
 from server.pubsub import PubSub
 from server.session import Session
 from server.stats import Stats
@@ -40,6 +41,9 @@ EXPIRE_BATCH: Final = 1000
 
 FREE_BATCH: Final = 500
 """How many blocks of dropped entries one round frees: some 50,000 entries."""
+
+GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
+"""Memory is given back to the system when compression has freed so much: less than 1 ms."""
 
 Clock = Callable[[], int]
 
@@ -132,7 +136,9 @@ class Server:
             self._tune(sock)
         self._last_id += 1
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        session = Session(self, self._last_id, _address(peer, own), _address(own, own))
+        # The own address is the same for most clients: one copy of it is enough.
+        laddr = sys.intern(_address(own, own))
+        session = Session(self, self._last_id, _address(peer, own), laddr)
         self.sessions[session.id] = session
         self.connections[session] = connection
         return session
@@ -256,7 +262,7 @@ class Server:
         self.cron()
 
     def cron(self) -> None:
-        """One round of periodic work: expiry, idle clients, memory to free, rates."""
+        """One round of periodic work: expiry, idle clients, memory to free and to pack, rates."""
         now = self.clock()
         if self.active_expiry and not self.pausing:
             self.keyspace.now_ms = now
@@ -270,7 +276,16 @@ class Server:
             self._close_idle(now)
         self._close_those_who_do_not_read()
         self.keyspace.limits.disposal.free(FREE_BATCH)
+        self._pack(now)
         self.sample(now)
+
+    def _pack(self, now: int) -> None:
+        """Packs entries that have come to rest, and returns the memory when that is worth while."""
+        packer = self.keyspace.limits.packer
+        packer.round(now)
+        if packer.freed >= GIVEN_BACK_BYTES:
+            packer.freed = 0
+            give_memory_back()
 
     def _close_those_who_do_not_read(self) -> None:
         for connection in self.output_limits.watched():

@@ -25,6 +25,19 @@ class Connection(asyncio.Protocol):
     until that command's reply is in its place.
     """
 
+    __slots__ = (
+        "_answering",
+        "_backlog",
+        "_choked",
+        "_held",
+        "_parked",
+        "_parser",
+        "_pushed",
+        "_server",
+        "session",
+        "transport",
+    )
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self._parser = RequestParser(server.config.proto_max_bulk_len, server.chunk_reader)

@@ -71,7 +71,7 @@ class Session:
         self.command: Command | None = None
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
-        self.watching: set[tuple[int, bytes]] = set()
+        self.watching: dict[tuple[int, bytes], None] = {}
         self.queue: list[tuple[Command, Arguments]] | None = None
         self.reset()
         self.lib_name = b""

@@ -17,7 +17,7 @@ class Watching:
     def watch(self, session: Session, key: bytes) -> None:
         """Lets ``session`` watch ``key`` of its database."""
         place = (session.db.index, key)
-        session.watching.add(place)
+        session.watching[place] = None
         self.watchers.setdefault(place, {})[session] = None
 
     def forget(self, session: Session) -> None:

@@ -7,7 +7,10 @@ nobody waits for the memory to be given back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from storage.block import Block
 
 FEW: Final = 200
 """So many blocks, or fewer, are freed where they are dropped: that takes less than 2 ms."""
@@ -19,16 +22,25 @@ class Disposal:
     __slots__ = ("_blocks",)
 
     def __init__(self) -> None:
-        self._blocks: list[object] = []
+        self._blocks: list[Block] = []
 
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def take(self, blocks: Sequence[object]) -> None:
+    def take(self, blocks: Sequence[Block]) -> None:
         """Keeps the blocks until their turn comes, if they are many."""
         if len(blocks) > FEW:
             self._blocks.extend(blocks)
+        else:
+            _discard(blocks)
 
     def free(self, most: int) -> None:
         """Frees up to ``most`` blocks."""
+        _discard(self._blocks[-most:])
         del self._blocks[-most:]
+
+
+def _discard(blocks: Sequence[Block]) -> None:
+    """Empties the blocks: the packer may not have got to them yet."""
+    for block in blocks:
+        block.discard()

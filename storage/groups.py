@@ -112,22 +112,33 @@ def claim_one(group: Group, log: EntryLog, identity: int, claim: Claim, claims: 
     A pending entry that the stream no longer has is dropped, however young it is (XCLAIM and
     XAUTOCLAIM since Redis 7.0).
     """
-    before = group.pending.get(identity)
+    found = group.pending.find(identity)
     payload = log.get(identity)
     if payload is None:
-        if before is not None:
+        if found is not None:
             group.pending.remove(identity)
             claims.dropped.append(identity)
-        return before is not None
-    if before is None and not claim.force:
+        return found is not None
+    if found is None:
+        return claim.force and _claim_unpending(group, identity, payload, claim, claims)
+    before = found[0].entry(found[1])
+    if before.owner is not None and claim.now - before.time < claim.min_idle:
         return False
-    if before is not None and before.owner is not None and claim.now - before.time < claim.min_idle:
-        return False
-    count = claim.deliveries
-    if count is None:
-        count = min((1 if before is None else before.deliveries) + claim.counting, MOST)
-    group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
+    count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
+    count = min(count, MOST)
+    group.pending.change(identity, found, claim.consumer, claim.time, count)
+    claim.consumer.active = claim.now
     claims.claimed.append(Claimed(identity, payload, count, before))
+    return True
+
+
+def _claim_unpending(
+    group: Group, identity: int, payload: bytes, claim: Claim, claims: Claims
+) -> bool:
+    """Makes an entry pending that is not (FORCE)."""
+    count = 1 + claim.counting if claim.deliveries is None else claim.deliveries
+    group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
+    claims.claimed.append(Claimed(identity, payload, count, None))
     return True
 
 
@@ -150,19 +161,15 @@ def claim_scanning(
     attempts = most * 10
     following = start
     while attempts and most:
-        window = _window(group.pending, following, min(attempts, most))
+        window = group.pending.ids_from(following, min(attempts, most))
         if not window:
             return 0, claims
         for identity in window:
             most -= claim_one(group, log, identity, claim, claims)
             attempts -= 1
         following = window[-1] + 1
-    rest = _window(group.pending, following, 1)
+    rest = group.pending.ids_from(following, 1)
     return (rest[0] if rest else 0), claims
-
-
-def _window(pending: PendingList, start: int, size: int) -> list[int]:
-    return [entry.id for entry in islice(pending.scan(start), size)]
 
 
 def claim_idle(

@@ -122,7 +122,8 @@ class PendingList:
 
     # --- looking up -----------------------------------------------------------------------
 
-    def _find(self, identity: int) -> tuple[Segment, int] | None:
+    def find(self, identity: int) -> tuple[Segment, int] | None:
+        """Where the entry with this ID is: its segment, and its place there."""
         at = bisect_left(self._lasts, identity)
         if at == len(self._lasts):
             return None
@@ -132,11 +133,11 @@ class PendingList:
 
     def get(self, identity: int) -> PendingEntry | None:
         """The pending entry with this ID, or ``None``."""
-        found = self._find(identity)
+        found = self.find(identity)
         return None if found is None else found[0].entry(found[1])
 
     def __contains__(self, identity: int) -> bool:
-        return self._find(identity) is not None
+        return self.find(identity) is not None
 
     @property
     def first(self) -> int:
@@ -156,6 +157,17 @@ class PendingList:
             if identities[0] > end:
                 break
             found += identities[bisect_left(identities, start) : bisect_right(identities, end)]
+        return found
+
+    def ids_from(self, start: int, count: int) -> list[int]:
+        """Up to ``count`` pending IDs from ``start`` on."""
+        found: list[int] = []
+        at = bisect_left(self._lasts, start)
+        while at < len(self._segments) and len(found) < count:
+            identities = self._segments[at].ids
+            low = bisect_left(identities, start)
+            found += identities[low : low + count - len(found)]
+            at += 1
         return found
 
     def scan(self, start: int) -> Iterator[PendingEntry]:
@@ -264,20 +276,33 @@ class PendingList:
 
         Without an owner it goes to the end of :attr:`released`.
         """
-        segment, place = self._find(identity) or self._make_room(identity)
+        self.change(identity, self.find(identity) or self._make_room(identity), owner, time, count)
+
+    def change(
+        self,
+        identity: int,
+        found: tuple[Segment, int],
+        owner: Consumer | None,
+        time: int,
+        count: int,
+    ) -> None:
+        """The same for a pending entry that :meth:`find` has just found."""
+        segment, place = found
         before = segment.owners[place]
         if before is not owner:
             if before is not None:
                 before.ids.remove(identity)
             if owner is not None:
                 owner.ids.add(identity)
-        self.released.pop(identity, None)
+        if self.released:
+            self.released.pop(identity, None)
         if owner is None:
             self.released[identity] = None
         segment.owners[place] = owner
         segment.times[place] = time
         segment.counts[place] = count
-        segment.oldest = min(segment.oldest, time)
+        if time < segment.oldest:
+            segment.oldest = time
 
     def _make_room(self, identity: int) -> tuple[Segment, int]:
         """Inserts an unowned entry and returns its place."""
@@ -297,7 +322,7 @@ class PendingList:
         self._lasts[at] = segment.ids[-1]
         self._length += 1
         self._cut(at)
-        found = self._find(identity)
+        found = self.find(identity)
         assert found is not None
         return found
 
@@ -305,7 +330,7 @@ class PendingList:
         """Ascending pending entries were delivered to their owners once more."""
         at = 0
         while at < len(identities):
-            found = self._find(identities[at])
+            found = self.find(identities[at])
             assert found is not None
             segment, low = found
             high = min(len(segment.ids), low + len(identities) - at)

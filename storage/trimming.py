@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from storage import ids
-from storage.log import Block
+from storage.block import Block
 from storage.stream import Stream
 
 KEEPREF: Final = "keepref"
@@ -76,7 +76,7 @@ def _one_by_one(stream: Stream, order: Trim) -> list[int]:
         end = min(end, order.threshold)
     found: list[int] = []
     for block in stream.log.blocks:
-        if len(found) == most or block.ids[0] >= end:
+        if len(found) == most or block.lowest >= end:
             break
         found += _free(stream, block, end)[: most - len(found)]
     return found
@@ -88,10 +88,10 @@ def _from_blocks(stream: Stream, order: Trim) -> list[int]:
     found: list[int] = []
     for block in stream.log.blocks:
         if order.by_length:
-            stays = stream.log.length - len(found) - len(block.ids) < order.threshold
+            stays = stream.log.length - len(found) - len(block) < order.threshold
         else:
             stays = block.last >= order.threshold
-        if stays or block.ids[0] >= end:
+        if stays or block.lowest >= end:
             break
         free = _free(stream, block, end)
         if order.limit and len(found) + len(free) > order.limit:
@@ -107,5 +107,6 @@ def _read_by_all(stream: Stream) -> int:
 
 def _free(stream: Stream, block: Block, end: int) -> list[int]:
     """The entries of the block below ``end`` that are pending nowhere."""
-    pending = stream.pending_between(block.ids[0], block.ids[-1])
-    return [identity for identity in block.ids if identity < end and identity not in pending]
+    pending = stream.pending_between(block.lowest, block.highest)
+    identities = block.ids_at(0, len(block))
+    return [identity for identity in identities if identity < end and identity not in pending]

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array
+from protocol.encoder import array_of
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply, Simple
 from server.arguments import integer
@@ -114,7 +114,7 @@ def _contents(stream: Stream, count: int) -> Fields:
     most = count or stream.log.length
     groups: list[Reply] = [Map(_full_group(stream, g, count)) for g in stream.groups_in_order()]
     return [
-        ("entries", array(stream.log.range(ids.MIN, ids.MAX, most))),
+        ("entries", array_of(*stream.log.chunks(ids.MIN, ids.MAX, most))),
         ("groups", groups),
     ]
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array
+from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
 from server.arguments import integer
@@ -303,8 +303,9 @@ def _range(session: Session, args: Arguments, low: int, high: int) -> Reply:
     if count is not None and count <= 0:
         return NULL_ARRAY
     most = stream.log.length if count is None else count
-    read = stream.log.range if low < high else stream.log.reverse
-    return array(read(start, end, most))
+    if low < high:
+        return array_of(*stream.log.chunks(start, end, most))
+    return array(stream.log.reverse(start, end, most))
 
 
 def _count_option(args: Arguments) -> int | None:

@@ -110,6 +110,7 @@ REFUSED: list[tuple[bytes, str]] = [
     (b"*1\r\n\n\r\n", "expected '$', got '\n'"),
     (b"*1\r\n\xff\r\n", "expected '$', got '\udcff'"),
     (b"*1\r\n+PING\r\n", "expected '$', got '+'"),
+    (b"*2\r\n$2\r\n$1\r\n+\r\n", "expected '$', got '+'"),
     (b"*1\r\n+\r\n", "expected '$', got '+'"),
     (b"*1\r\n=8\r\ntxt:PING\r\n", "expected '$', got '='"),
     (b"*1\r\n(123\r\n", "expected '$', got '('"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage import ids, nodes
 from storage.failures import EntryTooLarge
 from storage.log import Block, EntryLog, StreamLimits, decode_entry, encode_entry, id_of
+from storage.packing import COLD_AFTER_MS
 from tests.storage.strategies import items
 
 NUMBERS = st.integers(0, 60)
@@ -47,6 +50,10 @@ def test_an_entry_above_the_largest_node_is_refused(monkeypatch: pytest.MonkeyPa
 # --- the whole log ---------------------------------------------------------------------------
 
 
+def outlines(log: EntryLog) -> list[tuple[int, int, int, int]]:
+    return [(block.first, block.last, block.taken, block.node_size()) for block in log.blocks]
+
+
 class Model(RuleBasedStateMachine):
     """Blocks of a few entries; deleting makes them shorter, and empty ones go."""
 
@@ -56,6 +63,7 @@ class Model(RuleBasedStateMachine):
         self.log = EntryLog(self.limits)
         self.model: dict[int, bytes] = {}
         self.newest = 0
+        self.now = 0
 
     def _ids(self) -> list[int]:
         return sorted(self.model)
@@ -105,15 +113,15 @@ class Model(RuleBasedStateMachine):
         """Blocks from the oldest on, as long as each may go whole and the limit is not passed."""
         over = below = 0
         for block in self.log.blocks:
-            if self.log.length - over - len(block.ids) < threshold:
+            if self.log.length - over - len(block) < threshold:
                 break
-            if limit and over + len(block.ids) > limit:
+            if limit and over + len(block) > limit:
                 break
-            over += len(block.ids)
+            over += len(block)
         for block in self.log.blocks:
-            if block.last >= threshold or (limit and below + len(block.ids) > limit):
+            if block.last >= threshold or (limit and below + len(block) > limit):
                 break
-            below += len(block.ids)
+            below += len(block)
         assert self.log.count_blocks_over(threshold, limit) == over
         assert self.log.count_blocks_below(threshold, limit) == below
 
@@ -124,6 +132,10 @@ class Model(RuleBasedStateMachine):
         identities = [identity for identity in self._ids() if start <= identity <= end]
         assert self.log.range_with_ids(start, end, count) == (identities[:count], wanted[:count])
         assert self.log.reverse(start, end, count) == wanted[::-1][:count]
+        number, chunks = self.log.chunks(start, end, count)
+        assert (number, b"".join(chunks)) == (len(wanted[:count]), b"".join(wanted[:count]))
+        known, chunks = self.log.chunks_with_ids(start, end, count)
+        assert (known, b"".join(chunks)) == (identities[:count], b"".join(wanted[:count]))
 
     @rule(wanted=st.sets(NUMBERS))
     def get(self, wanted: set[int]) -> None:
@@ -135,6 +147,22 @@ class Model(RuleBasedStateMachine):
     def get_neighbours(self, start: int) -> None:
         wanted = list(range(start, start + 20))
         assert self.log.get_many(wanted) == [self.model.get(identity) for identity in wanted]
+
+    @rule(passed=st.sampled_from([1, COLD_AFTER_MS]))
+    def let_the_packer_work(self, passed: int) -> None:
+        self.now += passed
+        self.limits.packer.round(self.now)
+
+    @rule()
+    def go_on_with_the_same_entries_arranged_alike(self) -> None:
+        original, self.log = self.log, EntryLog(self.limits)
+        for identity in original:
+            payload = original.get(identity)
+            assert payload is not None
+            self.log.append(identity, decode_entry(payload)[1])
+        if layout := original.layout():
+            self.log.arrange(layout)
+        assert outlines(self.log) == outlines(original)
 
     @rule()
     def go_on_with_a_copy(self) -> None:
@@ -228,7 +256,7 @@ def test_the_bound_never_decides_other_than_the_exact_size(
         if data.draw(st.booleans()):
             block.measure()
         if data.draw(st.booleans()):
-            place = data.draw(st.integers(0, len(block.ids)))
+            place = data.draw(st.integers(0, len(block)))
             block.remove(place, place + 1)
         exact = block.copy().node_size() + sum(map(len, more))
         assert not _takes(block, more, exact)
@@ -273,6 +301,37 @@ def test_a_deleted_entry_goes_on_taking_its_bytes(
 )
 def test_an_approximate_trimming_is_limited_by_the_size_of_nodes(entries: int, limit: int) -> None:
     assert StreamLimits(max_entries=entries).approximate_limit == limit
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda layout: layout[:-1],
+        lambda layout: layout + layout[-1:],
+        lambda layout: [layout[1], layout[0]],
+        lambda layout: [b"*1\r\n$1\r\nx\r\n"],
+    ],
+)
+def test_a_layout_that_does_not_fit_is_refused(
+    spoil: Callable[[list[bytes]], list[bytes]],
+) -> None:
+    log = EntryLog(StreamLimits(max_entries=2))
+    for identity in (1, 2, 3):
+        log.append(identity, [b"f", b"v"])
+    before = outlines(log)
+    with pytest.raises(ValueError):  # noqa: PT011 - any of several texts, none of them for users
+        log.arrange(spoil(log.layout()))
+    assert outlines(log) == before
+
+
+def test_a_block_that_grew_under_other_limits_keeps_its_outline() -> None:
+    limits = StreamLimits(max_entries=3)
+    log = EntryLog(limits)
+    for identity in (1, 2, 3):
+        log.append(identity, [b"f", b"v"])
+    assert log.layout() == []
+    limits.max_entries = 2
+    assert len(log.layout()) == 1
 
 
 def test_memory_usage_grows_with_the_entries() -> None:

@@ -24,7 +24,7 @@ def _database(db: Database) -> dict[bytes, Any]:
 def _stream(stream: Stream) -> dict[str, Any]:
     table = stream.idempotency
     return {
-        "blocks": [(b.first, b.last, b.taken, b.ids, b.payloads) for b in stream.log.blocks],
+        "blocks": [(b.first, b.last, b.taken, *b.contents()) for b in stream.log.blocks],
         "sizes": [block.node_size() for block in stream.log.blocks],
         "counters": (stream.last_id, stream.max_deleted_id, stream.entries_added),
         "groups": {name: _group(group) for name, group in stream.groups.items()},

@@ -1,0 +1,276 @@
+"""A block of the entry log: consecutive entries, and where Redis's node would end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from storage import nodes
+from storage.entries import decode_entry, pack
+from storage.ids import HALF
+from storage.packing import Packed, Packer
+
+if TYPE_CHECKING:
+    from storage.log import StreamLimits
+
+_MOST_PER_ENTRY: Final = 38
+"""An entry's bytes beside its fields and values in a node, at most."""
+_USUAL_PER_ENTRY: Final = 12
+"""The same where the halves of its ID are less than 4096 apart from the node's first."""
+_HEAD: Final = 32
+"""A node's bytes before its first entry beside the field names, at most."""
+_NAME: Final = 10
+"""Bytes beside a field name's own, in two places. At the head of a node it takes no more than
+these. An entry of up to 4095 bytes whose names the node has is shorter than in RESP by these, at
+least: 6 around the name, and 4 by which its value is shorter.
+"""
+_LONG: Final = 4096
+_OBJECTS: Final = 90
+"""Bytes of memory for an entry beside those of its RESP form, about."""
+_PACKED: Final = 10
+"""The same for a packed entry."""
+_UNKNOWN: Final = -1
+_NO_IDS: Final[list[int]] = []
+_NO_PAYLOADS: Final[list[bytes]] = []
+"""What packed blocks have in common, to save the memory; nothing is ever added to them."""
+
+
+class Block:
+    """Consecutive entries. ``first`` and ``last`` are the IDs of the first and the newest entry
+    that was ever in it, ``taken`` is the number of those, live or deleted.
+
+    The live ones are in ``ids`` and ``payloads``, or in ``packed`` while nobody writes to the block
+    (see :mod:`storage.packing`). A place is the number of live entries before one.
+
+    What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
+    ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
+    enough to tell in most cases that another entry fits.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_measured",
+        "_names",
+        "_saved",
+        "_seen",
+        "_unmeasured",
+        "first",
+        "ids",
+        "last",
+        "packed",
+        "payloads",
+        "taken",
+    )
+
+    def __init__(self, first: int, items: Sequence[bytes]) -> None:
+        self.first = self.last = first
+        self.ids: list[int] = []
+        self.payloads: list[bytes] = []
+        self.packed: Packed | None = None
+        self.taken = 0
+        self._names = list(items[::2])
+        self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
+        self._seen = 0
+        self._measured = 0
+        self._unmeasured = 0
+        self._bound = 0
+
+    def share_names(self, other: Block) -> None:
+        """Refers to the same field names as another block, if they are equal."""
+        if self._names == other._names:
+            self._names = other._names
+
+    def append(self, identity: int, payload: bytes, items: Sequence[bytes], size: int) -> None:
+        """Adds a new highest entry; ``size`` is the length of its fields and values in RESP."""
+        if self.packed is not None:
+            self.open()
+        self.ids.append(identity)
+        self.payloads.append(payload)
+        self.last = identity
+        self.taken += 1
+        self._unmeasured += 1
+        self._seen |= identity
+        self._bound += self._bound_of(size, items)
+
+    def _bound_of(self, size: int, items: Sequence[bytes]) -> int:
+        same = size < _LONG and items[::2] == self._names
+        return size - self._saved if same else size
+
+    def takes(self, size: int, items: Sequence[bytes], limits: StreamLimits) -> bool:
+        """Whether an entry goes into this block, rather than into a new one."""
+        if 0 < limits.max_entries <= self.taken:
+            return False
+        most = limits.max_bytes
+        most = most if 0 < most < nodes.LARGEST else nodes.LARGEST
+        bound = self._measured + self._bound + self._unmeasured * self._per_entry()
+        if bound + self._saved + _HEAD + size < most:
+            return True
+        return self.node_size() + sum(map(len, items)) < most
+
+    def _per_entry(self) -> int:
+        """What an entry takes beside its fields and values, at most.
+
+        The bits that any ID has had in its sequence number bound all of them; the milliseconds
+        ascend.
+        """
+        near = (self.last >> 64) - (self.first >> 64) < 4096 and self._seen & HALF < 4096
+        return _USUAL_PER_ENTRY if near else _MOST_PER_ENTRY
+
+    def node_size(self) -> int:
+        """What the block would take as a node of Redis, in bytes."""
+        self.measure()
+        live = len(self)
+        return self._measured + nodes.head_size(live, self.taken - live, self._names)
+
+    def measure(self) -> None:
+        """Replaces the bound of the newest entries by their exact size."""
+        if self._unmeasured:
+            self.open()
+            self._measure(len(self.ids) - self._unmeasured, len(self.ids))
+            self._bound = 0
+
+    def _measure(self, low: int, high: int) -> None:
+        """The same for the entries at these places, which are among the newest, alone."""
+        for identity, payload in zip(self.ids[low:high], self.payloads[low:high], strict=True):
+            _, items = decode_entry(payload)
+            self._measured += nodes.entry_size(identity, self.first, items, self._names)
+            self._bound -= self._bound_of(len(payload) - payload.index(b"*", 1), items)
+            self._unmeasured -= 1
+
+    def remove(self, low: int, high: int) -> None:
+        """Deletes the entries at these places; they go on counting for the block's end."""
+        self.open()
+        self._measure(max(low, len(self.ids) - self._unmeasured), high)
+        del self.ids[low:high], self.payloads[low:high]
+
+    def copy(self) -> Block:
+        """An equal, independent block."""
+        twin = Block(self.first, ())
+        twin.last, twin.taken = self.last, self.taken
+        twin.ids, twin.payloads = self.ids[:], self.payloads[:]
+        twin.packed = None if self.packed is None else self.packed.copy()
+        twin._names, twin._saved = self._names, self._saved
+        twin._seen, twin._measured = self._seen, self._measured
+        twin._unmeasured, twin._bound = self._unmeasured, self._bound
+        return twin
+
+    # --- looking up, packed or not --------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.ids) if self.packed is None else len(self.packed)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest live ID."""
+        return self.ids[0] if self.packed is None else self.packed.ids(0, 1)[0]
+
+    @property
+    def highest(self) -> int:
+        """The highest live ID."""
+        return self.ids[-1] if self.packed is None else self.packed.ids(len(self) - 1, len(self))[0]
+
+    def before(self, identity: int) -> int:
+        """How many live entries have a lower ID."""
+        if self.packed is None:
+            return bisect_left(self.ids, identity)
+        return self.packed.before(identity)
+
+    def find(self, identity: int) -> int:
+        """The place of the entry with this ID, -1 if there is none."""
+        place = self.before(identity)
+        return place if self.ids_at(place, place + 1) == [identity] else -1
+
+    def ids_at(self, low: int, high: int) -> list[int]:
+        """The IDs at the places from ``low`` to below ``high``."""
+        if self.packed is None:
+            return self.ids[low:high]
+        return self.packed.ids(low, high)
+
+    def payloads_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
+        """The entries at these places in their RESP form."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return self.packed.payloads(low, high, packer)
+
+    def chunks_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
+        """The same in any number of pieces that follow each other."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return [self.packed.slice(low, high, packer)]
+
+    def memory_usage(self) -> int:
+        """Bytes that the entries take, about."""
+        if self.packed is None:
+            return sum(map(len, self.payloads)) + _OBJECTS * len(self.ids)
+        return self.packed.held + _PACKED * len(self.packed)
+
+    def contents(self) -> tuple[list[int], list[bytes]]:
+        """All IDs and entries, in lists of their own."""
+        if self.packed is None:
+            return self.ids[:], self.payloads[:]
+        return self.packed.copy().unpack()
+
+    def pack(self) -> Packed | None:
+        """Packs the entries; returns them, or ``None`` if there are none to pack."""
+        if self.packed is not None or not self.ids:
+            return None
+        self.packed = Packed(self.ids, self.payloads)
+        self.ids, self.payloads = _NO_IDS, _NO_PAYLOADS
+        return self.packed
+
+    def open(self) -> None:
+        """Unpacks the entries, if they are packed."""
+        packed = self.packed
+        if packed is not None:
+            self.packed = None
+            self.ids, self.payloads = packed.unpack()
+
+    def discard(self) -> None:
+        """Gives the entries up, wherever they are still referred to."""
+        if self.packed is not None:
+            self.packed.discard()
+        self.ids, self.payloads = [], []
+
+    # --- its outline, for a log that is written anew --------------------------------------
+
+    def is_plain(self, limits: StreamLimits) -> bool:
+        """Whether the live entries, added one after the other, would surely give this block."""
+        if self.taken != len(self) or 0 < limits.max_entries < self.taken:
+            return False
+        size = sum(map(len, self.contents()[1])) + _MOST_PER_ENTRY * self.taken + _HEAD
+        return limits.max_bytes <= 0 or size < limits.max_bytes
+
+    def outline(self) -> bytes:
+        """All that its live entries do not tell, as an array of bulk strings: their number, the
+        number of entries taken, the first and last ID, its size; and the field names that it
+        began with, if that entry is gone."""
+        live = len(self)
+        size = _UNKNOWN if live == self.taken else self._measured_size()
+        names = [] if self.first == self.lowest else self._names
+        return pack(
+            (b"%d" % live, *(b"%d" % n for n in (self.taken, self.first, self.last, size)), *names)
+        )
+
+    def _measured_size(self) -> int:
+        self.measure()
+        return self._measured
+
+    @classmethod
+    def restored(cls, outline: Sequence[bytes], ids: list[int], payloads: list[bytes]) -> Block:
+        """The block with this outline, decoded, and these live entries.
+
+        Raises :class:`ValueError` if they do not go together."""
+        live, taken, first, last, size = map(int, outline[:5])
+        if not 0 < live == len(ids) <= taken or not first <= ids[0] or not ids[-1] <= last:
+            raise ValueError("the outline of a block does not fit its entries")
+        names = list(outline[5:]) or decode_entry(payloads[0])[1][::2]
+        block = cls(first, [part for name in names for part in (name, b"")])
+        block.ids, block.payloads, block.taken, block.last = ids, payloads, taken, last
+        for identity in ids:
+            block._seen |= identity
+        if size == _UNKNOWN:
+            block._unmeasured, block._bound = live, sum(map(len, payloads))
+        else:
+            block._measured = size
+        return block

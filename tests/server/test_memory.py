@@ -1,0 +1,41 @@
+"""Memory that compression has freed goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from server import app, process
+from storage.packing import COLD_AFTER_MS
+from tests.support.direct import Direct
+
+
+def test_memory_is_given_back_when_compression_has_freed_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(app, "give_memory_back", lambda: given.append(1))
+    monkeypatch.setattr(app, "GIVEN_BACK_BYTES", 150)
+    direct = Direct(stream_node_max_entries=2)
+    client = direct.client()
+    for _ in range(5):
+        client.send("XADD", "k", "*", "f", "v" * 100)
+    direct.cron()
+    assert given == []
+    direct.advance(COLD_AFTER_MS)
+    direct.cron()
+    assert given == [1]
+    direct.advance(COLD_AFTER_MS)
+    direct.cron()
+    assert given == [1]
+    assert client.send("XLEN", "k") == b":5\r\n"
+
+
+def test_giving_memory_back_does_no_harm() -> None:
+    process.give_memory_back()
+
+
+def test_a_c_library_that_cannot_do_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    process.give_memory_back()

@@ -1,0 +1,233 @@
+"""Full blocks are packed, and compressed while nobody touches them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage import ids, packing
+from storage.entries import encode_entry
+from storage.log import EntryLog, StreamLimits
+from storage.packing import COLD_AFTER_MS, Packed, Packer
+
+IDENTITIES = st.one_of(
+    st.builds(
+        lambda first, step, count: [first + step * place for place in range(count)],
+        st.sampled_from([1, ids.join(10**12, 0)]),
+        st.sampled_from([1, 3, ids.join(1, 0), ids.join(7, 0)]),
+        st.integers(1, 20),
+    ),
+    st.lists(st.integers(1, 300), min_size=1, max_size=20, unique=True),
+    st.lists(st.integers(1, ids.MAX), min_size=1, max_size=20, unique=True),
+    st.lists(
+        st.builds(ids.join, st.integers(10**12, 10**12 + 9), st.integers(0, 3)),
+        min_size=1,
+        max_size=20,
+        unique=True,
+    ),
+).map(sorted)
+
+
+def entry(identity: int) -> bytes:
+    return encode_entry(identity, [b"f", b"v" * (identity % 7)])
+
+
+def full_blocks(limits: StreamLimits, count: int, value: bytes = b"v" * 50) -> EntryLog:
+    """A log with so many full blocks of ten entries, and one that is not."""
+    limits.max_entries = 10
+    log = EntryLog(limits)
+    for ms in range(1, 10 * count + 2):
+        log.append(ids.join(ms, 0), [b"f", value])
+    return log
+
+
+def held(log: EntryLog) -> list[int | None]:
+    """How many bytes each block keeps for its entries, ``None`` where it is not packed."""
+    return [block.packed.held if block.packed is not None else None for block in log.blocks]
+
+
+@given(identities=IDENTITIES, wanted=st.integers(0, ids.MAX), data=st.data())
+def test_packed_entries_are_those_of_the_lists(
+    identities: list[int], wanted: int, data: st.DataObject
+) -> None:
+    payloads = [entry(identity) for identity in identities]
+    packed, packer = Packed(identities, payloads), Packer()
+    low = data.draw(st.integers(0, len(identities)))
+    high = data.draw(st.integers(low, len(identities)))
+    if data.draw(st.booleans()):
+        packed.squeeze()
+    assert len(packed) == len(identities)
+    assert packed.size == sum(map(len, payloads))
+    assert packed.ids(low, high) == identities[low:high]
+    assert packed.slice(low, high, packer) == b"".join(payloads[low:high])
+    assert packed.payloads(low, high, packer) == payloads[low:high]
+    for identity in (wanted, identities[low - 1], identities[low - 1] + 1, 0, ids.MAX + 1):
+        assert packed.before(identity) == sum(other < identity for other in identities)
+    assert packed.copy().unpack() == (identities, payloads)
+
+
+def test_a_block_is_packed_in_the_round_after_it_has_become_full() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 2)
+    assert held(log) == [None, None, None]
+    limits.packer.round(1)
+    entries = log.range(0, ids.MAX, 20)
+    assert held(log) == [sum(map(len, entries[:10])), sum(map(len, entries[10:])), None]
+    log.check()
+
+
+def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "PACKED_A_ROUND", 2)
+    limits = StreamLimits()
+    log = full_blocks(limits, 3)
+    limits.packer.round(1)
+    assert [size is None for size in held(log)] == [False, False, True, True]
+    limits.packer.round(2)
+    assert [size is None for size in held(log)] == [False, False, False, True]
+
+
+def test_a_packed_block_is_compressed_when_nobody_has_touched_it_for_a_while() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 2)
+    limits.packer.round(1)
+    uncompressed = held(log)
+    limits.packer.round(COLD_AFTER_MS)
+    log.get(ids.join(11, 0))
+    assert held(log) == uncompressed
+    limits.packer.round(COLD_AFTER_MS + 1)
+    first, second, _ = held(log)
+    assert first < uncompressed[0] / 5  # type: ignore[operator]
+    assert limits.packer.freed == uncompressed[0] - first  # type: ignore[operator]
+    assert second == uncompressed[1]
+    limits.packer.round(2 * COLD_AFTER_MS)
+    assert held(log)[1] < uncompressed[1] / 5  # type: ignore[operator]
+
+
+def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    limits.packer.round(COLD_AFTER_MS)
+    cold = held(log)[0]
+    assert log.range(0, ids.MAX, 1) == [encode_entry(ids.join(1, 0), [b"f", b"v" * 50])]
+    assert held(log)[0] > cold  # type: ignore[operator]
+    limits.packer.round(2 * COLD_AFTER_MS - 1)
+    assert held(log)[0] > cold  # type: ignore[operator]
+    limits.packer.round(2 * COLD_AFTER_MS)
+    assert held(log)[0] == cold
+
+
+def test_reading_everything_does_not_uncompress_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packing, "THAWED_BYTES", 2000)
+    limits = StreamLimits()
+    log = full_blocks(limits, 10)
+    limits.packer.round(0)
+    limits.packer.round(COLD_AFTER_MS)
+    cold = held(log)
+    assert len(log.range(0, ids.MAX, 1000)) == 101
+    thawed = [size for size, before in zip(held(log), cold, strict=True) if size != before]
+    assert len(thawed) == 2
+
+
+def test_what_does_not_get_smaller_is_not_compressed() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1, random.Random(1).randbytes(300))
+    noise = EntryLog(limits)
+    for ms in range(1, 12):
+        noise.append(ids.join(ms, 0), [b"f", random.Random(ms).randbytes(300)])
+    limits.packer.round(0)
+    before = held(noise)
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(noise) == before
+    assert held(log) != before
+
+
+def test_a_block_that_is_too_large_to_compress_in_time_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packing, "LARGEST", 100)
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    before = held(log)
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(log) == before
+
+
+def test_a_round_looks_at_a_limited_number_of_packed_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 3)
+    limits.packer.round(0)
+    limits.packer.round(1)
+    log.range(0, ids.MAX, 100)
+    monkeypatch.setattr(packing, "LOOKED_AT_A_ROUND", 2)
+    uncompressed = held(log)
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(log) == uncompressed
+
+
+def test_memory_usage_counts_what_is_packed_and_compressed() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 4)
+    usage = [log.memory_usage()]
+    limits.packer.round(0)
+    usage.append(log.memory_usage())
+    limits.packer.round(COLD_AFTER_MS)
+    usage.append(log.memory_usage())
+    assert usage == sorted(usage, reverse=True)
+    assert len(set(usage)) == 3
+
+
+def test_a_block_that_loses_an_entry_is_packed_again() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    limits.packer.round(COLD_AFTER_MS)
+    assert log.delete(ids.join(5, 0))
+    assert held(log) == [None, None]
+    limits.packer.round(COLD_AFTER_MS + 1)
+    assert held(log)[0] is not None
+    log.check()
+
+
+def test_a_block_that_becomes_the_last_again_takes_more_entries() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    limits.max_entries = 20
+    assert log.delete(ids.join(11, 0))
+    log.append(ids.join(12, 0), [b"f", b"v"])
+    assert log.block_count == 1
+    assert log.length == 11
+    log.check()
+
+
+def test_blocks_that_are_dropped_keep_no_memory_until_their_turn_comes() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 3)
+    first, second, third, _ = log.blocks
+    limits.packer.round(0)
+    packed = first.packed
+    assert packed is not None
+    log.trim_to_length(11)
+    assert (packed.held, second.packed and second.packed.held) == (0, 0)
+    limits.packer.round(COLD_AFTER_MS)
+    assert third.packed is not None
+    assert len(log.range(0, ids.MAX, 100)) == 11
+
+
+def test_a_block_that_is_dropped_before_it_was_packed_never_is() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    block = log.blocks[0]
+    log.trim_to_length(1)
+    limits.packer.round(0)
+    assert block.packed is None
+    assert len(block) == 0
