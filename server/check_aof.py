@@ -1,0 +1,228 @@
+"""``penstock check-aof``: is an append-only file whole, and if not, what is wrong with it?
+
+Exit status 0 means that a server would load the file as it is, 1 that it would not, or would cut
+off its end first, and 2 that the arguments make no sense.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from storage.aof.check import Apply, Findings, check_file, check_folder, cut
+from storage.aof.disk import Disk
+from storage.aof.folder import Folder, FolderError
+from storage.aof.reader import Damaged, Tail
+
+USAGE: Final = """\
+Usage: penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
+
+Reads an append-only file and tells whether it is whole. Nothing is changed without --fix.
+
+       --fix   cuts off what was being written when the server ended, after asking
+       --yes   does not ask
+"""
+
+_PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.aof")
+"""How the files of a folder are named, behind what all their names begin with."""
+
+
+class _UsageError(Exception):
+    """The arguments make no sense; the text says which."""
+
+
+class _Options(NamedTuple):
+    path: str
+    fix: bool
+    yes: bool
+
+
+class _Target(NamedTuple):
+    """What is to be checked: a folder by its manifest, or one file, maybe of such a folder."""
+
+    folder: Folder | None
+    file: str = ""
+
+    def check(self, apply: Apply | None) -> list[Findings]:
+        """Reads it; raises :class:`FolderError` and :class:`OSError`."""
+        if self.folder is not None:
+            self.folder.load()
+            if not self.file:
+                return check_folder(self.folder, apply)
+        return [check_file(self.file, Disk(), torn=self._is_last(), apply=apply)]
+
+    def _is_last(self) -> bool:
+        """Whether no other file follows; so it is for one that no manifest names."""
+        names = [file.name for file in self.folder.manifest.files] if self.folder else []
+        return os.path.basename(self.file) not in names[:-1]
+
+
+def main(args: Sequence[str], apply: Apply | None = None) -> int:
+    """Runs the command with the arguments behind its name; returns its exit status.
+
+    ``apply`` is given each command that is read, and raises ``LoadError`` for one that the server
+    cannot carry out. Without it only the form of the files is checked.
+    """
+    if args and args[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0
+    try:
+        options = _parse(args)
+    except _UsageError as error:
+        print(_printable(f"penstock check-aof: {error}\n\n{USAGE}"), end="", file=sys.stderr)
+        return 2
+    try:
+        return _run(_find(options.path), options, apply)
+    except (FolderError, Damaged) as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename or options.path}: {error.strerror}")
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing has been changed")
+
+
+def _fail(text: str) -> int:
+    print(_printable(f"penstock check-aof: {text}"), file=sys.stderr)
+    return 1
+
+
+def _say(text: str) -> None:
+    print(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """Without what cannot be encoded, which is in the names of files that are not in UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+# --- what is asked for -----------------------------------------------------------------------
+
+
+def _parse(args: Sequence[str]) -> _Options:
+    flags = [arg for arg in args if arg.startswith("-")]
+    paths = [arg for arg in args if not arg.startswith("-")]
+    for flag in flags:
+        if flag not in ("--fix", "--yes"):
+            raise _UsageError(f"{flag}: unknown option")
+    if "--yes" in flags and "--fix" not in flags:
+        raise _UsageError("--yes makes sense with --fix only")
+    if len(paths) != 1:
+        raise _UsageError(f"expected one folder, manifest or file, not {len(paths)}")
+    return _Options(paths[0], "--fix" in flags, "--yes" in flags)
+
+
+def _find(path: str) -> _Target:
+    """What is to be checked at a path; raises :class:`FolderError` and :class:`OSError`."""
+    if os.path.isdir(path):
+        return _Target(Folder(path, _filename_in(path)))
+    os.stat(path)
+    parent, name = os.path.split(path)
+    if name.endswith(".manifest"):
+        return _Target(Folder(parent or ".", name.removesuffix(".manifest")))
+    part = _PART.fullmatch(name)
+    folder = Folder(parent or ".", part[1]) if part else None
+    if folder is not None and not os.path.exists(folder.path_of(folder.manifest_name)):
+        folder = None
+    return _Target(folder, path)
+
+
+def _filename_in(path: str) -> str:
+    """What the names of the files of a folder begin with, as its manifest tells."""
+    names = sorted(name for name in os.listdir(path) if name.endswith(".manifest"))
+    names = [name for name in names if not name.startswith("temp-")]
+    if len(names) != 1:
+        found = ", ".join(names) or "none"
+        raise FolderError(f"the folder '{path}' has to hold one manifest, not: {found}")
+    return names[0].removesuffix(".manifest")
+
+
+# --- checking --------------------------------------------------------------------------------
+
+
+def _run(target: _Target, options: _Options, apply: Apply | None) -> int:
+    with _held(target.folder, options.fix):
+        findings = target.check(apply)
+        for found in findings:
+            _say(_described(found))
+        _print_notes(target, options.fix)
+        if all(found.whole for found in findings):
+            _say("The append-only file is whole.")
+            return 0
+        last = findings[-1]
+        if last.tail is None:
+            _say("The append-only file is damaged. --fix can't repair that: restore a copy.")
+            return 1
+        return _offer_cut(last.path, last.tail, options)
+
+
+@contextlib.contextmanager
+def _held(folder: Folder | None, fix: bool) -> Iterator[None]:
+    """Keeps servers away while something may be changed; raises :class:`FolderInUse`."""
+    if folder is None or not fix:
+        yield
+        return
+    folder.acquire()
+    try:
+        yield
+    finally:
+        folder.release()
+
+
+def _described(found: Findings) -> str:
+    text = f"{found.path}: {_count(found.size, 'byte')}, {_count(found.commands, 'command')}"
+    if found.damage:
+        return f"{text}, then damaged at offset {found.offset}: {found.damage}"
+    if found.tail is None:
+        return f"{text}, whole"
+    zeros = f", {found.tail.zeros} of them zero" if found.tail.zeros else ""
+    size = _count(found.tail.size, "byte")
+    return f"{text}, then {size}{zeros} from offset {found.tail.offset} on: {found.tail.reason}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _print_notes(target: _Target, fix: bool) -> None:
+    folder = target.folder
+    if folder is None:
+        return
+    if not target.file:
+        for name in folder.strays():
+            _say(f"{folder.path_of(name)}: not in the manifest")
+    user = "" if fix else folder.user()
+    if user:
+        _say(f"The folder is in use by {user}: the last file may be growing.")
+
+
+# --- repairing -------------------------------------------------------------------------------
+
+
+def _offer_cut(path: str, tail: Tail, options: _Options) -> int:
+    lost = _count(tail.size, "byte")
+    if not options.fix:
+        _say(f"The end of the append-only file is torn: --fix cuts off {lost}.")
+        return 1
+    _say(f"The end of the append-only file is torn: {lost} of '{path}' will be cut off.")
+    if not options.yes and not _agreed():
+        _say("Nothing has been changed.")
+        return 1
+    cut(path, tail, Disk())
+    _say(f"Cut off; '{path}' has {_count(tail.offset, 'byte')} now.")
+    return 0
+
+
+def _agreed() -> bool:
+    """Asks the person at the terminal; without one, nobody has agreed."""
+    if not sys.stdin.isatty():
+        _say("There is no terminal to ask on: --yes agrees.")
+        return False
+    try:
+        return input("Continue? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False

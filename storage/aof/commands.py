@@ -1,0 +1,161 @@
+"""Commands as the append-only file holds them: RESP arrays of bulk strings.
+
+The commands of which there are many are put together from pieces that are ready: an entry's RESP
+form is cut rather than taken apart and encoded again, and the claims of one delivery share all but
+their IDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+from hiredis import pack_command
+
+_pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
+"""Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""
+
+MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+
+_REWRITTEN: Final = b"$6\r\nJUSTID\r\n$5\r\nFORCE\r\n"
+_FORCED: Final = b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n"
+_LASTID: Final = b"$6\r\nLASTID\r\n"
+
+
+def command(*words: bytes) -> bytes:
+    """One command."""
+    return _pack(words)
+
+
+def bulk(text: bytes) -> bytes:
+    """One word of a command, as a bulk string."""
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def id_text(identity: int) -> bytes:
+    """A stream ID as ``ms-seq``."""
+    return b"%d-%d" % (identity >> 64, identity & 0xFFFFFFFFFFFFFFFF)
+
+
+def bulk_id(identity: int) -> bytes:
+    """A stream ID as a bulk string."""
+    text = b"%d-%d" % (identity >> 64, identity & 0xFFFFFFFFFFFFFFFF)
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def number(value: int) -> bytes:
+    """A number as a word."""
+    return b"%d" % value
+
+
+def add_entry(key: bytes, payload: bytes, maxlen: int | None = None) -> bytes:
+    """The XADD of the entry with this RESP form, trimming to ``maxlen`` entries if that is given.
+
+    The payload is ``*2 $id *n $field $value ...``: the ID and what follows its second header are
+    words of the command as they are.
+    """
+    star = payload.index(b"*", 4)
+    end = payload.index(b"\r", star)
+    items = int(payload[star + 1 : end])
+    head = b"XADD\r\n$%d\r\n%b\r\n" % (len(key), key)
+    if maxlen is None:
+        return b"*%d\r\n$4\r\n%b%b%b" % (items + 3, head, payload[4:star], payload[end + 2 :])
+    trim = b"$6\r\nMAXLEN\r\n$1\r\n=\r\n" + bulk(number(maxlen))
+    words = (items + 6, head, trim, payload[4:star], payload[end + 2 :])
+    return b"*%d\r\n$4\r\n%b%b%b%b" % words
+
+
+def add_entries(key: bytes, payloads: Sequence[bytes]) -> bytes:
+    """The XADDs of many entries of one stream."""
+    head = b"\r\n$4\r\nXADD\r\n" + bulk(key)
+    heads: dict[bytes, bytes] = {}
+    parts: list[bytes] = []
+    for payload in payloads:
+        star = payload.index(b"*", 4)
+        end = payload.index(b"\r", star)
+        count = payload[star + 1 : end]
+        start = heads.get(count)
+        if start is None:
+            start = heads[count] = b"*%d%b" % (int(count) + 3, head)
+        parts.append(start)
+        parts.append(payload[4:star])
+        parts.append(payload[end + 2 :])
+    return b"".join(parts)
+
+
+def _claim_head(words: int, key: bytes, group: bytes, consumer: bytes) -> bytes:
+    start = b"*%d\r\n$6\r\nXCLAIM\r\n" % words
+    return b"".join((start, bulk(key), bulk(group), bulk(consumer), b"$1\r\n0\r\n"))
+
+
+def _claim_state(time: int, count: int) -> bytes:
+    times, counts = bulk(number(time)), bulk(number(count))
+    return b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b" % (times, counts)
+
+
+def deliver(
+    key: bytes,
+    group: bytes,
+    consumer: bytes,
+    identities: Sequence[int],
+    time: int,
+    counts: Sequence[int],
+    last_id: int | None,
+) -> bytes:
+    """The XCLAIMs that make the entries pending, as a delivery or a claim leaves them.
+
+    Each names ``last_id`` as the group's last-delivered-id; if that is ``None``, the entry's own.
+    """
+    head = _claim_head(14, key, group, consumer)
+    last = b"" if last_id is None else bulk_id(last_id)
+    parts: list[bytes] = []
+    known = -1
+    state = b""
+    for identity, count in zip(identities, counts, strict=True):
+        if count != known:
+            known = count
+            state = _claim_state(time, count) + _FORCED + _LASTID
+        text = bulk_id(identity)
+        parts.append(head)
+        parts.append(text)
+        parts.append(state)
+        parts.append(last or text)
+    return b"".join(parts)
+
+
+def claim(
+    key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int, count: int
+) -> bytes:
+    """One XCLAIM that makes all the entries pending with this delivery time and count."""
+    head = _claim_head(11 + len(identities), key, group, consumer)
+    return b"".join((head, *map(bulk_id, identities), _claim_state(time, count), _FORCED))
+
+
+def deliver_again(
+    key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int
+) -> bytes:
+    """One XCLAIM that counts one more delivery of each of the entries."""
+    head = _claim_head(7 + len(identities), key, group, consumer)
+    return b"".join((head, *map(bulk_id, identities), b"$4\r\nTIME\r\n", bulk(number(time))))
+
+
+def hold(
+    key: bytes,
+    group: bytes,
+    consumer: bytes,
+    entries: Sequence[tuple[int, int, int]],
+) -> bytes:
+    """The XCLAIMs that make entries pending as they stand: ID, delivery time, delivery count."""
+    head = _claim_head(12, key, group, consumer)
+    parts: list[bytes] = []
+    known = (-1, -1)
+    state = b""
+    for identity, time, count in entries:
+        if (time, count) != known:
+            known = (time, count)
+            state = _claim_state(time, count) + _REWRITTEN
+        parts.append(head)
+        parts.append(bulk_id(identity))
+        parts.append(state)
+    return b"".join(parts)

@@ -1,0 +1,7 @@
+"""What is wrong with the contents of an append-only file."""
+
+from __future__ import annotations
+
+
+class LoadError(Exception):
+    """A command of an append-only file cannot be applied; the text says which, and why."""

@@ -1,0 +1,41 @@
+"""What the arguments of a command in an append-only file refer to."""
+
+from __future__ import annotations
+
+from storage.aof.errors import LoadError
+from storage.groups import Group
+from storage.keyspace import Database
+from storage.stream import Stream
+
+
+def stream_at(db: Database, key: bytes) -> Stream:
+    """The stream at a key; raises :class:`LoadError` if there is none."""
+    value = db.values.get(key)
+    if type(value) is not Stream:
+        raise LoadError(f"there is no stream at the key {shown(key)}")
+    return value
+
+
+def group_at(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """A stream and one of its groups; raises :class:`LoadError` if there is none."""
+    stream = stream_at(db, key)
+    group = stream.groups.get(name)
+    if group is None:
+        raise LoadError(f"the stream {shown(key)} has no consumer group {shown(name)}")
+    return stream, group
+
+
+def integer(text: bytes) -> int:
+    """The integer that an argument spells; raises :class:`ValueError`."""
+    if not text.removeprefix(b"-").isdigit():
+        raise ValueError("not an integer")
+    return int(text)
+
+
+def shown(text: bytes) -> str:
+    """An argument as messages show it, cut short if it is long."""
+    readable = text[:_LONGEST].decode("ascii", "backslashreplace")
+    return f"'{readable}{'...' if len(text) > _LONGEST else ''}'"
+
+
+_LONGEST = 64

@@ -1,0 +1,230 @@
+"""Reading one file of an append-only file: batches of commands, and what its end looks like.
+
+A server that is killed while it writes leaves a file that ends within a command: a *torn tail*,
+which is cut off when the server starts again. Everything else that is not as it should be is
+damage, and no program can know what has been lost. The difference matters, so a tail counts as torn
+only if its bytes are the beginning of what could have been written there:
+
+* it is the beginning of one command, each byte of it as it has to be, and no other command shows in
+  what its last argument would swallow (an argument's length that was changed in the middle of the
+  file swallows the rest, and looks torn otherwise); or
+* it begins with a MULTI whose EXEC has not been written any more; or
+* it is one of these, or nothing, with a run of zero bytes behind it: some file systems make a file
+  longer before they write what belongs there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from storage.aof.disk import Disk
+from storage.aof.folder import RDB_ADVICE, RDB_MARK
+from storage.aof.framing import (
+    LATER_COMMAND_SIZE,
+    Command,
+    Cut,
+    Misframed,
+    Parsed,
+    encoded_size,
+    find_command,
+    parse,
+)
+
+CHUNK: Final = 64 * 1024
+"""How many bytes are read at once, unless a command is longer; what fits a processor's cache."""
+
+_OPEN_GROUP: Final = "the file ends between a MULTI and its EXEC"
+
+
+class Damaged(Exception):
+    """A file cannot be read from ``offset`` on, and that is not the end of it being torn."""
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        super().__init__(f"{path}: damaged at offset {offset}: {reason}")
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+
+
+class Tail(NamedTuple):
+    """The end of a file that was being written to when its server ended."""
+
+    offset: int
+    """Where the valid part ends: behind the last command, or in front of a MULTI without EXEC."""
+    size: int
+    """How many bytes follow."""
+    zeros: int
+    """How many of these are zero bytes at the very end, where nothing has been written."""
+    reason: str
+
+
+class Batch(NamedTuple):
+    """Commands that follow each other in the file."""
+
+    offset: int
+    """Where in the file the first of them, or an annotation in front of it, begins."""
+    commands: list[Command]
+    annotations: list[tuple[int, int]]
+    """For each annotation, before which of the commands it stands and its size in bytes."""
+
+    def offset_of(self, index: int) -> int:
+        """Where the command of this index begins. Takes as long as adding up those before it."""
+        before = sum(map(encoded_size, self.commands[:index]))
+        return self.offset + before + sum(n for at, n in self.annotations if at <= index)
+
+
+class Reader:
+    """The commands of one file, in batches; iterate once.
+
+    ``torn`` says whether the file may have a torn tail, as only the last one of a manifest may:
+    then :attr:`tail` tells after the iteration. The commands behind a MULTI without EXEC are in the
+    batches all the same. Iterating raises :class:`Damaged` and :class:`OSError`. What is appended
+    to the file in the meantime is left out.
+    """
+
+    def __init__(
+        self, path: str, disk: Disk | None = None, *, torn: bool = True, chunk: int = CHUNK
+    ) -> None:
+        self.path = path
+        self.size = 0
+        """The file's length in bytes, when the iteration began."""
+        self.commands = 0
+        """How many commands there were; in the end, those in front of the tail."""
+        self.tail: Tail | None = None
+        self._disk = disk or Disk()
+        self._torn = torn
+        self._chunk = chunk
+        self._fd = -1
+        self._group: tuple[int, int] | None = None
+        """Where the open MULTI is, and how many commands there were before it."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._fd = self._disk.open(self.path, os.O_RDONLY)
+        try:
+            self.size = self._disk.size(self._fd)
+            if self._read(0, len(RDB_MARK)) == RDB_MARK:
+                raise Damaged(self.path, 0, RDB_ADVICE)
+            yield from self._batches()
+        finally:
+            self._disk.close(self._fd)
+        if self.tail is not None and not self._torn:
+            raise Damaged(
+                self.path, self.tail.offset, f"{self.tail.reason}, and this is not the last file"
+            )
+
+    def _read(self, offset: int, size: int) -> bytes:
+        return self._disk.read(self._fd, min(size, self.size - offset), offset)
+
+    def _batches(self) -> Iterator[Batch]:
+        offset, size = 0, self._chunk
+        while offset < self.size:
+            data = self._read(offset, size)
+            try:
+                parsed = parse(data)
+            except Misframed as error:
+                self._end_in_zeros(offset, data, error)
+                return
+            except Cut as cut:
+                if offset + len(data) + cut.needed > self.size:
+                    self._end_in_command(offset, self.size, cut)
+                    return
+                size = len(data) + max(cut.needed, len(data))
+                continue
+            yield self._batch(offset, parsed)
+            offset, size = offset + parsed.end, self._chunk
+        if self._group is not None:
+            self._tear(self.size, self.size, _OPEN_GROUP)
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def _batch(self, offset: int, parsed: Parsed) -> Batch:
+        batch = Batch(offset, parsed.commands, parsed.annotations)
+        if 1 in map(len, batch.commands):
+            self._follow_groups(batch)
+        self.commands += len(batch.commands)
+        return batch
+
+    def _follow_groups(self, batch: Batch) -> None:
+        """Keeps account of MULTI and EXEC, which are commands of one word."""
+        for index, command in enumerate(batch.commands):
+            if len(command) == 1:
+                reason = self._follow_group(batch, index, command[0].upper())
+                if reason:
+                    self.commands += index
+                    raise Damaged(self.path, batch.offset_of(index), reason)
+
+    def _follow_group(self, batch: Batch, index: int, name: bytes) -> str:
+        """Takes note of one such command; returns what is wrong with it."""
+        if name == b"MULTI":
+            if self._group is not None:
+                return f"MULTI within the MULTI at offset {self._group[0]}"
+            self._group = batch.offset_of(index), self.commands + index
+        elif name == b"EXEC":
+            if self._group is None:
+                return "EXEC without MULTI"
+            self._group = None
+        elif len(name) == len(b"EXEC") and self._group is not None:
+            # No other write command has one word of four letters. Taken as one, an EXEC with a
+            # changed letter would make a torn tail of everything that follows.
+            return f"expected EXEC, not {ascii(name)[1:]}"
+        return ""
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def _tear(self, offset: int, written: int, reason: str) -> None:
+        """Notes a tail that begins with what is at ``offset``; ``written`` is where zeros begin."""
+        if self._group is not None:
+            offset, self.commands = self._group
+            reason = _OPEN_GROUP
+        self.tail = Tail(offset, self.size - offset, self.size - written, reason)
+
+    def _end_in_command(self, offset: int, written: int, cut: Cut) -> None:
+        """The command at ``offset`` is not whole; the file was written up to ``written``."""
+        hidden = self._find_hidden(offset + cut.content, written)
+        if hidden >= 0:
+            raise Damaged(
+                self.path,
+                offset,
+                "the file ends within the command that begins here, but another command begins"
+                f" at offset {hidden}: an argument's length must be wrong",
+            )
+        self._tear(offset, written, "the file ends within a command")
+
+    def _find_hidden(self, start: int, end: int) -> int:
+        """Where between two offsets another command begins, or -1."""
+        step = max(self._chunk, LATER_COMMAND_SIZE)
+        for offset in range(start, end, step):
+            data = self._read(offset, min(step + LATER_COMMAND_SIZE, end - offset))
+            found = find_command(data)
+            if found >= 0:
+                return offset + found
+        return -1
+
+    def _end_in_zeros(self, offset: int, data: bytes, error: Misframed) -> None:
+        """Finds out whether what is wrong in ``data`` is only that zeros fill the file's end."""
+        damaged = Damaged(self.path, offset + error.offset, error.reason)
+        written = self._end_without_zeros(offset)
+        if written == self.size or written > offset + len(data):
+            raise damaged
+        if written == offset:
+            self._tear(offset, written, "the file ends in zeros")
+            return
+        try:
+            parse(data[: written - offset])
+        except Cut as cut:
+            self._end_in_command(offset, written, cut)
+        except Misframed:
+            raise damaged from None
+
+    def _end_without_zeros(self, offset: int) -> int:
+        """Where the run of zeros begins at which the file ends, not before ``offset``."""
+        end = self.size
+        while end > offset:
+            start = max(offset, end - self._chunk)
+            data = self._read(start, end - start).rstrip(b"\0")
+            if data:
+                return start + len(data)
+            end = start
+        return offset

@@ -1,0 +1,174 @@
+"""A keyspace as the commands that rebuild it, for a rewrite of the append-only file.
+
+The commands are those of Redis's own rewrite, with records where it has none. The keyspace must not
+change while it is walked, and is not changed by it: keys past their expiry that nobody has looked
+at yet are written like all others, and will expire where the file is loaded.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from storage import ids
+from storage.aof import own_records as own
+from storage.aof.commands import add_entries, command, hold, id_text, number
+from storage.aof.dangling import BEYOND, Dangling
+from storage.aof.plain_forms import counter, encode_again, release
+from storage.groups import Group
+from storage.idempotency import IdempotencyTable
+from storage.keyspace import Database, Keyspace
+from storage.pending import Consumer
+from storage.stream import Stream, StreamLimits
+
+CHUNK: Final = 64 * 1024
+"""How many bytes a chunk has at least, but for the last one."""
+
+_AT_ONCE: Final = 500
+"""How many entries make a piece."""
+
+
+def snapshot(keyspace: Keyspace) -> Iterator[bytes]:
+    """The contents of a file that rebuilds the keyspace, in chunks."""
+    parts: list[bytes] = []
+    size = 0
+    for piece in _pieces(keyspace):
+        parts.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield b"".join(parts)
+            parts.clear()
+            size = 0
+    if parts:
+        yield b"".join(parts)
+
+
+def _pieces(keyspace: Keyspace) -> Iterator[bytes]:
+    yield own.settings(keyspace.limits)
+    for database in keyspace.databases:
+        if database.values:
+            yield command(b"SELECT", number(database.index))
+            yield from _database(database)
+
+
+def _database(database: Database) -> Iterator[bytes]:
+    for key, value in database.values.items():
+        if isinstance(value, Stream):
+            yield from _stream(key, value, database.keyspace.limits)
+        else:
+            yield command(b"SET", key, value)
+            yield from encode_again(key, value, database.encodings.get(key))
+        at = database.expires.get(key)
+        if at is not None:
+            yield command(b"PEXPIREAT", key, number(at))
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def _stream(key: bytes, stream: Stream, limits: StreamLimits) -> Iterator[bytes]:
+    dangling = Dangling(key, stream)
+    layout = stream.log.layout()
+    if layout:
+        # To find out where a block ends takes as long as adding the entries.
+        yield own.settings(limits, measuring=False)
+    yield from _entries(key, stream, dangling)
+    if layout:
+        yield own.record(own.BLOCKS, key, *layout)
+        yield own.settings(limits)
+    yield dangling.position()
+    for group in stream.groups_in_order():
+        yield from _group(key, group)
+    yield from dangling.removal()
+    yield from _idempotency(key, stream.idempotency, limits)
+
+
+def _entries(key: bytes, stream: Stream, dangling: Dangling) -> Iterator[bytes]:
+    """XADDs, with the placeholders of entries that are only referred to in between."""
+    log = stream.log
+    if log.length == 0:
+        yield command(b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y")
+        if dangling.next < BEYOND:
+            yield command(b"XSETID", key, b"0-0")
+    start = ids.MIN
+    while True:
+        identities, payloads = log.range_with_ids(start, ids.MAX, _AT_ONCE)
+        if not identities:
+            break
+        start = identities[-1] + 1
+        yield from _mixed(key, identities, payloads, dangling)
+    yield from dangling.placeholders(BEYOND)
+
+
+def _mixed(
+    key: bytes, identities: list[int], payloads: list[bytes], dangling: Dangling
+) -> Iterator[bytes]:
+    """These entries, each behind the placeholders that are below it."""
+    at = 0
+    while at < len(identities):
+        yield from dangling.placeholders(identities[at])
+        end = bisect_left(identities, dangling.next, at)
+        yield add_entries(key, payloads[at:end])
+        at = end
+
+
+def _group(key: bytes, group: Group) -> Iterator[bytes]:
+    position = (id_text(group.last_id), b"ENTRIESREAD", counter(group.entries_read))
+    yield command(b"XGROUP", b"CREATE", key, group.name, *position)
+    times: list[tuple[bytes, int, int]] = []
+    for name in sorted(group.consumers):
+        consumer = group.consumers[name]
+        times.append((name, consumer.seen, consumer.active))
+        if consumer.ids:
+            yield from _held(key, group, consumer)
+        else:
+            yield command(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
+    yield from _released(key, group)
+    yield from own.seen(key, group.name, times)
+
+
+def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
+    """The pending entries of a consumer."""
+    start = ids.MIN
+    while wanted := consumer.ids.from_(start, _AT_ONCE):
+        entries: list[tuple[int, int, int]] = []
+        for identity in wanted:
+            entry = group.pending.get(identity)
+            assert entry is not None
+            entries.append((identity, entry.time, entry.deliveries))
+        yield hold(key, group.name, consumer.name, entries)
+        start = wanted[-1] + 1
+
+
+def _released(key: bytes, group: Group) -> Iterator[bytes]:
+    """The pending entries without an owner, in the order in which they will be claimed."""
+    entries: list[tuple[int, int]] = []
+    for identity in group.pending.released:
+        entry = group.pending.get(identity)
+        assert entry is not None
+        entries.append((identity, entry.deliveries))
+    for at in range(0, len(entries), _AT_ONCE):
+        yield from release(key, group.name, entries[at : at + _AT_ONCE])
+
+
+def _idempotency(key: bytes, table: IdempotencyTable, limits: StreamLimits) -> Iterator[bytes]:
+    if (table.duration, table.maxsize) != (limits.idmp_duration, limits.idmp_maxsize):
+        yield own.retention(key, table.duration, table.maxsize)
+    yield from own.iids(key, list(_noted(table)))
+    if table.added or table.duplicates:
+        yield own.lifetime(key, table)
+
+
+def _noted(table: IdempotencyTable) -> Iterator[tuple[bytes, bytes, int, int]]:
+    """The idempotent IDs of all producers as they were noted one after the other."""
+    producers = [
+        [(producer, iid, record.id, record.time) for iid, record in records.items()]
+        for producer, records in table.records().items()
+    ]
+    return heapq.merge(*producers, key=_time)
+
+
+def _time(noted: tuple[bytes, bytes, int, int]) -> int:
+    return noted[3]

@@ -1,0 +1,55 @@
+"""The increment that a running server writes to: whole pieces or nothing, and what can be trusted.
+
+A write that fails half-way is taken back by cutting the file off, so it may be tried again. After a
+sync that failed nobody knows what the disk has: the system may drop what it could not write, and a
+later sync that succeeds says nothing of it. Such a file is *broken*; only new files made from what
+is in memory help then.
+"""
+
+from __future__ import annotations
+
+import os
+
+from storage.aof.disk import Disk
+
+
+class Writer:
+    """One file that is appended to. ``size`` is the length of what was written as a whole."""
+
+    __slots__ = ("_disk", "_fd", "broken", "path", "size")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        """Opens the file, which is made if it is not there; raises :class:`OSError`."""
+        self._disk = disk
+        self.path = path
+        self.broken = False
+        """Whether the file may lack something that was written to it."""
+        self._fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.size = disk.size(self._fd)
+
+    def write(self, data: bytes) -> None:
+        """Appends ``data`` as a whole, or raises :class:`OSError` and appends nothing."""
+        try:
+            self._disk.write_all(self._fd, data)
+        except OSError:
+            self._take_back()
+            raise
+        self.size += len(data)
+
+    def _take_back(self) -> None:
+        try:
+            self._disk.truncate(self._fd, self.size)
+        except OSError:
+            self.broken = True
+
+    def sync(self) -> None:
+        """Returns when all that was written is safe; raises :class:`OSError`."""
+        try:
+            self._disk.sync(self._fd)
+        except OSError:
+            self.broken = True
+            raise
+
+    def close(self) -> None:
+        """Gives the file back."""
+        self._disk.close(self._fd)

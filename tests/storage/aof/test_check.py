@@ -1,0 +1,147 @@
+"""Looking through files and folders, and cutting off a torn tail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.aof.check import Findings, check_file, check_folder, cut
+from storage.aof.disk import Disk
+from storage.aof.errors import LoadError
+from storage.aof.folder import Folder
+from storage.aof.framing import Command
+from storage.aof.manifest import Manifest, NamedFile, to_bytes
+from storage.aof.reader import Damaged, Tail
+from tests.storage.aof.disks import RecordingDisk
+from tests.storage.aof.samples import EXEC, MULTI, encoded, xadd
+
+ONE = encoded(xadd(1))
+SIZE = len(ONE)
+TORN = "the file ends within a command"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def check(path: Path, data: bytes, *, torn: bool = True) -> Findings:
+    path.write_bytes(data)
+    return check_file(str(path), Disk(), torn=torn)
+
+
+def test_a_whole_file_is_counted(path: Path) -> None:
+    found = check(path, ONE * 3)
+    assert found == Findings(str(path), 3 * SIZE, 3)
+    assert found.whole
+
+
+def test_a_torn_tail_is_found(path: Path) -> None:
+    found = check(path, ONE * 3 + b"*1")
+    assert found == Findings(str(path), 3 * SIZE + 2, 3, Tail(3 * SIZE, 2, 0, TORN))
+    assert not found.whole
+
+
+def test_damage_is_found_with_what_is_before_it(path: Path) -> None:
+    reason = r"expected * and a number of arguments, not '?*5\r\n$4\r\nXAD'"
+    found = check(path, ONE + b"?" + ONE)
+    assert found == Findings(str(path), 2 * SIZE + 1, 1, damage=reason, offset=SIZE)
+    assert not found.whole
+
+
+def test_damage_in_the_middle_of_what_is_read_at_once_is_found_in_its_place(path: Path) -> None:
+    found = check(path, ONE + encoded(MULTI, xadd(2), MULTI, xadd(3), EXEC) + ONE)
+    assert (found.commands, found.offset) == (3, 2 * SIZE + len(encoded(MULTI)))
+
+
+def test_a_torn_tail_is_damage_where_it_must_not_be(path: Path) -> None:
+    found = check(path, ONE + b"*1", torn=False)
+    reason = f"{TORN}, and this is not the last file"
+    assert found == Findings(str(path), SIZE + 2, 1, damage=reason, offset=SIZE)
+
+
+def test_each_command_is_applied_until_one_is_refused(path: Path) -> None:
+    applied: list[Command] = []
+
+    def apply(command: Command) -> None:
+        if command == xadd(7):
+            raise LoadError("no such thing")
+        applied.append(command)
+
+    path.write_bytes(ONE + encoded(xadd(2), xadd(7), xadd(8)))
+    found = check_file(str(path), Disk(), apply=apply)
+    assert found == Findings(str(path), 4 * SIZE, 2, damage="no such thing", offset=2 * SIZE)
+    assert applied == [xadd(1), xadd(2)]
+
+
+def test_a_missing_file_is_an_error_of_the_system(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        check_file(str(path), Disk())
+
+
+# --- folders ---------------------------------------------------------------------------------
+
+FILES = (NamedFile("a.1.incr.aof", 1), NamedFile("a.2.incr.aof", 2), NamedFile("a.3.incr.aof", 3))
+
+
+def folder_of(path: Path, *contents: bytes) -> Folder:
+    path.mkdir()
+    files = FILES[: len(contents)]
+    (path / "a.manifest").write_bytes(to_bytes(Manifest(None, files)) or b"#\n")
+    for file, content in zip(files, contents, strict=True):
+        (path / file.name).write_bytes(content)
+    folder = Folder(str(path), "a")
+    folder.load()
+    return folder
+
+
+def test_a_folder_is_whole_if_all_of_its_files_are(path: Path) -> None:
+    findings = check_folder(folder_of(path, ONE, b"", ONE * 2))
+    assert findings == [
+        Findings(str(path / "a.1.incr.aof"), SIZE, 1),
+        Findings(str(path / "a.2.incr.aof"), 0, 0),
+        Findings(str(path / "a.3.incr.aof"), 2 * SIZE, 2),
+    ]
+
+
+def test_a_folder_without_files_is_whole(path: Path) -> None:
+    assert check_folder(folder_of(path)) == []
+
+
+def test_only_the_last_file_of_a_folder_may_be_torn(path: Path) -> None:
+    findings = check_folder(folder_of(path, ONE, ONE + b"*"))
+    assert [found.tail for found in findings] == [None, Tail(SIZE, 1, 0, TORN)]
+
+
+def test_files_behind_damage_are_not_read(path: Path) -> None:
+    findings = check_folder(folder_of(path, ONE, ONE[:-1], ONE))
+    assert [found.whole for found in findings] == [True, False]
+    assert findings[-1].damage == f"{TORN}, and this is not the last file"
+
+
+def test_commands_are_applied_in_the_order_of_the_files(path: Path) -> None:
+    applied: list[Command] = []
+    check_folder(folder_of(path, ONE, encoded(xadd(2))), applied.append)
+    assert applied == [xadd(1), xadd(2)]
+
+
+# --- cutting ---------------------------------------------------------------------------------
+
+
+def test_a_torn_tail_is_cut_off_and_the_length_is_synced(path: Path) -> None:
+    tail = check(path, ONE + b"*1").tail
+    assert tail is not None
+    disk = RecordingDisk()
+    cut(str(path), tail, disk)
+    assert path.read_bytes() == ONE
+    assert disk.calls == [("truncate", "file"), ("sync", "file")]
+
+
+def test_a_file_that_has_grown_is_not_cut(path: Path) -> None:
+    tail = check(path, ONE + b"*1").tail
+    assert tail is not None
+    path.write_bytes(ONE + ONE)
+    with pytest.raises(Damaged, match="the file has changed since it was read"):
+        cut(str(path), tail, Disk())
+    assert path.read_bytes() == ONE + ONE

@@ -1,0 +1,194 @@
+"""Files of a real server, and what a real server thinks of ours."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from storage.aof.check import check_file, check_folder
+from storage.aof.disk import Disk
+from storage.aof.folder import Folder
+from storage.aof.framing import Command
+from storage.aof.manifest import Manifest, NamedFile
+from storage.aof.reader import Reader
+from tests.conformance.reference import START_TIMEOUT_S, find_server, free_port
+from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
+
+ONE = encoded(xadd(1))
+
+
+@pytest.fixture(scope="module")
+def binary() -> str:
+    """The path of a real server."""
+    path = find_server()
+    if path is None:
+        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
+    return path
+
+
+class Appending:
+    """A real server with an append-only file in a folder; killed when the context ends."""
+
+    def __init__(self, binary: str, folder: Path, *options: str) -> None:
+        self.port = free_port()
+        words = ["--port", str(self.port), "--dir", str(folder), "--save", "", *options]
+        words += ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]
+        self.process = subprocess.Popen([binary, *words], stdout=subprocess.DEVNULL)
+
+    def __enter__(self) -> redis.Redis:
+        self.client = redis.Redis(port=self.port)
+        wait_for(self._answers)
+        return self.client
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.client.ping())
+        except redis.ConnectionError:
+            assert self.process.poll() is None, "the server has refused to start"
+            return False
+
+
+def wait_for(condition: object) -> None:
+    """Returns when the condition holds."""
+    assert callable(condition)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def commands_of(folder: Folder) -> Iterator[Command]:
+    for file in folder.manifest.files:
+        for batch in Reader(folder.path_of(file.name), torn=False):
+            yield from batch.commands
+
+
+def rewritten(client: redis.Redis) -> bool:
+    info = client.info("persistence")
+    return not info["aof_rewrite_in_progress"] and not info["aof_rewrite_scheduled"]
+
+
+@pytest.mark.parametrize("name", ["appendonly.aof", "my caf\u00e9.aof"])
+def test_the_folder_of_a_real_server_is_read(binary: str, tmp_path: Path, name: str) -> None:
+    stamps = ["--aof-timestamp-enabled", "yes", "--appendfilename", name]
+    with Appending(binary, tmp_path, *stamps) as client:
+        client.xadd("s", {"f": "a\r\nb"}, "1-1")
+        client.bgrewriteaof()
+        wait_for(lambda: rewritten(client))
+        client.xgroup_create("s", "g", "0")
+        client.xreadgroup("g", "c", {"s": ">"})
+        with client.pipeline(transaction=True) as group:
+            group.xadd("s", {"f": "v"}, "2-1")
+            group.xack("s", "g", "1-1")
+            group.execute()
+    folder = Folder(str(tmp_path / "appendonlydir"), name)
+    folder.load()
+    assert folder.manifest == Manifest(
+        NamedFile(f"{name}.2.base.aof", 2), (NamedFile(f"{name}.2.incr.aof", 2),)
+    )
+    assert [found.whole for found in check_folder(folder)] == [True, True]
+    assert folder.strays() == []
+    commands = list(commands_of(folder))
+    assert [b"XADD", b"s", b"1-1", b"f", b"a\r\nb"] in commands
+    names = [command[0] for command in commands]
+    assert names[-4:] == [b"MULTI", b"XADD", b"XACK", b"EXEC"]
+
+
+@pytest.mark.parametrize("name", ["appendonly.aof", 'it\'s a "caf\u00e9".aof'])
+def test_a_real_server_opens_our_folder(binary: str, tmp_path: Path, name: str) -> None:
+    folder = Folder(str(tmp_path / "appendonlydir"), name)
+    folder.open()
+    for number in range(4):
+        file = folder.next_increment()
+        Path(folder.path_of(file.name)).write_bytes(encoded(xadd(number + 1)))
+        folder.commit(folder.manifest.with_increment(file))
+    base = folder.next_base()
+    Path(folder.path_of(base.name)).write_bytes(encoded(xadd(1), xadd(2)))
+    folder.commit(folder.manifest.with_base(base, 2))
+    folder.release()
+    with Appending(binary, tmp_path, "--appendfilename", name) as client:
+        entries = client.xrange("s")
+    assert entries == [(b"%d-1" % number, {b"field": b"v"}) for number in (1, 2, 3, 4)]
+
+
+def test_a_real_server_leaves_the_lock_alone(binary: str, tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path / "appendonlydir"), "appendonly.aof")
+    folder.open()
+    with Appending(binary, tmp_path) as client:
+        client.xadd("s", {"f": "v"})
+        client.bgrewriteaof()
+        wait_for(lambda: rewritten(client))
+    lock = tmp_path / "appendonlydir" / "appendonly.aof.lock"
+    assert lock.read_text() != ""
+    folder.release()
+    assert folder.user() == ""
+
+
+# --- redis-check-aof -------------------------------------------------------------------------
+
+
+def is_valid(binary: str, path: Path) -> bool:
+    command = [str(Path(binary).with_name("redis-check-aof")), str(path)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    valid = b"is valid" in done.stdout or b"is empty" in done.stdout
+    assert valid == (done.returncode == 0)
+    return valid
+
+
+@pytest.mark.parametrize(
+    ("data", "valid"),
+    [
+        (b"", True),
+        (ONE + STAMP + ONE, True),
+        (encoded(MULTI, xadd(1), EXEC), True),
+        (encoded([b"multi"], xadd(1), [b"exec"]), True),
+        (ONE + b"#\r\n" + ONE, True),
+        (ONE + ONE[:-1], False),
+        (ONE + b"*", False),
+        (encoded(MULTI, xadd(1)), False),
+        (encoded(EXEC), False),
+        (encoded(MULTI, MULTI, EXEC), False),
+        (ONE + b"\0\0\0", False),
+        (ONE + b"\0\0\0" + ONE, False),
+        (ONE + b"#" + b"x" * 1100 + b"\r\n" + ONE, False),
+        (ONE + b"PING\r\n", False),
+        (ONE.replace(b"\r\n", b"\n"), False),
+        (ONE[:-2] + b"XY" + ONE, False),
+        (b"*1\r\n$-1\r\n", False),
+        (ONE.replace(b"$1\r\nv", b"$500\r\nv") + ONE, False),
+    ],
+)
+def test_both_checks_agree(binary: str, tmp_path: Path, data: bytes, valid: bool) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert is_valid(binary, path) == valid
+    assert check_file(str(path), Disk()).whole == valid
+
+
+@pytest.mark.parametrize("data", [ONE + STAMP[:-3], b"*0\r\n" + ONE, b"*1\r\n$04\r\nPING\r\n"])
+def test_ours_is_the_stricter_one(binary: str, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert is_valid(binary, path)
+    assert not check_file(str(path), Disk()).whole
+
+
+def test_what_is_whole_here_is_valid_there(binary: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    sample = encoded(xadd(1), MULTI, xadd(2, b"a\r\nb"), xclaim(2), EXEC, xadd(3)) + STAMP + ONE
+    for at in random.Random(1).sample(range(8 * len(sample)), 150):
+        data = bytearray(sample)
+        data[at // 8] ^= 1 << at % 8
+        path.write_bytes(data)
+        assert is_valid(binary, path) or not check_file(str(path), Disk()).whole

@@ -1,0 +1,90 @@
+"""A server without sockets that writes down what its commands do, as an append-only file would."""
+
+from __future__ import annotations
+
+from hiredis import Reader
+
+from server.loading import Loader
+from storage.aof.forms import Forms
+from storage.aof.snapshot import snapshot
+from storage.effects import Effect
+from tests.support.direct import Argument, Direct, DirectClient
+
+
+class Recording:
+    """A :class:`Direct` and the file of what is sent through :meth:`send`, a unit each time."""
+
+    def __init__(self, direct: Direct | None = None) -> None:
+        self.direct = direct or Direct()
+        self.keyspace = self.direct.server.keyspace
+        self.forms = Forms(self.keyspace)
+        self.client: DirectClient = self.direct.client()
+        self.out: list[bytes] = []
+        self._effects: list[Effect] = []
+        self.direct.server.settle = self._settle  # type: ignore[method-assign]
+        self.forms.begin(self.out)
+
+    def _settle(self, session: object = None) -> None:
+        self._effects += self.keyspace.effects
+        self.keyspace.effects.clear()
+
+    def send(self, *arguments: Argument) -> bytes | None:
+        """The raw reply; what the command did is in the file."""
+        reply = self.client.send(*arguments)
+        self.close_unit()
+        return reply
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Lets time pass: keys expire, each as a unit of its own."""
+        self.direct.advance(milliseconds)
+        self.direct.cron()
+        self.close_unit()
+
+    def close_unit(self) -> None:
+        """What has happened up to now goes into the file."""
+        self.forms.append(self._effects, self.out)
+        self._effects.clear()
+
+    def take(self) -> bytes:
+        """What the file holds, which is then empty."""
+        data = b"".join(self.out)
+        self.out.clear()
+        return data
+
+    def contents(self) -> bytes:
+        """What the file holds when the server stops."""
+        self.forms.flush_seen(self.out)
+        return b"".join(self.out)
+
+    def rewritten(self) -> bytes:
+        """The file that a rewrite would begin with."""
+        return b"".join(snapshot(self.keyspace))
+
+
+def commands_of(data: bytes) -> list[list[bytes]]:
+    """The commands in a file."""
+    reader = Reader()
+    reader.feed(data)
+    commands: list[list[bytes]] = []
+    while (command := reader.gets()) is not False:
+        commands.append(command)
+    return commands
+
+
+def readable(data: bytes) -> list[str]:
+    """The commands in a file, each as a line of words."""
+    return [
+        " ".join(word.decode("latin-1") or "''" for word in command)
+        for command in commands_of(data)
+    ]
+
+
+def load(direct: Direct, *files: bytes) -> None:
+    """Loads files into a server."""
+    loader = Loader(direct.server)
+    for data in files:
+        loader.begin_file()
+        for command in commands_of(data):
+            loader.apply(command)
+        assert loader.open_group == 0
+    loader.finish()
