@@ -46,7 +46,7 @@ test-compiled: $(COMPILED)/built
 bench: $(ENV)/installed-bench $(COMPILED)/built
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-$(COMPILED)/built: $(ENV)/installed-dev setup.py $(wildcard protocol/*.py storage/*.py server/*.py server/commands/*.py)
+$(COMPILED)/built: $(ENV)/installed-dev setup.py $(wildcard protocol/*.py storage/*.py storage/*/*.py server/*.py server/*/*.py server/*/lua/*.lua)
 	rm -rf $(COMPILED)
 	mkdir -p $(COMPILED)
 	cp -r protocol storage server setup.py $(COMPILED)

@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from benchmarks import machine, report
 from benchmarks.curves import CURVES
+from benchmarks.durability import KEEPING
 from benchmarks.pauses import PAUSES
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
 from benchmarks.servers import NAMES, ROOT, Kind, Running, find_kinds
@@ -40,9 +41,9 @@ NamedT = TypeVar("NamedT", bound=_Named)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for; returns 1 if something did not come to its end."""
     options = _parser().parse_args(arguments)
-    everything: list[_Named] = [*WORKLOADS, *CURVES, *PAUSES]
+    everything: list[_Named] = [*WORKLOADS, *KEEPING, *CURVES, *PAUSES]
     if options.list:
-        print("\n".join(f"{one.name:16} {one.title}" for one in everything))
+        print("\n".join(f"{one.name:24} {one.title}" for one in everything))
         return 0
     if not _choose(everything, options.patterns):
         print("no workload has such a name; --list shows them all", file=sys.stderr)
@@ -113,7 +114,7 @@ def measure(options: argparse.Namespace) -> Results:
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
     native = [kind for kind in kinds if kind.name != "fakeredis"]
-    workloads = _choose(WORKLOADS, options.patterns)
+    workloads = _choose([*WORKLOADS, *KEEPING], options.patterns)
     curves = _choose(CURVES, options.patterns)
     pauses = _choose(PAUSES, options.patterns)
     return Results(

@@ -251,7 +251,7 @@ class PendingMemory(Load):
         before = server.settled_bytes()
         with Client(server.address) as client:
             client.feed(self._deliveries(data, units), batch=10)
-        return {"units": units, "bytes": (server.resident_bytes() - before) / units}
+        return {"units": units, "bytes": (server.settled_bytes() - before) / units}
 
     def _deliveries(self, data: Data, units: int) -> Iterator[bytes]:
         for number in range(-(-units // self.count)):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from benchmarks.data import EMPTY, KEY, Data
+from benchmarks.durability import Rewrite, kept
 from benchmarks.loads import GROUP, Load, Once, Values
 from benchmarks.pinger import Pinger
-from benchmarks.servers import WATCHED, Running
+from benchmarks.servers import Running
 from benchmarks.workloads import LOOP, READ_100, XADD_16, XRANGE_1000
 
 MOST_MS: Final = 20
@@ -19,12 +20,15 @@ MOST_MS: Final = 20
 
 @dataclass(frozen=True)
 class Pause:
-    """A load on much data."""
+    """A load on much data; ``options`` are those with which each server is started. Nobody should
+    wait longer than ``most_ms``."""
 
     name: str
     title: str
     load: Load
     data: Data = EMPTY
+    options: tuple[str, ...] = ()
+    most_ms: float = MOST_MS
 
 
 _MANY: Final = Data(entries=1_000_000)
@@ -55,12 +59,21 @@ PAUSES: Final = (
         Once(command=f"XGROUP DESTROY {KEY} {GROUP}"),
         _MANY_PENDING,
     ),
+    Pause(
+        "pause-rewrite",
+        "BGREWRITEAOF of 1,000,000 entries, XADD meanwhile (at most 50 ms)",
+        Rewrite(),
+        _MANY,
+        kept("everysec"),
+        most_ms=50,
+    ),
 )
 
 
-def watch(server: Running, load: Load, data: Data, units: int) -> Values:
-    """What the load cost, and the longest wait of a client that pinged meanwhile."""
-    if server.kind is WATCHED:
+def watch(server: Running, load: Load, data: Data, units: int, *, watched: bool) -> Values:
+    """What the load cost, and the longest wait of a client that pinged meanwhile; ``watched`` if
+    the server watches itself."""
+    if watched:
         server.signal(signal.SIGUSR1)
     with Pinger(server.address) as pinger:
         values = load.run(server, data, units)

@@ -19,6 +19,7 @@ from benchmarks.summary import (
     Ratio,
     Results,
     growths,
+    keepings,
     medians,
     multiples,
     verdicts,
@@ -55,6 +56,14 @@ def as_json(results: Results) -> dict[str, Any]:
             }
             for verdict in verdicts(results)
         ],
+        "append_only_file": [
+            {
+                "workload": one.workload.name,
+                "ratios": {name: asdict(ratio) for name, ratio in one.ratios.items()},
+                "times_without": one.times,
+            }
+            for one in keepings(results)
+        ],
         "times_fakeredis": [
             {"workload": one.workload.name, "times": one.times, "failure": one.failure}
             for one in multiples(results)
@@ -89,6 +98,8 @@ def as_markdown(results: Results) -> str:
     parts = [_head(results)]
     if results.workloads:
         parts += [_targets(results), _absolute(results)]
+    if keepings(results):
+        parts.append(_keeping(results))
     if multiples(results):
         parts.append(_fakeredis(results))
     if results.curves:
@@ -175,6 +186,25 @@ def _absolute_rows(measurements: Measurements) -> Iterator[list[str]]:
             yield [name, *cells]
 
 
+def _keeping(results: Results) -> str:
+    rows = [
+        [
+            one.workload.title,
+            *(_ratio(one.ratios.get(name)) for name in REFERENCES),
+            f"{one.times:.2f}" if one.times else "-",
+        ]
+        for one in keepings(results)
+    ]
+    columns = ["", *(f"to {TITLES[name]}" for name in REFERENCES), "to itself without"]
+    return f"""\
+## With an append-only file
+
+The cost of the same loads where every server keeps its data, each with the same setting, and how
+many times what it costs Penstock without. The targets above are for servers without.
+
+{_table(columns, rows)}"""
+
+
 def _fakeredis(results: Results) -> str:
     rows = [
         [
@@ -229,7 +259,7 @@ def _pauses(results: Results) -> str:
 
 The longest that a client which pings every millisecond waited for an answer while the load ran, in
 milliseconds; beside it the longest delay of a timer in Penstock's event loop, and the longest pass
-of its garbage collector. At most {MOST_MS} is wanted.
+of its garbage collector. At most {MOST_MS} is wanted, unless the row says otherwise.
 
 {_table(columns, rows)}"""
 

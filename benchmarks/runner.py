@@ -13,7 +13,15 @@ from benchmarks.data import Data, prepare
 from benchmarks.driver import LoadError, ReplyError
 from benchmarks.loads import Load, Values
 from benchmarks.pauses import Pause, watch, watched_values
-from benchmarks.servers import FAKEREDIS, PENSTOCK, WATCHED, Kind, Running, ServerError
+from benchmarks.servers import (
+    FAKEREDIS,
+    PENSTOCK,
+    WATCHED,
+    Kind,
+    Running,
+    ServerError,
+    with_options,
+)
 from benchmarks.workloads import Workload
 
 FAILURES = (LoadError, OSError, ReplyError, ServerError, TypeError, ValueError)
@@ -104,7 +112,9 @@ def _attempt(result: Measurements, kind: Kind, measure: Callable[[], Values]) ->
 
 def _measure(workload: Workload, kind: Kind, conditions: Conditions) -> Values:
     data = conditions.data(workload.data, kind)
-    with Running(kind, conditions.patience, conditions.cpu) as server:
+    with Running(
+        with_options(kind, workload.options), conditions.patience, conditions.cpu
+    ) as server:
         prepare(server.address, data)
         return _run(workload.load, server, data, conditions)
 
@@ -169,10 +179,11 @@ def run_pauses(
 
 def _measure_pause(pause: Pause, kind: Kind, conditions: Conditions) -> Values:
     data = conditions.data(pause.data, kind)
-    with Running(kind, conditions.patience, conditions.cpu) as server:
+    started = with_options(kind, pause.options)
+    with Running(started, conditions.patience, conditions.cpu) as server:
         prepare(server.address, data)
         units = conditions.units(pause.load, data, kind)
-        values = watch(server, pause.load, data, units)
+        values = watch(server, pause.load, data, units, watched=kind is WATCHED)
     return {**values, **watched_values(server)} if kind is WATCHED else values
 
 

@@ -29,6 +29,9 @@ COMPILED: Final = ROOT / "build" / "compiled"
 START_S: Final = 20
 """How long a server may take until it answers."""
 
+LOAD_S: Final = 120
+"""How long one may take that loads data first."""
+
 MAX_CLIENTS: Final = 10_200
 """Room for ten thousand idle clients and those that do something."""
 
@@ -111,6 +114,11 @@ FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _fakeredis, "fakeredis_version
 NAMES: Final = ("penstock", "plain", "redis", "valkey", "fakeredis")
 
 
+def with_options(kind: Kind, options: tuple[str, ...]) -> Kind:
+    """The same server, started with more options."""
+    return replace(kind, command=lambda port: [*kind.command(port), *options]) if options else kind
+
+
 def find_kinds(names: Iterable[str]) -> tuple[list[Kind], list[str]]:
     """The servers of these names that are there, and what to say of those that are not."""
     kinds, missing = [], []
@@ -159,7 +167,11 @@ class Running:
         self._clock: CpuClock
 
     def __enter__(self) -> Running:
-        with self._output.open("wb") as output:
+        self._launch(START_S)
+        return self
+
+    def _launch(self, patience: float) -> None:
+        with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 self.kind.command(self.address[1]),
                 cwd=self._folder.name,
@@ -171,13 +183,18 @@ class Running:
         if self._cpu is not None:
             os.sched_setaffinity(self._process.pid, {self._cpu})
         try:
-            self._await_answer()
+            self._await_answer(patience)
         except ServerError:
             self.stop()
             reason = (self.output or "it says nothing").splitlines()[-1]
             raise ServerError(f"{self.kind.title} did not start: {reason}") from None
         self._clock = CpuClock(self._process.pid)
-        return self
+
+    def restart(self) -> None:
+        """Ends the process and starts it again in the same folder; returns when it has loaded what
+        is there. The CPU time begins at 0 again. Raises :class:`ServerError`."""
+        self._end()
+        self._launch(LOAD_S)
 
     def __exit__(
         self,
@@ -187,27 +204,30 @@ class Running:
     ) -> None:
         self.stop()
 
-    def _await_answer(self) -> None:
-        deadline = time.monotonic() + START_S
+    def _await_answer(self, patience: float) -> None:
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
                 with Client(self.address) as client:
                     client.call("PING")
                 return
-            except OSError:
+            except (OSError, ReplyError):  # The latter while data is loaded.
                 time.sleep(0.02)
         raise ServerError
 
     def stop(self) -> None:
-        """Ends the process, by force if it does not end by itself."""
+        """Ends the process, by force if it does not end by itself, and removes its folder."""
+        self._end()
+        self.output = self._output.read_text(errors="replace").strip()
+        self._folder.cleanup()
+
+    def _end(self) -> None:
         self.signal(signal.SIGTERM)
         try:
             self._process.wait(2 if self.kind is FAKEREDIS else START_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self.output = self._output.read_text(errors="replace").strip()
-        self._folder.cleanup()
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the process."""

@@ -10,7 +10,7 @@ from typing import Final
 from benchmarks.curves import FLAT, Curve
 from benchmarks.loads import Values
 from benchmarks.machine import Machine
-from benchmarks.pauses import MOST_MS, Pause
+from benchmarks.pauses import Pause
 from benchmarks.runner import CurveMeasurements, Measurements
 from benchmarks.workloads import TIMES_FAKEREDIS, Target, Workload
 
@@ -95,6 +95,40 @@ def _verdict(workload: Workload, target: Target, measurements: Measurements) -> 
 
 
 @dataclass(frozen=True)
+class Keeping:
+    """The cost of a workload with an append-only file: the ratio to each reference that has one,
+    too, and how many times what it costs Penstock without; ``None`` if that was not measured."""
+
+    workload: Workload
+    ratios: dict[str, Ratio]
+    times: float | None
+
+
+def keepings(results: Results) -> list[Keeping]:
+    """One for each workload of servers that keep their data."""
+    costs = {
+        workload.name: medians(rounds)["cpu_us"]
+        for workload, measurements in results.workloads
+        if (rounds := measurements.values.get(SUBJECT)) and "cpu_us" in rounds[0]
+    }
+    return [
+        Keeping(workload, _cost_ratios(measurements), _times(costs, workload))
+        for workload, measurements in results.workloads
+        if workload.options
+    ]
+
+
+def _cost_ratios(measurements: Measurements) -> dict[str, Ratio]:
+    found = {name: ratio(measurements, "cpu_us", name) for name in REFERENCES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _times(costs: dict[str, float], workload: Workload) -> float | None:
+    mine, other = costs.get(workload.name), costs.get(workload.without)
+    return mine / other if mine and other else None
+
+
+@dataclass(frozen=True)
 class Multiple:
     """How many times the requests a second of fakeredis, or why that is not known."""
 
@@ -165,7 +199,7 @@ class Wait:
     def met(self) -> bool | None:
         """Whether no client waited too long."""
         mine = self.values.get(SUBJECT)
-        return None if mine is None else mine["longest_ms"] <= MOST_MS
+        return None if mine is None else mine["longest_ms"] <= self.pause.most_ms
 
 
 def waits(results: Results) -> list[Wait]:

@@ -11,11 +11,15 @@ from typing import Final
 
 
 class CommandError(Exception):
-    """A command failed; the client is answered with ``text`` and nothing has changed."""
+    """A command failed; the client is answered with ``text`` and nothing has changed.
 
-    def __init__(self, text: str) -> None:
+    ``counted`` tells that the error is in the statistics already.
+    """
+
+    def __init__(self, text: str, *, counted: bool = False) -> None:
         super().__init__(text)
         self.text = text
+        self.counted = counted
 
 
 def shown(data: bytes) -> str:
@@ -336,6 +340,15 @@ GETKEYS_UNKNOWN_COMMAND: Final = "ERR Invalid command specified"
 GETKEYS_WRONG_ARITY: Final = "ERR Invalid number of arguments specified for command"
 GETKEYS_NO_KEYS: Final = "ERR The command has no key arguments"
 GETKEYS_NOT_EXTRACTABLE: Final = "ERR Invalid arguments specified for command"
+SHUTDOWN_FAILED: Final = "ERR Errors trying to SHUTDOWN. Check logs."
+LOADING: Final = "LOADING Redis is loading the dataset in memory"
+SAVE_IN_PROGRESS: Final = "ERR Background save already in progress"
+REWRITE_IN_PROGRESS: Final = "ERR Background append only file rewriting already in progress"
+OTHER_CHILD: Final = (
+    "ERR Another child process is active (AOF?): can't BGSAVE right now."
+    " Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
+)
+NOTHING_TO_LOAD: Final = "ERR There is no append-only file to load: appendonly is no"
 NO_SHUTDOWN: Final = "ERR No shutdown in progress."
 DEBUG_NOT_ALLOWED: Final = (
     'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local",'
@@ -345,12 +358,60 @@ DEBUG_NOT_ALLOWED: Final = (
 CLUSTER_DISABLED: Final = "ERR This instance has cluster support disabled"
 FUNCTION_FLUSH_MODE: Final = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
 FUNCTION_LIBRARY_MISSING: Final = "ERR library name argument was not given"
-SCRIPT_FLUSH_MODE: Final = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 
 
 def unknown_function_argument(name: bytes) -> str:
     """FUNCTION LIST met a word that it does not know, or one it has had already."""
     return f"ERR Unknown argument {shown_name(name)}"
+
+
+# --- scripts ---------------------------------------------------------------------------------
+
+NO_SCRIPT: Final = "NOSCRIPT No matching script. Please use EVAL."
+NEGATIVE_KEYS: Final = "ERR Number of keys can't be negative"
+TOO_MANY_KEYS: Final = "ERR Number of keys can't be greater than number of args"
+SCRIPT_FLUSH_MODE: Final = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+SCRIPT_DEBUG_MODE: Final = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
+NO_DEBUGGER: Final = "ERR There is no debugger for scripts; only SCRIPT DEBUG NO is allowed"
+LUA_MISSING: Final = "ERR Scripts need Lua, which is not installed: pip install 'penstock[lua]'"
+SCRIPT_MEMORY: Final = "ERR not enough memory for the script (script-memory-limit)"
+SCRIPT_CRASHED: Final = "ERR The command failed unexpectedly"
+SCRIPT_UNKNOWN_COMMAND: Final = "ERR Unknown Redis command called from script"
+SCRIPT_WRONG_ARITY: Final = "ERR Wrong number of args calling Redis command from script"
+SCRIPT_NOT_ALLOWED: Final = "ERR This Redis command is not allowed from script"
+SCRIPT_READ_ONLY: Final = "ERR Write commands are not allowed from read-only scripts."
+SCRIPT_MAY_WRITE: Final = "ERR Can not execute a script with write flag using *_ro command."
+SHEBANG_INVALID: Final = "ERR Invalid script shebang"
+SHEBANG_UNREADABLE: Final = "ERR Invalid engine in script shebang"
+BUSY: Final = (
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+)
+NOT_BUSY: Final = "NOTBUSY No scripts in execution right now."
+UNKILLABLE: Final = (
+    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can"
+    " either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE"
+    " command."
+)
+
+
+def not_compiled(reason: str) -> str:
+    """The text of a script is no Lua."""
+    return f"ERR Error compiling script (new function): {reason}"
+
+
+def unexpected_engine(name: str) -> str:
+    """A script's first line names another language."""
+    return f"ERR Unexpected engine in script shebang: {name}"
+
+
+def unknown_shebang_option(option: str) -> str:
+    """A script's first line has a word that is no option."""
+    return f"ERR Unknown lua shebang option: {option}"
+
+
+def unexpected_flag(flag: str) -> str:
+    """A script's first line has a flag that does not exist."""
+    return f"ERR Unexpected flag in script shebang: {flag}"
 
 
 # --- keys, strings and expiry ----------------------------------------------------------------
@@ -381,3 +442,18 @@ def invalid_expire_time(command: str) -> str:
 def unsupported_option(option: bytes) -> str:
     """A command of the EXPIRE family met a word that is no option."""
     return f"ERR Unsupported option {shown_name(option)}"
+
+
+def disk_error(reason: str) -> str:
+    """A command that writes, while the append-only file cannot be written to."""
+    return f"MISCONF Errors writing to the AOF file: {reason}"
+
+
+def load_failed(reason: str) -> str:
+    """DEBUG LOADAOF found files that cannot be loaded."""
+    return f"ERR Error trying to load the AOF files: {reason}"
+
+
+def save_failed(reason: str) -> str:
+    """SAVE, BGSAVE or BGREWRITEAOF could not be done."""
+    return f"ERR The data could not be saved: {reason}"

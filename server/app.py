@@ -9,27 +9,29 @@ import os
 import secrets
 import socket
 import sys
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from protocol.requests import ChunkReader
 from server import commands, settling
 from server.auth import Users
 from server.blocking import Blocking
+from server.clock import Clock, Reading, system_clock
 from server.commands import spec
-from server.config import Config
+from server.config import BadSetting, Config
 from server.connection import Connection
 from server.dispatch import Dispatcher
 from server.log import Log
 from server.notifications import Notifier
 from server.output_limits import OutputLimits
 from server.pausing import Pausing
+from server.persistence import Persistence, PersistenceError
 from server.process import give_memory_back, resident_memory
 from server.pubsub import PubSub
+from server.scripting.engine import Scripting
 from server.session import Session
 from server.stats import Stats
 from server.watching import Watching
+from storage.aof.disk import Disk
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 
@@ -39,19 +41,17 @@ if TYPE_CHECKING:
 EXPIRE_BATCH: Final = 1000
 """How many keys one round removes at most, so that no round takes long."""
 
+ALL_KEYS: Final = 2**62
+"""More keys than there can be."""
+
 FREE_BATCH: Final = 500
-"""How many blocks of dropped entries one round frees: some 50,000 entries."""
+"""How much one round frees of what was dropped: some 50,000 entries, 250,000 pending entries."""
+
+PACKING_EVERY_S: Final = 0.02
+"""How long after a round of packing the next one begins, if there is more to pack."""
 
 GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
 """Memory is given back to the system when compression has freed so much: less than 1 ms."""
-
-Clock = Callable[[], int]
-
-
-def system_clock() -> int:
-    """Unix time in milliseconds."""
-    return time.time_ns() // 1_000_000
-
 
 ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 """How settings name every address of a host, and what the system calls it."""
@@ -67,18 +67,20 @@ class ListenError(OSError):
 class Server:
     """Everything that one server's clients share.
 
-    ``clock`` gives Unix milliseconds; messages go to ``log``.
+    ``clock`` gives Unix milliseconds; messages go to ``log``, and the append-only file to ``disk``.
     """
 
     def __init__(
         self,
         config: Config | None = None,
-        clock: Clock = system_clock,
+        clock: Reading = system_clock,
         log: Log | None = None,
+        disk: Disk | None = None,
     ) -> None:
         commands.load()
         self.config = config or Config()
-        self.clock = clock
+        self.timekeeper = Clock(clock)
+        self.clock = self.timekeeper.read
         self.log = log or Log()
         self.started_ms = clock()
         self.startup_memory = resident_memory()
@@ -99,15 +101,20 @@ class Server:
         self.blocking = Blocking(self)
         self.pubsub = PubSub(self)
         self.notifier = Notifier(self)
-        self.output_limits = OutputLimits(clock)
+        self.output_limits = OutputLimits(lambda: self.clock())
         self.pauses = Pausing(self)
         self.pausing = False
         self.active_expiry = True
+        self.holding = False
+        """Whether what goes out to clients has to wait for the disk."""
+        self.persistence = Persistence(self, disk or Disk())
         self.dispatcher = Dispatcher(self)
+        self.scripting = Scripting(self)
         self.port = 0
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
         self._cron: asyncio.TimerHandle | None = None
+        self._packing: asyncio.TimerHandle | None = None
         self.stopping = asyncio.Event()
         self._follow_settings()
 
@@ -171,18 +178,51 @@ class Server:
         """Whether there is a stream at the key."""
         return type(self.keyspace.databases[db].values.get(key)) is Stream
 
-    def settle(self) -> None:
-        """Lets the effects of what has just run have their consequences."""
+    def settle(self, session: Session | None = None) -> None:
+        """Lets the effects of what has just run have their consequences.
+
+        ``session`` is the client whose command it was."""
         effects = self.keyspace.effects
+        self.persistence.note(effects, session)
         if self.watching.watchers or self.blocking.waiting or self.notifier.active:
             for effect in effects:
                 settling.settle(self, effect)
         effects.clear()
 
+    def bar(self) -> None:
+        """Sees whether the state of the server forbids some commands."""
+        persistence = self.persistence
+        self.dispatcher.barred = (
+            persistence.recovery is not None
+            or persistence.refusal is not None
+            or self.scripting.busy
+        )
+
     # --- life -----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listens on the configured addresses; raises :class:`ListenError` if it cannot."""
+        """Listens on the configured addresses and loads what is on the disk.
+
+        Raises :class:`ListenError` and :class:`PersistenceError`; clients that come while data is
+        loaded are told so."""
+        await self._listen_everywhere()
+        try:
+            await self.persistence.load()
+            if not self.stopping.is_set():
+                self._follow_appendonly()
+        except PersistenceError:
+            await self.stop()
+            raise
+        self._schedule_cron()
+
+    def _follow_appendonly(self) -> None:
+        """Only now: a client may have changed it while data was loaded."""
+        try:
+            self.config.listen("appendonly", self.persistence.turn)
+        except BadSetting as error:
+            raise PersistenceError(error.reason) from None
+
+    async def _listen_everywhere(self) -> None:
         self.port = self.config.port
         try:
             for address in self.config.bind.split():
@@ -194,7 +234,6 @@ class Server:
         except ListenError:
             await self.stop()
             raise
-        self._schedule_cron()
 
     async def _listen(self, address: str) -> None:
         """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
@@ -234,8 +273,12 @@ class Server:
         """Stops listening and closes every connection."""
         for listener in self._listeners:
             listener.close()
-        if self._cron is not None:
-            self._cron.cancel()
+        for timer in (self._cron, self._packing):
+            if timer is not None:
+                timer.cancel()
+        # A script that has not ended is lost: the file is closed before what it did so far.
+        self.persistence.close()
+        self.scripting.close()
         self.blocking.close()
         self.pauses.close()
         for transport in list(self.transports):
@@ -264,25 +307,51 @@ class Server:
     def cron(self) -> None:
         """One round of periodic work: expiry, idle clients, memory to free and to pack, rates."""
         now = self.clock()
-        if self.active_expiry and not self.pausing:
-            self.keyspace.now_ms = now
-            for database in self.keyspace.databases:
-                if database.expires:
-                    database.expire_due(EXPIRE_BATCH)
-            if self.keyspace.effects:
-                self.settle()
-                self.blocking.serve()
+        self._expire_keys(now, EXPIRE_BATCH)
         if self.config.timeout:
             self._close_idle(now)
         self._close_those_who_do_not_read()
+        if not self.scripting.busy:
+            self.persistence.cron(now)
         self.keyspace.limits.disposal.free(FREE_BATCH)
-        self._pack(now)
+        if self._packing is None:
+            self._pack(now)
         self.sample(now)
+
+    def _expire_keys(self, now: int, most: int) -> None:
+        """Removes up to ``most`` keys of each database that are past their expiry."""
+        if self.pausing or not self.active_expiry or self.scripting.busy:
+            return
+        self.keyspace.now_ms = now
+        for database in self.keyspace.databases:
+            if database.expires:
+                database.expire_due(most)
+        if self.keyspace.effects:
+            self.settle()
+            self.blocking.serve()
+
+    def turn_clock(self, by_ms: int) -> None:
+        """Moves the time forward at once, or back; what is due by then has happened afterwards.
+
+        Times that were noted stay as they are. Only waits that are counted from their beginning do
+        not become longer when the clock goes back.
+        """
+        self.timekeeper.turn(by_ms)
+        self.clock = self.timekeeper.read
+        # Rates are counts by time, and this time has not passed.
+        self.stats.samples.clear()
+        self.pauses.turn_clock(by_ms)
+        self._expire_keys(self.clock(), ALL_KEYS)
+        self.blocking.turn_clock(by_ms)
+        self.cron()
 
     def _pack(self, now: int) -> None:
         """Packs entries that have come to rest, and returns the memory when that is worth while."""
         packer = self.keyspace.limits.packer
-        packer.round(now)
+        self._packing = None
+        if packer.round(now):
+            loop = asyncio.get_running_loop()
+            self._packing = loop.call_later(PACKING_EVERY_S, lambda: self._pack(self.clock()))
         if packer.freed >= GIVEN_BACK_BYTES:
             packer.freed = 0
             give_memory_back()

@@ -26,6 +26,9 @@ Place = tuple[int, bytes]
 
 _FEW_TIMERS: Final = 64
 
+AGAIN_AFTER_MS: Final = 50
+"""While a script takes long no command runs again: after so long it is tried once more."""
+
 
 def _nothing() -> None:
     """An attempt that leaves no trace."""
@@ -180,7 +183,7 @@ class Blocking:
 
     def serve(self) -> None:
         """Runs the waiting commands of every key signalled, in the order they began to wait."""
-        while self._ready:
+        while self._ready and not self._server.scripting.busy:
             place = next(iter(self._ready))
             del self._ready[place]
             if place in self.waiting:
@@ -243,6 +246,22 @@ class Blocking:
         self.pass_time(self._server.clock())
         self._arm()
 
+    def turn_clock(self, by_ms: int) -> None:
+        """The clock has been moved: waits whose deadline has come end, and none lasts longer.
+
+        A time at which a command is worth running again belongs to its data, which has not moved.
+        """
+        if by_ms < 0:
+            self._timers.clear()
+            for waiter in self.waiters:
+                if waiter.deadline is not None:
+                    waiter.deadline += by_ms
+                    self._schedule(waiter.deadline, waiter)
+                self._schedule_retry(waiter)
+        self.pass_time(self._server.clock())
+        self.close()
+        self._arm()
+
     def pass_time(self, now_ms: int) -> None:
         """Ends the waits whose deadline has come, and runs commands whose time it is."""
         while self._timers and self._timers[0][0] <= now_ms:
@@ -251,6 +270,8 @@ class Blocking:
                 continue
             if waiter.deadline is not None and waiter.deadline <= at:
                 self.time_out(waiter)
+            elif self._server.scripting.busy:
+                self._schedule(now_ms + AGAIN_AFTER_MS, waiter)
             else:
                 self._retry(waiter)
         self.serve()

@@ -15,12 +15,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TextIO
 
-from server.app import ListenError, Server, system_clock
+from server.app import ListenError, Server
+from server.clock import system_clock
 from server.config import SETTINGS, Config
 from server.config_file import ConfigError, apply, read_file, read_text
 from server.descriptors import make_room, require_room
 from server.log import Log
 from server.loops import new_event_loop
+from server.persistence import PersistenceError
 from server.version import PENSTOCK_VERSION, REDIS_VERSION
 
 VERSION: Final = (
@@ -28,11 +30,17 @@ VERSION: Final = (
     f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 )
 
+TOOLS: Final = ("check-aof", "import", "export")
+"""What the command does beside serving, by its first argument."""
+
 USAGE: Final = """\
 Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
        penstock -              (reads the configuration from standard input)
        penstock -v | --version
        penstock -h | --help
+       penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
+       penstock import URL [--to URL] ...      (--help says more)
+       penstock export URL [--from URL] ...
 
 Every setting of a configuration file is an option, too; options win over files.
 
@@ -48,6 +56,8 @@ Settings and their defaults:
 def main() -> int:
     """Runs the command with the arguments of the process; returns its exit status."""
     args = sys.argv[1:]
+    if args[:1] and args[0] in TOOLS:
+        return run_tool(args[0], args[1:])
     if args[:1] in (["-v"], ["--version"]):
         print(VERSION)
         return 0
@@ -58,10 +68,21 @@ def main() -> int:
         config = configure(args, sys.stdin)
         with log_file(config) as stream:
             serve(config, Log(stream, config.loglevel))
-    except (ConfigError, ListenError) as error:
+    except (ConfigError, ListenError, PersistenceError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def run_tool(name: str, args: Sequence[str]) -> int:
+    """Runs what is no server; each tool is imported only when it is asked for."""
+    if name == "check-aof":
+        from server.check_aof import main as check_aof
+
+        return check_aof(args)
+    from migration.cli import main as migrate
+
+    return migrate(args, "import" if name == "import" else "export")
 
 
 def usage() -> str:
@@ -150,8 +171,9 @@ async def _serve(config: Config, log: Log) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _stop, server, number)
     await server.start()
-    _announce(server)
-    _tune_garbage_collection()
+    if not server.stopping.is_set():
+        _announce(server)
+        _tune_garbage_collection()
     await server.stopping.wait()
     log.notice("Shutting down")
     await server.stop()

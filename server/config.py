@@ -10,6 +10,7 @@ from server.settings import (
     BadSetting,
     Choice,
     Directory,
+    Filename,
     Fixed,
     Integer,
     KeyspaceEvents,
@@ -17,6 +18,7 @@ from server.settings import (
     Octal,
     OutputLimits,
     Setting,
+    Switch,
     Words,
 )
 
@@ -50,6 +52,21 @@ SETTINGS: Final[dict[str, Setting]] = {
         Integer("stream-idmp-duration", 100, 1, 86400),
         Integer("stream-idmp-maxsize", 100, 1, 10000),
         KeyspaceEvents("notify-keyspace-events", ""),
+        # Scripts.
+        Integer("busy-reply-threshold", 5000, 0, INT64_MAX),
+        Integer("lua-time-limit", 5000, 0, INT64_MAX),
+        Memory("script-memory-limit", 256 * MEGABYTE, 8 * MEGABYTE),
+        # What outlives the process.
+        Switch("appendonly", "no"),
+        Choice("appendfsync", "everysec", ("everysec", "always", "no")),
+        Filename("appendfilename", "appendonly.aof", mutable=False),
+        Filename("appenddirname", "appendonlydir", mutable=False),
+        Switch("no-appendfsync-on-rewrite", "no"),
+        Integer("auto-aof-rewrite-percentage", 100, 0, INT_MAX),
+        Memory("auto-aof-rewrite-min-size", 64 * MEGABYTE),
+        Switch("aof-load-truncated", "yes"),
+        Switch("aof-timestamp-enabled", "no"),
+        Fixed("aof-use-rdb-preamble", "no", "the base is written as commands, which Redis reads"),
         # What a client may use up.
         Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
         Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
@@ -62,14 +79,19 @@ SETTINGS: Final[dict[str, Setting]] = {
             },
         ),
         # What clients and start scripts of Redis ask for.
-        Fixed("save", "", "no snapshots are taken"),
-        Fixed("appendonly", "no", "all data is in memory only"),
+        Fixed("save", "", "snapshots are taken by SAVE and BGSAVE only"),
         Fixed("maxmemory", "0", "memory is not limited"),
         Fixed("maxmemory-policy", "noeviction", "no key is ever evicted"),
         Fixed("protected-mode", "no", "who may connect is decided by bind alone"),
         Fixed("daemonize", "no", "the server stays in the foreground"),
     )
 }
+
+TWINS: Final = {
+    "busy-reply-threshold": "lua-time-limit",
+    "lua-time-limit": "busy-reply-threshold",
+}
+"""Two names of one setting, an older and a newer one: they always have the same value."""
 
 Listener = Callable[[Any], None]
 
@@ -130,6 +152,8 @@ class Config:
         if value == self.get(name):
             return
         self._store(name, value)
+        if name in TWINS:
+            self._store(TWINS[name], value)
         for listener in self._listeners.get(name, ()):
             try:
                 listener(value)

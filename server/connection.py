@@ -114,7 +114,8 @@ class Connection(asyncio.Protocol):
         """Goes on with requests that were held back."""
         self._held = False
         session = self.session
-        if session is not None and self._parked is None and not self._choked:
+        waits = self._parked is not None or self._choked or self.transport.is_closing()
+        if session is not None and not waits:
             self._process(session)
 
     def _process(self, session: Session) -> None:
@@ -198,7 +199,7 @@ class Connection(asyncio.Protocol):
                 stats = self._server.stats
                 stats.writes += 1
                 stats.bytes_out += len(data)
-                self.transport.write(data)
+                self._emit(data)
                 if self._server.output_limits.normal:
                     self.check_output()
 
@@ -214,8 +215,26 @@ class Connection(asyncio.Protocol):
         if self._parked is not None and self.session is not None:
             self._write_parked_reply(self.session)
         self._server.stats.bytes_out += len(data)
-        self.transport.write(data)
+        self._emit(data)
         self.check_output()
+
+    def _emit(self, data: bytes) -> None:
+        """Sends bytes; later, if they may speak of changes that are not safe yet."""
+        if self._server.holding:
+            self._server.persistence.appender.hold(self, data)
+        else:
+            self.transport.write(data)
+
+    def release(self, data: bytes | None) -> None:
+        """Sends what was held back; ``None`` is the end."""
+        if data is None:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self.transport.write(data)
+
+    def abandon(self) -> None:
+        """Ends the connection without what was held back, which may not be said."""
+        self._abort()
 
     def check_output(self) -> None:
         """Cuts the client off if more waits for it than client-output-buffer-limit allows."""
@@ -240,7 +259,10 @@ class Connection(asyncio.Protocol):
     def _end(self) -> None:
         """Closes the connection when everything written has been sent."""
         self._leave()
-        self.transport.close()
+        if self._server.holding:
+            self._server.persistence.appender.hold(self, None)
+        else:
+            self.transport.close()
 
     def _abort(self) -> None:
         """Closes the connection at once; what has not been sent is lost."""

@@ -59,6 +59,8 @@ class Dispatcher:
         self._blocking = server.blocking
         self._table = server.table
         self._lookup = server.table.get
+        self.barred = False
+        """Whether some commands are refused because of the state that the server is in."""
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
         """Answers one request with bytes, or ``None`` when the client has been parked."""
@@ -68,6 +70,7 @@ class Dispatcher:
             command is None
             or command.special
             or session.gated
+            or self.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
         ):
             reply = self._execute_checked(session, args)
@@ -123,10 +126,25 @@ class Dispatcher:
             return errors.DEBUG_NOT_ALLOWED
         if not session.authenticated and name not in ALWAYS_ALLOWED:
             return errors.NO_AUTHENTICATION
+        if self.barred and (text := self._bar(session, command)) is not None:
+            return text
         if session.queue is not None and "no_multi" in command.flags:
             return errors.NOT_INSIDE_MULTI
         if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
             return errors.only_subscriptions(command.fullname)
+        return None
+
+    def _bar(self, session: Session, command: Command) -> str | None:
+        """Why the state of the server does not allow the command, if it does not."""
+        persistence = self._server.persistence
+        if session.executing:  # These are the commands of the file itself.
+            return None
+        if persistence.recovery is not None and "loading" not in command.flags:
+            return errors.LOADING
+        if self._server.scripting.busy and "allow_busy" not in command.flags:
+            return errors.BUSY
+        if persistence.refusal is not None and _changes_data(session, command):
+            return errors.disk_error(persistence.refusal)
         return None
 
     def _allows_debugging(self, session: Session) -> bool:
@@ -164,7 +182,7 @@ class Dispatcher:
             return self._failed(command, error)
         finally:
             if self._effects:
-                self._server.settle()
+                self._server.settle(session)
         if type(reply) is Block:
             return self._park(session, command, reply)
         command.calls += 1
@@ -177,7 +195,7 @@ class Dispatcher:
         command.calls += 1
         command.failed += 1
         if isinstance(error, CommandError):
-            return self._fail(error.text)
+            return error_line(error.text) if error.counted else self._fail(error.text)
         return self._fail(FAILURE_TEXTS[type(error)])
 
     def _park(self, session: Session, command: Command, block: Block) -> bytes | None:
@@ -197,9 +215,16 @@ class Dispatcher:
             return self._failed(waiter.command, error)
         finally:
             if self._effects:
-                self._server.settle()
+                self._server.settle(waiter.session)
         if isinstance(reply, Block):
             waiter.block = reply
             return None
         waiter.command.calls += 1
         return encode(reply, waiter.session.resp3)
+
+
+def _changes_data(session: Session, command: Command) -> bool:
+    """Whether the command writes; PING counts, so that it tells of a server that cannot."""
+    if command.name == "exec":
+        return any(queued.writes for queued, _ in session.queue or ())
+    return command.writes or command.name == "ping"

@@ -22,6 +22,7 @@ from server.version import PENSTOCK_VERSION, REDIS_VERSION
 
 if TYPE_CHECKING:
     from server.app import Server
+    from server.persistence import Persistence
     from storage.keyspace import Database
 
 Fields = dict[str, object]
@@ -150,7 +151,7 @@ def _memory(server: Server) -> Fields:
         "used_memory_dataset_perc": f"{100 * (used - startup) / used:.2f}%",
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
-        "number_of_cached_scripts": 0,
+        **_scripts(server),
         "number_of_functions": 0,
         "number_of_libraries": 0,
         "maxmemory": server.config.maxmemory,
@@ -163,25 +164,74 @@ def _memory(server: Server) -> Fields:
     }
 
 
-def _persistence(server: Server) -> Fields:
+def _scripts(server: Server) -> Fields:
+    scripting = server.scripting
+    lua, cache = scripting.lua_memory, scripting.cache_memory
     return {
-        "loading": 0,
-        "async_loading": 0,
-        "rdb_bgsave_in_progress": 0,
-        "rdb_last_save_time": server.started_ms // 1000,
-        "rdb_last_bgsave_status": "ok",
-        "rdb_last_bgsave_time_sec": -1,
-        "rdb_current_bgsave_time_sec": -1,
-        "rdb_saves": 0,
-        "aof_enabled": 0,
-        "aof_rewrite_in_progress": 0,
-        "aof_rewrite_scheduled": 0,
-        "aof_last_rewrite_time_sec": -1,
-        "aof_current_rewrite_time_sec": -1,
-        "aof_last_bgrewrite_status": "ok",
-        "aof_rewrites": 0,
-        "aof_last_write_status": "ok",
+        "used_memory_lua": lua,
+        "used_memory_vm_eval": lua,
+        "used_memory_lua_human": human_size(lua),
+        "used_memory_scripts_eval": cache,
+        "number_of_cached_scripts": scripting.count,
+        "used_memory_scripts": cache,
+        "used_memory_scripts_human": human_size(cache),
     }
+
+
+def _persistence(server: Server) -> Fields:
+    persistence, rewriting = server.persistence, server.persistence.rewriting
+    recovery = persistence.recovery
+    saving = rewriting.in_progress and rewriting.is_save
+    return {
+        "loading": int(recovery is not None),
+        "async_loading": 0,
+        "rdb_changes_since_last_save": persistence.changes,
+        "rdb_bgsave_in_progress": int(saving),
+        "rdb_last_save_time": rewriting.saved_ms // 1000,
+        "rdb_last_bgsave_status": _status(rewriting.last_ok),
+        "rdb_last_bgsave_time_sec": rewriting.last_seconds,
+        "rdb_current_bgsave_time_sec": _running_seconds(server) if saving else -1,
+        "rdb_saves": rewriting.count,
+        **_append_only_file(server),
+        **({} if recovery is None else recovery.progress()),
+    }
+
+
+def _append_only_file(server: Server) -> Fields:
+    persistence, rewriting = server.persistence, server.persistence.rewriting
+    rewrites = rewriting.in_progress and not rewriting.is_save
+    return {
+        "aof_enabled": int(persistence.on),
+        "aof_rewrite_in_progress": int(rewrites),
+        "aof_rewrite_scheduled": int(persistence.scheduled),
+        "aof_last_rewrite_time_sec": rewriting.last_seconds,
+        "aof_current_rewrite_time_sec": _running_seconds(server) if rewrites else -1,
+        "aof_last_bgrewrite_status": _status(rewriting.last_ok),
+        "aof_rewrites": rewriting.count,
+        "aof_rewrites_consecutive_failures": rewriting.failures_in_a_row,
+        "aof_last_write_status": _status(persistence.refusal is None),
+        **(_sizes(persistence) if persistence.on else {}),
+    }
+
+
+def _sizes(persistence: Persistence) -> Fields:
+    appender = persistence.appender
+    return {
+        "aof_current_size": persistence.size,
+        "aof_base_size": persistence.rewriting.base_size,
+        "aof_pending_rewrite": int(appender.provisional),
+        "aof_buffer_length": appender.buffered,
+        "aof_pending_bio_fsync": int(appender.syncing),
+        "aof_delayed_fsync": appender.delayed_syncs,
+    }
+
+
+def _running_seconds(server: Server) -> int:
+    return max(0, server.clock() - server.persistence.rewriting.started_ms) // 1000
+
+
+def _status(well: bool) -> str:
+    return "ok" if well else "err"
 
 
 def _threads(server: Server) -> Fields:
@@ -223,7 +273,7 @@ def _stats(server: Server) -> Fields:
         "pubsub_channels": len(pubsub.channels),
         "pubsub_patterns": len(pubsub.patterns),
         "pubsubshard_channels": 0,
-        "latest_fork_usec": 0,
+        "latest_fork_usec": server.persistence.rewriting.fork_us,
         "total_forks": 0,
         "migrate_cached_sockets": 0,
         "tracking_total_keys": 0,

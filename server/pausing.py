@@ -1,4 +1,4 @@
-"""CLIENT PAUSE: requests that wait until the pause is over."""
+"""CLIENT PAUSE and a disk that lags: requests that wait until that is over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from server.connection import Connection
     from server.session import Session
 
-REPLICATED: Final = frozenset({"publish", "spublish"})
+REPLICATED: Final = frozenset({"publish", "spublish", "eval", "evalsha"})
 """Commands without the write flag that a pause of writes holds back all the same."""
 
 
@@ -25,6 +25,7 @@ class Pausing:
         """Who waits."""
         self.until_ms = 0
         self.everything = False
+        self._stalled = False
         self._timer: asyncio.TimerHandle | None = None
 
     def pause(self, until_ms: int, everything: bool) -> None:
@@ -35,18 +36,43 @@ class Pausing:
         self.until_ms = until_ms
         self.everything = everything
         self._server.pausing = True
+        self._arm()
+
+    def _arm(self) -> None:
         self.close()
-        delay = max(0, until_ms - self._server.clock()) / 1000
+        delay = max(0, self.until_ms - self._server.clock()) / 1000
         self._timer = asyncio.get_running_loop().call_later(delay, self.unpause)
 
+    def turn_clock(self, by_ms: int) -> None:
+        """The clock has been moved: the pause ends if its time is up, and never lasts longer."""
+        if self._timer is None:
+            return
+        self.until_ms += min(by_ms, 0)
+        if self.until_ms <= self._server.clock():
+            self.unpause()
+        else:
+            self._arm()
+
     def unpause(self) -> None:
-        """Lets every request that was held back go on."""
+        """Lets every request that was held back go on, unless commands that write are stalled."""
         self.close()
-        self._server.pausing = False
+        self.everything = False
+        self.until_ms = 0
+        self._server.pausing = self._stalled
         held, self.held = self.held, {}
         for connection in held.values():
             # Not at once: the command that ends the pause has not been answered yet.
             asyncio.get_running_loop().call_soon(connection.resume)
+
+    def stall(self) -> None:
+        """Holds back writes until :meth:`unstall`: the disk cannot take them."""
+        self._stalled = self._server.pausing = True
+
+    def unstall(self) -> None:
+        """Lets writes go on, unless there is a pause that holds them back as well."""
+        self._stalled = False
+        if self._timer is None:
+            self.unpause()
 
     def hold(self, connection: Connection, session: Session, request: Request) -> bool:
         """Whether the request must wait; its connection is then resumed after the pause.

@@ -47,6 +47,7 @@ class Session:
         "send",
         "server",
         "traffic",
+        "unsaved",
         "user",
         "waiter",
         "watching",
@@ -67,6 +68,8 @@ class Session:
         self.traffic: Callable[[], dict[str, int]] = dict
         """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiter: Waiter | None = None
+        self.unsaved = 0
+        """The round of the append-only file in which the client last changed anything."""
         self.executing = False
         self.command: Command | None = None
         self.channels: dict[bytes, None] = {}

@@ -177,6 +177,35 @@ class Choice(Setting):
         return text.lower()
 
 
+class Switch(Setting):
+    """``yes`` or ``no``."""
+
+    def __init__(self, name: str, default: str, *, mutable: bool = True) -> None:
+        super().__init__(name, default == "yes", mutable=mutable)
+
+    def parse(self, text: str) -> bool:
+        """Whether it is on."""
+        if text.lower() not in ("yes", "no"):
+            raise BadSetting("argument must be 'yes' or 'no'")
+        return text.lower() == "yes"
+
+    def show(self, value: bool) -> str:
+        """The word."""
+        return "yes" if value else "no"
+
+
+class Filename(Setting):
+    """The name of a file or a folder, without a path."""
+
+    def parse(self, text: str) -> str:
+        """The name."""
+        if not text:
+            raise BadSetting(f"{self.name} can't be empty")
+        if "/" in text:
+            raise BadSetting(f"{self.name} can't be a path, just a name")
+        return text
+
+
 class Fixed(Setting):
     """A setting of Redis that clients ask for and that can only be what it is.
 

@@ -37,6 +37,14 @@ class Group:
             self.pending.remove(identity)
         return len(owned)
 
+    @property
+    def columns(self) -> list[object]:
+        """What holds the pending entries, in pieces that can be freed one by one."""
+        pieces: list[object] = list(self.pending.segments)
+        for consumer in self.consumers.values():
+            pieces += consumer.ids.segments
+        return pieces
+
     def acknowledge(self, identities: Iterable[int]) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it."""
         remove = self.pending.remove
@@ -122,7 +130,7 @@ def claim_one(group: Group, log: EntryLog, identity: int, claim: Claim, claims: 
     if found is None:
         return claim.force and _claim_unpending(group, identity, payload, claim, claims)
     before = found[0].entry(found[1])
-    if before.owner is not None and claim.now - before.time < claim.min_idle:
+    if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
         return False
     count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
     count = min(count, MOST)
@@ -198,5 +206,7 @@ def _idle(pending: PendingList, claim: Claim, most: int, claims: Claims) -> list
     if pending.released:
         return list(islice(pending.released, wanted))
     done = {entry.id for entry in claims.claimed}
-    idle = pending.longest_idle(claim.now - claim.min_idle, wanted + len(done))
+    # Times may lie ahead of a clock that was set back; nothing is too young for 0.
+    latest = claim.now - claim.min_idle if claim.min_idle else MOST
+    idle = pending.longest_idle(latest, wanted + len(done))
     return [entry.id for entry in idle if entry.id not in done][:wanted]

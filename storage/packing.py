@@ -31,11 +31,11 @@ LARGEST: Final = 1024 * 1024
 """A block with more bytes is not compressed: that would take more than 10 ms."""
 THAWED_BYTES: Final = 64 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
-PACKED_A_ROUND: Final = 200
-"""How many blocks one round packs; that takes some 6 ms."""
-SQUEEZED_A_ROUND: Final = 1024 * 1024
-"""How many bytes one round compresses; that takes some 3 ms."""
-LOOKED_AT_A_ROUND: Final = 5000
+PACKED_A_ROUND: Final = 50
+"""How many blocks one round packs; that takes some 2 ms."""
+SQUEEZED_A_ROUND: Final = 256 * 1024
+"""How many bytes one round compresses; that takes some 1 ms."""
+LOOKED_AT_A_ROUND: Final = 2000
 """How many packed blocks are looked at in search of one that was not touched."""
 
 _TYPECODES: Final = ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))
@@ -205,8 +205,10 @@ class Packer:
         packed.squeeze()
         self.freed += before - packed.held
 
-    def round(self, now_ms: int) -> None:
-        """Does some of what is due: packs, compresses, and gives up what was uncompressed."""
+    def round(self, now_ms: int) -> bool:
+        """Does some of what is due: packs, compresses, and gives up what was uncompressed.
+
+        Returns whether there is more to be done, so that another round should follow soon."""
         self.now_ms = now_ms
         for _ in range(min(len(self._full), PACKED_A_ROUND)):
             packed = self._full.popleft().pack()
@@ -219,6 +221,7 @@ class Packer:
             self._squeeze(packed)
         while (packed := self._next_cold(self._thawed)) is not None:
             self._freeze_again(packed)
+        return bool(self._full) or room <= 0
 
     def _next_cold(self, queue: deque[tuple[int, Packed]]) -> Packed | None:
         """Takes the next one that nobody has touched for long; puts back those that were."""

@@ -120,6 +120,11 @@ class PendingList:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The pieces in order, to look at."""
+        return self._segments
+
     # --- looking up -----------------------------------------------------------------------
 
     def find(self, identity: int) -> tuple[Segment, int] | None:

@@ -138,7 +138,7 @@ def _group_position_set(keyspace: Keyspace, effect: e.GroupPositionSet) -> None:
 
 
 def _group_destroyed(keyspace: Keyspace, effect: e.GroupDestroyed) -> None:
-    del _stream(keyspace, effect).groups[effect.group]
+    _stream(keyspace, effect).drop_group(effect.group)
 
 
 def _consumer_created(keyspace: Keyspace, effect: e.ConsumerCreated) -> None:

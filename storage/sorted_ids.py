@@ -23,6 +23,11 @@ class SortedIDs:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def segments(self) -> Sequence[list[int]]:
+        """The pieces in order, to look at."""
+        return self._segments
+
     def __contains__(self, identity: int) -> bool:
         at = bisect_left(self._lasts, identity)
         if at == len(self._lasts):

@@ -42,6 +42,17 @@ class Stream:
         self.entries_added = 0
         self.idempotency = IdempotencyTable(limits.idmp_duration, limits.idmp_maxsize)
 
+    def __del__(self) -> None:
+        for group in self.groups.values():
+            self._limits.disposal.keep(group.columns)
+
+    def drop_group(self, name: bytes) -> bool:
+        """Removes a consumer group; whether there was one."""
+        group = self.groups.pop(name, None)
+        if group is not None:
+            self._limits.disposal.keep(group.columns)
+        return group is not None
+
     # --- adding and deleting --------------------------------------------------------------
 
     def next_id(self, now: int) -> int:

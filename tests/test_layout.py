@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[1]
 FORBIDDEN = {
     "protocol": {"storage", "server", "asyncio", "socket", "time"},
     "storage": {"protocol", "server", "asyncio", "socket", "time"},
-    "server": set[str](),
+    "server": {"penstock_testing", "pyspark_redis_streams"},
+    "migration": {"protocol", "server", "asyncio"},
+    "penstock_testing": {"protocol", "storage", "server"},
 }
 """What the modules of each folder must not import."""
 

@@ -1,6 +1,6 @@
 """Commands about the server as a whole: its life, its clock, its memory, and what it has none of.
 
-Scripts, functions, modules, replicas and the cluster don't exist here. Clients that ask for them
+Functions, modules, replicas and the cluster don't exist here. Clients that ask for them
 are told so in the words of a Redis that has none.
 """
 
@@ -13,10 +13,12 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Reply
-from server.arguments import integer, timeout_end
+from server.arguments import integer, integer_between, timeout_end
 from server.blocking import Block
+from server.clock import LATEST_MS, Clock
 from server.commands.spec import Arguments, KeySpec, command, container
 from server.help import help_lines, help_reply
+from server.persistence import PersistenceError
 from server.session import Session
 
 KEY_OVERHEAD: Final = 150
@@ -78,7 +80,7 @@ def wait(session: Session, args: Arguments) -> Reply | Block:
     history=[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
 )
 def shutdown(session: Session, args: Arguments) -> Reply:
-    """Ends the server, without a reply. It takes no time, so there is nothing to abort."""
+    """Ends the server, without a reply. Nobody is asked to wait, so there is nothing to abort."""
     words = [arg.upper() for arg in args[1:]]
     given = set(words)
     if not given <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"}:
@@ -87,15 +89,38 @@ def shutdown(session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.SYNTAX)
     if given == {b"ABORT"}:
         raise CommandError(errors.NO_SHUTDOWN)
+    if session.server.scripting.busy and b"NOSAVE" not in given:
+        raise CommandError(errors.BUSY)
+    if not _is_safe_to_end(session, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
+        raise CommandError(errors.SHUTDOWN_FAILED)
     session.closing = True
     session.server.stopping.set()
     return NO_REPLY
 
 
+def _is_safe_to_end(session: Session, save: bool) -> bool:
+    """Writes what is to be written before the server ends; whether that went well."""
+    persistence = session.server.persistence
+    if persistence.recovery is not None:
+        return True
+    if save:
+        try:
+            persistence.save()
+        except PersistenceError as error:
+            session.server.log.warning(f"SHUTDOWN: the data could not be saved: {error}")
+            return False
+    return persistence.make_safe()
+
+
 # --- DEBUG -----------------------------------------------------------------------------------
 
 _DEBUG_HELP: Final = [
+    ("CLOCK ADVANCE <milliseconds>", "Moves the server's time forward; what is due happens now."),
+    ("CLOCK SET <unix-time-milliseconds>", "Sets the server's time, which runs on from there."),
+    ("CLOCK RESET", "Goes back to the real time."),
+    ("LOADAOF", "Makes all data anew from the append-only file."),
     ("LOG <message>", "Writes the message to the server's log."),
+    ("RELOAD", "Makes all data anew from what a new base would hold."),
     ("SET-ACTIVE-EXPIRE <0|1>", "Stops and starts the removal of expired keys that nobody uses."),
     ("SLEEP <seconds>", "Stops the server for that long; fractions are allowed."),
 ]
@@ -109,11 +134,12 @@ _DEBUG_HELP: Final = [
     since="1.0.0",
     summary="Commands for testing.",
     complexity="Depends on subcommand.",
-    syntax="<SLEEP seconds | SET-ACTIVE-EXPIRE enabled | LOG message | HELP>",
+    syntax="<SLEEP seconds | SET-ACTIVE-EXPIRE enabled | LOG message | LOADAOF | RELOAD"
+    " | CLOCK <ADVANCE milliseconds | SET unix-time-milliseconds | RESET> | HELP>",
     protected=True,
 )
 def debug(session: Session, args: Arguments) -> Reply:
-    """Does what tests need: sleeps, logs, or leaves expired keys alone."""
+    """Does what tests need: sleeps, logs, turns the clock, or leaves expired keys alone."""
     subcommand = args[1].upper()
     if subcommand == b"HELP" and len(args) == 2:
         return help_lines("debug", _DEBUG_HELP)
@@ -121,11 +147,61 @@ def debug(session: Session, args: Arguments) -> Reply:
         time.sleep(max(0.0, _leading_number(args[2])))
     elif subcommand == b"SET-ACTIVE-EXPIRE" and len(args) == 3:
         session.server.active_expiry = _leading_number(args[2]) != 0
+    elif subcommand == b"CLOCK" and len(args) in (3, 4):
+        _turn_clock(session, args)
+    elif subcommand == b"LOADAOF" and len(args) == 2:
+        _load_again(session)
+    elif subcommand == b"RELOAD" and len(args) == 2:
+        _reload(session)
     elif subcommand == b"LOG" and len(args) == 3:
         session.server.log.warning(f"DEBUG LOG: {errors.shown(args[2])}")
     else:
         raise CommandError(errors.bad_subcommand("debug", args[1]))
     return OK
+
+
+def _turn_clock(session: Session, args: Arguments) -> None:
+    """DEBUG CLOCK. Not within a transaction: what falls due would happen in the middle of it."""
+    by_ms = _turn(session.server.timekeeper, args)
+    if session.executing:
+        raise CommandError(errors.NOT_INSIDE_MULTI)
+    if session.server.persistence.recovery is not None:
+        raise CommandError(errors.LOADING)
+    session.server.turn_clock(by_ms)
+    # The client is not idle, whatever time it is now.
+    session.seen_ms = session.server.clock()
+
+
+def _turn(clock: Clock, args: Arguments) -> int:
+    """By how many milliseconds the arguments turn the clock; raises :class:`CommandError`."""
+    way = args[2].upper()
+    if way == b"RESET" and len(args) == 3:
+        return -clock.offset_ms
+    now = clock.read()
+    if way == b"ADVANCE" and len(args) == 4:
+        return integer_between(args[3], 0, LATEST_MS - now)
+    if way == b"SET" and len(args) == 4:
+        return integer_between(args[3], 0, LATEST_MS) - now
+    raise CommandError(errors.bad_subcommand("debug", args[1]))
+
+
+def _load_again(session: Session) -> None:
+    persistence = session.server.persistence
+    if not persistence.on or persistence.appender.provisional:
+        raise CommandError(errors.NOTHING_TO_LOAD)
+    try:
+        persistence.load_again()
+    except PersistenceError as error:
+        raise CommandError(errors.load_failed(str(error))) from None
+
+
+def _reload(session: Session) -> None:
+    if session.server.persistence.recovery is not None:
+        raise CommandError(errors.LOADING)
+    try:
+        session.server.persistence.reload()
+    except PersistenceError as error:
+        raise CommandError(errors.save_failed(str(error))) from None
 
 
 def _leading_number(text: bytes) -> float:
@@ -182,7 +258,7 @@ def memory_help(session: Session, args: Arguments) -> Reply:
     return help_reply(session, "memory")
 
 
-# --- modules, functions, scripts, cluster ----------------------------------------------------
+# --- modules, functions, cluster -------------------------------------------------------------
 
 container("MODULE", group="server", since="4.0.0", summary="Commands about modules.")
 
@@ -276,56 +352,6 @@ def function_flush(session: Session, args: Arguments) -> Reply:
 def function_help(session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
     return help_reply(session, "function")
-
-
-container("SCRIPT", group="scripting", since="2.6.0", summary="Commands about cached scripts.")
-
-
-@command(
-    "SCRIPT EXISTS",
-    -3,
-    flags="noscript",
-    group="scripting",
-    since="2.6.0",
-    summary="Tells which scripts are in the cache: none.",
-    complexity="O(N) in the number of scripts asked for.",
-    syntax="sha1 [sha1 ...]",
-    tips=["request_policy:all_shards", "response_policy:agg_logical_and"],
-)
-def script_exists(session: Session, args: Arguments) -> Reply:
-    """A zero for each script."""
-    return [0] * (len(args) - 2)
-
-
-@command(
-    "SCRIPT FLUSH",
-    -2,
-    flags="noscript",
-    group="scripting",
-    since="2.6.0",
-    summary="Empties the cache of scripts.",
-    syntax="[ASYNC | SYNC]",
-    tips=["request_policy:all_nodes", "response_policy:all_succeeded"],
-    history=[("6.2.0", "The modes `ASYNC` and `SYNC`.")],
-)
-def script_flush(session: Session, args: Arguments) -> Reply:
-    """Nothing, there being no scripts."""
-    if len(args) > 3 or (len(args) == 3 and args[2].upper() not in _FLUSH_MODES):
-        raise CommandError(errors.SCRIPT_FLUSH_MODE)
-    return OK
-
-
-@command(
-    "SCRIPT HELP",
-    2,
-    flags="loading stale",
-    group="scripting",
-    since="5.0.0",
-    summary="Describes the subcommands.",
-)
-def script_help(session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(session, "script")
 
 
 container("CLUSTER", group="cluster", since="3.0.0", summary="Commands of Redis Cluster.")

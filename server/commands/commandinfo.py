@@ -73,6 +73,9 @@ def _begin_search(spec: KeySpec) -> Map:
 
 
 def _find_keys(spec: KeySpec) -> Map:
+    if spec.counted:
+        count = Map([("keynumidx", 0), ("firstkey", 1), ("keystep", spec.step)])
+        return Map([("type", "keynum"), ("spec", count)])
     span = Map([("lastkey", spec.last), ("keystep", spec.step), ("limit", spec.limit)])
     return Map([("type", "range"), ("spec", span)])
 
@@ -216,7 +219,7 @@ def _keys_of(session: Session, request: Arguments) -> list[tuple[bytes, list[str
     found = [
         (key, _access(entry, spec, request)) for spec in specs for key in spec.extract(request)
     ]
-    if not found:
+    if not found and not any(spec.counted for spec in specs):
         raise CommandError(errors.GETKEYS_NOT_EXTRACTABLE)
     return found
 

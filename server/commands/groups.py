@@ -160,7 +160,7 @@ def xgroup_destroy(session: Session, args: Arguments) -> Reply:
     """XGROUP DESTROY key group: 1, or 0 if there was no such group."""
     db = session.db
     stream = _stream_of(db, args[2])
-    if stream.groups.pop(args[3], None) is None:
+    if not stream.drop_group(args[3]):
         return 0
     db.emit(GroupDestroyed(db.index, args[2], args[3]))
     return 1

@@ -55,13 +55,16 @@ class ReadOptions:
         self.consumer = b""
         self._scan(args, grouped)
         self._check(grouped)
-        self.usual = (
+        self.usual = self._is_usual()
+
+    def _is_usual(self) -> bool:
+        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
+        return (
             self.places == [b">"]
             and self.claim is None
             and self.has_no_budget
             and (self.block or 0) < _LONG_WAIT
         )
-        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
 
     @property
     def has_no_budget(self) -> bool:

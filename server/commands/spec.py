@@ -98,10 +98,11 @@ class KeySpec:
     The search begins at argument ``index``, or behind the word ``keyword`` looked for from argument
     ``index``; from there ``last`` counts to the last key (negative: from the end of the arguments),
     every ``step``-th argument is a key, and ``limit`` of 2 takes the first half of what is left.
+    Where the keys are ``counted``, argument ``index`` is their number and they follow it.
     ``notes`` is what a reader should know of the flags.
     """
 
-    __slots__ = ("flags", "index", "keyword", "last", "limit", "notes", "step")
+    __slots__ = ("counted", "flags", "index", "keyword", "last", "limit", "notes", "step")
 
     def __init__(
         self,
@@ -112,8 +113,10 @@ class KeySpec:
         keyword: str | None = None,
         limit: int = 0,
         *,
+        counted: bool = False,
         notes: str = "",
     ) -> None:
+        self.counted = counted
         self.flags = _sorted(flags.split(), KEY_FLAGS)
         self.index = index
         self.last = last
@@ -123,7 +126,9 @@ class KeySpec:
         self.notes = notes
 
     def extract(self, args: Arguments) -> list[bytes]:
-        """The keys among ``args``; empty where the keyword is missing."""
+        """The keys among ``args``; empty where the keyword is missing, or their number wrong."""
+        if self.counted:
+            return self._counted_keys(args)
         first = self.index
         if self.keyword is not None:
             word = self.keyword.encode()
@@ -135,6 +140,17 @@ class KeySpec:
         if self.limit > 1:
             last = first + (len(args) - first) // self.limit - 1
         return args[first : last + 1 : self.step]
+
+    def _counted_keys(self, args: Arguments) -> list[bytes]:
+        first = self.index + 1
+        count = args[self.index]
+        number = int(count) if count.isdigit() else 0
+        return args[first : first + number] if first + number <= len(args) else []
+
+    @property
+    def moves(self) -> bool:
+        """Whether only the request tells where the keys are."""
+        return self.counted or self.keyword is not None
 
     @property
     def names_keys(self) -> bool:
@@ -254,13 +270,13 @@ def _categories(flags: list[str], group: str, more: str) -> list[str]:
 def _flags(flags: str, keys: list[KeySpec]) -> list[str]:
     """The flags that are named, with ``movablekeys`` where the keys are behind a keyword."""
     names = flags.replace("-", "_").split()
-    if any(spec.keyword is not None for spec in keys):
+    if any(spec.moves for spec in keys):
         names.append("movablekeys")
     return _sorted(names, COMMAND_FLAGS)
 
 
 def _key_range(keys: list[KeySpec]) -> tuple[int, int, int]:
-    fixed = [spec for spec in keys if spec.keyword is None]
+    fixed = [spec for spec in keys if not spec.moves]
     if not fixed:
         return 0, 0, 0
     last = fixed[-1]

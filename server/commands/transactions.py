@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from protocol import errors
-from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.commands.spec import Arguments, Command, KeySpec, command
 from server.session import Session
+
+if TYPE_CHECKING:
+    from server.blocking import Block
 
 _FLAGS = "noscript loading stale fast allow_busy"
 
@@ -93,7 +97,7 @@ def unwatch(session: Session, args: Arguments) -> Reply:
     summary="Runs the queued commands in a row.",
     complexity="The sum of that of the queued commands.",
 )
-def execute(session: Session, args: Arguments) -> Reply:
+def execute(session: Session, args: Arguments) -> Reply | Block:
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
     if session.queue is None:
         raise CommandError(errors.EXEC_WITHOUT_MULTI)
@@ -104,7 +108,8 @@ def execute(session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.EXEC_ABORTED)
     if dirty:
         return NULL_ARRAY
-    return array(_run_all(session, queue))
+    scripting = session.server.scripting
+    return scripting.transaction(session, queue, lambda: _run_all(session, queue))
 
 
 def _expire_watched(session: Session) -> None:
@@ -118,8 +123,10 @@ def _expire_watched(session: Session) -> None:
 def _run_all(session: Session, queue: list[tuple[Command, Arguments]]) -> list[bytes]:
     """The reply of each command; one that would wait finds that its time is up."""
     run = session.server.dispatcher.run
+    appender = session.server.persistence.appender
     replies: list[bytes] = []
     session.executing = True
+    appender.begin_unit()
     try:
         for entry, args in queue:
             session.command = entry
@@ -128,4 +135,5 @@ def _run_all(session: Session, queue: list[tuple[Command, Arguments]]) -> list[b
             replies.append(reply)
     finally:
         session.executing = False
+        appender.end_unit()
     return replies

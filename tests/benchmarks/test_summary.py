@@ -5,11 +5,21 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.curves import CURVES
+from benchmarks.durability import KEEPING
 from benchmarks.machine import Machine
 from benchmarks.pauses import PAUSES
 from benchmarks.report import as_markdown
 from benchmarks.runner import CurveMeasurements, Measurements
-from benchmarks.summary import Ratio, Results, growths, multiples, ratio, verdicts, waits
+from benchmarks.summary import (
+    Ratio,
+    Results,
+    growths,
+    keepings,
+    multiples,
+    ratio,
+    verdicts,
+    waits,
+)
 from benchmarks.workloads import WORKLOADS, Workload
 
 PING = WORKLOADS[0]
@@ -48,6 +58,26 @@ def test_a_target_is_met_up_to_its_ratio_to_redis(cost: float, met: bool) -> Non
 def test_a_missed_target_is_called_missed_on_the_page() -> None:
     page = as_markdown(of_workload(PING, measured(penstock=[3, 5], redis=[1, 1])))
     assert "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | - | **missed** |" in page
+
+
+def test_what_an_append_only_file_costs_is_compared_with_the_same_load_without() -> None:
+    [kept] = [one for one in KEEPING if one.name == "xadd-everysec"]
+    plain = next(one for one in WORKLOADS if one.name == "xadd")
+    results = Results(
+        MACHINE,
+        {},
+        [],
+        1,
+        1.0,
+        [(plain, measured(penstock=[2])), (kept, measured(penstock=[3], redis=[2]))],
+        [],
+        [],
+    )
+    [one] = keepings(results)
+    assert (one.ratios, one.times) == ({"redis": Ratio(1.5, 1.5, 1.5)}, 1.5)
+    assert verdicts(results)[0].workload is plain
+    row = "| XADD, 50 clients, no pipeline, appendfsync everysec | 1.50 | - | - | 1.50 |"
+    assert row in as_markdown(results)
 
 
 def test_fakeredis_is_compared_by_requests_a_second() -> None:

@@ -11,11 +11,11 @@ from .reference import FOLDER_VARIABLE, RECORDED_VERSION, RealServer, find_serve
 
 
 @pytest.fixture(scope="session")
-def penstock() -> Iterator[Server]:
-    """Penstock, in a thread of this process."""
+def penstock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Penstock, in a thread of this process; what it saves is in a folder of its own."""
     from tests.support.servers import PenstockThread
 
-    thread = PenstockThread(enable_debug_command="yes")
+    thread = PenstockThread(enable_debug_command="yes", dir=tmp_path_factory.mktemp("penstock"))
     thread.start()
     server = Server((thread.host, thread.port))
     yield server

@@ -88,13 +88,15 @@ def test_the_server_takes_the_arguments_that_are_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.conf").write_text("")
+    (tmp_path / "data").mkdir()
     shown = [
         line.split("#")[0] for line in shell_lines() if re.search(r"\bpenstock -|my.conf", line)
     ]
-    assert len(shown) == 3
+    assert len(shown) == 4
     configs = [
         cli.configure(shlex.split(line.split("penstock", 1)[1]), io.StringIO("port 7000"))
         for line in shown
     ]
-    assert [config.port for config in configs] == [0, 6379, 7000]
-    assert [config.loglevel for config in configs] == ["notice", "verbose", "notice"]
+    assert [config.port for config in configs] == [0, 6379, 7000, 6379]
+    assert [config.loglevel for config in configs] == ["notice", "verbose", "notice", "notice"]
+    assert [config.appendonly for config in configs] == [False, False, False, True]

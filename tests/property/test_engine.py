@@ -27,7 +27,7 @@ class Engine(RuleBasedStateMachine):
         self.effects: list[Effect] = []
         self.direct.server.settle = self._record  # type: ignore[method-assign]
 
-    def _record(self) -> None:
+    def _record(self, session: object = None) -> None:
         self.effects += self.keyspace.effects
         self.keyspace.effects.clear()
 

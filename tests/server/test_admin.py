@@ -54,7 +54,7 @@ class TestWait:
         self, direct: Direct, client: DirectClient
     ) -> None:
         assert client.send("WAIT", 1, 0) is None
-        direct.advance(10**9)
+        direct.advance(10**19)
         assert client.parked
         client.disconnect()
         assert not direct.server.blocking.waiters
@@ -178,8 +178,8 @@ class TestDebug:
     def test_help_names_what_there_is(self, client: DirectClient) -> None:
         reply = client.send("DEBUG", "HELP")
         assert reply is not None
-        assert reply.startswith(b"*9\r\n+DEBUG <subcommand> [<arg> [value] [opt] ...].")
-        for name in (b"LOG", b"SET-ACTIVE-EXPIRE", b"SLEEP", b"HELP"):
+        assert reply.startswith(b"*19\r\n+DEBUG <subcommand> [<arg> [value] [opt] ...].")
+        for name in (b"LOADAOF", b"LOG", b"RELOAD", b"SET-ACTIVE-EXPIRE", b"SLEEP", b"HELP"):
             assert b"\r\n+" + name in reply
 
 

@@ -431,6 +431,9 @@ class Transport(asyncio.Transport):
         self._own.close()
         self._peer.close()
 
+    def is_closing(self) -> bool:
+        return self._own.fileno() < 0
+
     def abort(self) -> None:
         self.aborted = True
         self.close()

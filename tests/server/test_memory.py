@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 
 import pytest
 
 from server import app, process
+from storage import packing
 from storage.packing import COLD_AFTER_MS
+from storage.stream import Stream
 from tests.support.direct import Direct
 
 
@@ -39,3 +42,22 @@ def test_giving_memory_back_does_no_harm() -> None:
 def test_a_c_library_that_cannot_do_it_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     process.give_memory_back()
+
+
+def test_what_one_round_leaves_to_pack_is_packed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "PACKED_A_ROUND", 1)
+    monkeypatch.setattr(app, "PACKING_EVERY_S", 0)
+
+    async def pack() -> list[bool]:
+        direct = Direct(stream_node_max_entries=1)
+        client = direct.client()
+        for _ in range(4):
+            client.send("XADD", "k", "*", "f", "v")
+        direct.cron()
+        direct.cron()
+        await asyncio.sleep(0.01)
+        stream = direct.server.keyspace.databases[0].values[b"k"]
+        assert isinstance(stream, Stream)
+        return [block.packed is not None for block in stream.log.blocks]
+
+    assert asyncio.run(pack()) == [True, True, True, False]

@@ -6,6 +6,7 @@ import pytest
 
 from storage import ids
 from storage.disposal import FEW
+from storage.groups import Group
 from storage.keyspace import Keyspace
 from storage.log import EntryLog, StreamLimits
 from storage.stream import Stream
@@ -59,6 +60,41 @@ def test_a_renamed_stream_keeps_its_blocks() -> None:
     database.rename(b"k", b"q")
     assert len(keyspace.limits.disposal) == 0
     assert stream.log.length == LONG
+
+
+def with_many_pending(keyspace: Keyspace, members: int) -> Stream:
+    """A stream with a group whose members have an entry each: a piece each, and one for all."""
+    stream = Stream(keyspace.limits)
+    group = stream.groups[b"g"] = Group(b"g", 0, 0)
+    for member in range(members):
+        consumer = group.add_consumer(b"%d" % member, 0)
+        group.pending.set(member + 1, consumer, 0, 1)
+    return stream
+
+
+def test_the_pending_entries_of_a_destroyed_group_wait_for_their_turn() -> None:
+    keyspace = Keyspace()
+    stream = with_many_pending(keyspace, FEW + 1)
+    assert stream.drop_group(b"g")
+    assert not stream.drop_group(b"g")
+    assert len(keyspace.limits.disposal) == FEW + 2
+    keyspace.limits.disposal.free(FEW + 2)
+    assert len(keyspace.limits.disposal) == 0
+
+
+def test_so_do_those_of_a_removed_stream() -> None:
+    keyspace = Keyspace()
+    stream = with_many_pending(keyspace, FEW + 1)
+    keyspace.databases[0].attach(b"k", stream)
+    del stream
+    keyspace.databases[0].delete(b"k")
+    assert len(keyspace.limits.disposal) == FEW + 2
+
+
+def test_few_pending_entries_are_freed_at_once() -> None:
+    keyspace = Keyspace()
+    assert with_many_pending(keyspace, FEW - 1).drop_group(b"g")
+    assert len(keyspace.limits.disposal) == 0
 
 
 def test_memory_is_freed_in_portions() -> None:

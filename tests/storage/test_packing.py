@@ -83,9 +83,9 @@ def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(packing, "PACKED_A_ROUND", 2)
     limits = StreamLimits()
     log = full_blocks(limits, 3)
-    limits.packer.round(1)
+    assert limits.packer.round(1)
     assert [size is None for size in held(log)] == [False, False, True, True]
-    limits.packer.round(2)
+    assert not limits.packer.round(2)
     assert [size is None for size in held(log)] == [False, False, False, True]
 
 
@@ -132,6 +132,22 @@ def test_reading_everything_does_not_uncompress_everything(
     assert len(log.range(0, ids.MAX, 1000)) == 101
     thawed = [size for size, before in zip(held(log), cold, strict=True) if size != before]
     assert len(thawed) == 2
+
+
+def test_a_round_compresses_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "SQUEEZED_A_ROUND", 1)
+    limits = StreamLimits()
+    log = full_blocks(limits, 2)
+    limits.packer.round(0)
+    before = held(log)
+    assert limits.packer.round(COLD_AFTER_MS)
+    assert [after != size for after, size in zip(held(log), before, strict=True)] == [
+        True,
+        False,
+        False,
+    ]
+    assert limits.packer.round(COLD_AFTER_MS + 1)
+    assert not limits.packer.round(COLD_AFTER_MS + 2)
 
 
 def test_what_does_not_get_smaller_is_not_compressed() -> None:

@@ -1,0 +1,68 @@
+"""The server's clock, as a test turns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+Ask = Callable[..., Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ServerClock:
+    """Turns the time of a server, which is the real time until then.
+
+    Everything that depends on it follows: automatic IDs, idle and delivery times, times to live,
+    the memory of idempotent IDs, and how long blocked readers wait. When a method returns, whatever
+    is due by then has happened. The time of the test itself stays what it is.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    @property
+    def now_ms(self) -> int:
+        """The server's Unix time in milliseconds."""
+        seconds, microseconds = self._ask("TIME")
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    def advance(
+        self,
+        ms: int = 0,
+        *,
+        seconds: float = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        days: float = 0,
+    ) -> None:
+        """Moves the server's time forward by the sum of what is given, to the millisecond.
+
+        Raises :class:`ValueError` if that is nothing or negative.
+        """
+        step = timedelta(milliseconds=ms, seconds=seconds, minutes=minutes, hours=hours, days=days)
+        milliseconds = round(step / timedelta(milliseconds=1))
+        if milliseconds <= 0:
+            raise ValueError(f"the clock advances by a millisecond or more, not by {step}")
+        self._ask("DEBUG", "CLOCK", "ADVANCE", milliseconds)
+
+    def set(self, when: int | datetime) -> None:
+        """Sets the server's time: Unix milliseconds, or a date that knows its time zone.
+
+        It runs on from there. It may be in the past: IDs do not go back within a stream all the
+        same. Raises :class:`ValueError` for a date without a time zone.
+        """
+        self._ask("DEBUG", "CLOCK", "SET", _unix_ms(when))
+
+    def reset(self) -> None:
+        """Goes back to the real time."""
+        self._ask("DEBUG", "CLOCK", "RESET")
+
+
+def _unix_ms(when: int | datetime) -> int:
+    if isinstance(when, int):
+        return when
+    if when.tzinfo is None:
+        raise ValueError(f"{when!r} has no time zone, so it may be any of several times")
+    return (when - _EPOCH) // timedelta(milliseconds=1)

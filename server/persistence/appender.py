@@ -1,0 +1,426 @@
+"""Appending: effects go to the current increment, and replies wait for that where they have to.
+
+``appendfsync`` says what a reply promises. With ``always``, all commands of a round of the event
+loop are written and synced together in another thread, and everything that goes out to clients in
+the meantime is held back until it is done. With ``everysec`` and ``no`` effects are written at the
+end of the round; ``everysec`` syncs in the other thread, and writes wait while it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from server.persistence.jobs import Jobs
+from storage.aof.forms import Forms
+from storage.aof.writer import Writer
+from storage.effects import Effect
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.connection import Connection
+    from server.session import Session
+
+SYNC_WITHIN_MS: Final = 800
+"""With ``everysec``, a sync of what was written begins within so long: it may take some time, and a
+second is what was promised."""
+STALLED_AFTER_MS: Final = 2000
+"""When the disk has not answered for so long, commands that write have to wait."""
+RETRY_AFTER_MS: Final = 1000
+"""How long it takes after a failure until the disk is tried again."""
+SEEN_EVERY_MS: Final = 1000
+"""How often it is written when consumers were last seen."""
+
+Held = list[tuple["Connection", bytes | None]]
+"""What is held back: bytes for a client, or ``None`` for the end of its connection."""
+
+
+class Appender:
+    """Writes effects to the increment, and knows what of it is safe.
+
+    ``failure`` is what the system said when a write or a sync failed, and ``None`` while all is
+    well. ``provisional`` is set while there is no base yet for the increment to follow: nothing is
+    promised then.
+    """
+
+    def __init__(self, server: Server, jobs: Jobs) -> None:
+        self._server = server
+        self._jobs = jobs
+        self.forms = Forms(server.keyspace)
+        self.buffer: list[bytes] = []
+        self.writer: Writer | None = None
+        self.provisional = False
+        self.failure: str | None = None
+        self.delayed_syncs = 0
+        self._unit: list[Effect] | None = None
+        self._units_open = 0
+        self._scheduled = False
+        self._always = False
+        self._round = 1
+        self._held: Held = []
+        self._in_flight: Held | None = None
+        self._unsynced_since: int | None = None
+        self._tried_ms = 0
+        self._seen_ms = 0
+        self._second = 0
+        self._told_of_delay = False
+        jobs.when_ended = self._disk_answered
+        server.config.listen("appendfsync", self._set_policy)
+
+    def _set_policy(self, policy: str) -> None:
+        self._always = policy == "always"
+        if self._in_flight is None:
+            self._let_go(None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the increment, with those that wait to be written."""
+        written = 0 if self.writer is None else self.writer.size
+        return written + self.buffered
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes wait to be written."""
+        return sum(map(len, self.buffer))
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether the increment is of no use without a new base: there is none yet, or nobody knows
+        what of the files is on the disk."""
+        return self.provisional or (self.writer is not None and self.writer.broken)
+
+    @property
+    def syncing(self) -> bool:
+        """Whether something waits for the disk."""
+        return self._jobs.busy
+
+    # --- taking effects -------------------------------------------------------------------
+
+    def note(self, effects: Sequence[Effect], session: Session | None) -> None:
+        """Takes the effects of one command; inside a unit they are kept until its end."""
+        if session is not None:
+            session.unsaved = self._round
+        if self._unit is None:
+            self._append(effects)
+        else:
+            self._unit.extend(effects)
+
+    def split_unit(self) -> None:
+        """What the unit holds so far is to be written now; what follows is another."""
+        effects, self._unit = self._unit, None if self._unit is None else []
+        if effects and self.writer is not None:
+            self._append(effects)
+
+    def begin_unit(self) -> None:
+        """What follows counts as a whole or not at all; units within count as part of it."""
+        self._units_open += 1
+        if self._unit is None:
+            self._unit = []
+
+    def end_unit(self) -> None:
+        """The unit is complete."""
+        self._units_open -= 1
+        if self._units_open:
+            return
+        effects, self._unit = self._unit, None
+        if effects and self.writer is not None:
+            self._append(effects)
+
+    def _append(self, effects: Sequence[Effect]) -> None:
+        before = len(self.buffer)
+        self.forms.append(effects, self.buffer)
+        if len(self.buffer) > before:
+            if self._server.config.aof_timestamp_enabled:
+                self._date(before)
+            self._schedule()
+
+    def _date(self, place: int) -> None:
+        """Puts the time in front of what was just appended, once a second."""
+        second = self._server.keyspace.now_ms // 1000
+        if second != self._second:
+            self._second = second
+            self.buffer.insert(place, b"#TS:%d\r\n" % second)
+
+    def note_seen(self) -> None:
+        """Appends when consumers were last seen, as far as that was not said yet."""
+        self.forms.flush_seen(self.buffer)
+        if self.buffer:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        """Lets the buffer be written at the end of this round of the event loop."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._end_round)
+        self._update_holding()
+
+    def _end_round(self) -> None:
+        self._scheduled = False
+        self.flush()
+
+    # --- holding replies back -------------------------------------------------------------
+
+    def _update_holding(self) -> None:
+        """Replies wait as long as something is on its way that they may speak of."""
+        promised = self._always and self.failure is None and not self.provisional
+        waiting = promised and bool(self.buffer)
+        self._server.holding = self._in_flight is not None or waiting
+        if waiting and not self._scheduled:
+            self._schedule()
+
+    def hold(self, connection: Connection, data: bytes | None) -> None:
+        """Keeps what is to be sent until all is safe that has happened so far."""
+        if self._in_flight is not None and not self.buffer:
+            self._in_flight.append((connection, data))
+        else:
+            self._held.append((connection, data))
+
+    def _let_go(self, lost: int | None) -> None:
+        """Sends what was held back for what is no longer in flight.
+
+        What happened from the round ``lost`` on is not safe. Nobody can say that it has not
+        happened either, so clients that wrote then get no answer at all, as if the server had died.
+        """
+        held, self._in_flight = self._in_flight or [], None
+        self._update_holding()
+        if not self._server.holding:
+            held += self._held
+            self._held = []
+        for connection, data in held:
+            session = connection.session
+            if lost is None or (session is not None and session.unsaved < lost):
+                connection.release(data)
+            else:
+                connection.abandon()
+
+    # --- writing --------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Writes the buffer, unless the disk is busy: then it is written after that."""
+        if self.buffer and not self._jobs.busy and self.writer is not None:
+            if self._always and not self.provisional:
+                self._commit(self.writer)
+            else:
+                self._write_now(self.writer)
+
+    def _take_buffer(self) -> bytes:
+        data = b"".join(self.buffer)
+        self.buffer.clear()
+        return data
+
+    def _write_now(self, writer: Writer) -> None:
+        data = self._take_buffer()
+        try:
+            writer.write(data)
+        except OSError as error:
+            self.buffer.insert(0, data)
+            self.fail(error)
+            return
+        if self._unsynced_since is None:
+            self._unsynced_since = self._server.clock()
+        self._recover(writer)
+
+    def _commit(self, writer: Writer) -> None:
+        """Writes and syncs the buffer in the other thread; replies are held until then."""
+        data = self._take_buffer()
+        syncing = self._may_sync
+        number = self.begin_flight()
+
+        def work() -> None:
+            writer.write(data)
+            if syncing:
+                writer.sync()
+
+        def then(error: OSError | None) -> None:
+            if error is not None and not writer.broken:
+                self.buffer.insert(0, data)
+            if not syncing and self._unsynced_since is None:
+                self._unsynced_since = self._server.clock()
+            self.end_flight(error, number)
+            if error is None:
+                self.flush()
+
+        self._jobs.run(work, then)
+
+    def begin_flight(self) -> int:
+        """From now on replies wait for the job that is about to begin; returns its number."""
+        if self.failure is None and self._always and not self.provisional:
+            self._in_flight, self._held = self._held, []
+        self._round += 1
+        self._update_holding()
+        return self._round - 1
+
+    def end_flight(self, error: OSError | None, number: int) -> None:
+        """The job has ended, well or with an error."""
+        if error is None:
+            assert self.writer is not None
+            self._recover(self.writer)
+            self._let_go(None)
+        else:
+            self.fail(error)
+            self._let_go(number)
+
+    def cut(self) -> bytes:
+        """Takes what waits to be written, and begins what the next increment will hold."""
+        self.split_unit()
+        tail = self._take_buffer()
+        self.forms.begin(self.buffer)
+        return tail
+
+    def begin_provisional(self, writer: Writer) -> None:
+        """From now on everything goes to an increment that has no base yet."""
+        if self.writer is not None:
+            self.writer.close()
+        self.cut()
+        self.writer = writer
+        self.provisional = True
+        self._update_holding()
+
+    def end_provisional(self) -> None:
+        """The increment has a base: what it holds is safe from now on."""
+        self.provisional = False
+        self.clear_failure()
+        self._update_holding()
+
+    # --- syncing --------------------------------------------------------------------------
+
+    @property
+    def _may_sync(self) -> bool:
+        """Whether the disk is free for it (``no-appendfsync-on-rewrite``)."""
+        server = self._server
+        return not (
+            server.config.no_appendfsync_on_rewrite and server.persistence.rewriting.in_progress
+        )
+
+    def cron(self, now: int) -> None:
+        """Periodic work: syncing, seen-times, trying again what failed, and stalling writers."""
+        if self.writer is not None and passed(self._seen_ms, now, SEEN_EVERY_MS):
+            self._seen_ms = now
+            self.note_seen()
+        if self._jobs.busy:
+            self._watch_delay()
+        elif self.failure is not None:
+            self._try_again(now)
+        elif self._unsynced_since is not None and self._is_time_to_sync(now):
+            self._sync()
+
+    def _is_time_to_sync(self, now: int) -> bool:
+        """Whether the next round of periodic work may be too late for it."""
+        assert self._unsynced_since is not None
+        until_next: int = 1000 // self._server.config.hz
+        return passed(self._unsynced_since, now, SYNC_WITHIN_MS - until_next)
+
+    def _sync(self) -> None:
+        """Syncs in the other thread what was written without."""
+        writer = self.writer
+        if writer is None or self._server.config.appendfsync == "no" or not self._may_sync:
+            return
+        self._unsynced_since = None
+
+        def then(error: OSError | None) -> None:
+            if error is not None:
+                self.fail(error)
+                self._let_go(self._round)
+            self.flush()
+
+        self._jobs.run(writer.sync, then)
+
+    def _watch_delay(self) -> None:
+        """Lets commands that write wait while the disk does not answer."""
+        if self._jobs.running_ms < STALLED_AFTER_MS:
+            return
+        if not self._told_of_delay:
+            self._told_of_delay = True
+            self.delayed_syncs += 1
+            self._server.log.warning(
+                "The disk takes more than two seconds for the append-only file:"
+                " commands that write have to wait"
+            )
+            self._server.pauses.stall()
+
+    def _disk_answered(self) -> None:
+        """Lets commands go on that had to wait."""
+        if self._told_of_delay:
+            self._told_of_delay = False
+            self._server.pauses.unstall()
+
+    # --- failures -------------------------------------------------------------------------
+
+    def fail(self, error: OSError) -> None:
+        """Refuses commands that write from now on, until the disk does what it should."""
+        if self.failure is None:
+            self._server.log.warning(
+                f"Error writing to the append-only file: {reason(error)}."
+                " Commands that write are refused until that is over"
+            )
+        self.failure = reason(error)
+        self._tried_ms = self._server.clock()
+        self._server.bar()
+        self._update_holding()
+
+    def _recover(self, writer: Writer) -> None:
+        if not writer.broken and not self.provisional:
+            self.clear_failure()
+
+    def clear_failure(self) -> None:
+        """The append-only file can be written to again, and holds everything."""
+        if self.failure is not None:
+            self.failure = None
+            self._server.log.notice("The append-only file can be written to again")
+            self._server.bar()
+            self._update_holding()
+
+    def _try_again(self, now: int) -> None:
+        writer = self.writer
+        if writer is None or not passed(self._tried_ms, now, RETRY_AFTER_MS):
+            return
+        self._tried_ms = now
+        if writer.broken:
+            self._server.persistence.replace_broken()
+        elif self.buffer:
+            self.flush()
+        else:
+            self._recover(writer)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def drain(self) -> bool:
+        """Writes and syncs everything, and waits for that; whether it is safe."""
+        self._jobs.wait()
+        if self.writer is None:
+            return True
+        if not self._server.scripting.busy:  # What a script has begun is not whole.
+            self.split_unit()
+        self.note_seen()
+        self.flush()
+        self._jobs.wait()
+        if self.failure is None:
+            try:
+                self.writer.sync()
+            except OSError as error:
+                self.fail(error)
+        return self.failure is None
+
+    def close(self) -> None:
+        """Gives the increment back; nothing is noted any more."""
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+        self.buffer.clear()
+        self.failure = None
+        self.provisional = False
+        self._unsynced_since = None
+        self._let_go(None)
+        self._server.bar()
+
+
+def passed(since: int, now: int, milliseconds: int) -> bool:
+    """Whether so much time has passed; it has if the clock was set back in the meantime."""
+    return not 0 <= now - since < milliseconds
+
+
+def reason(error: OSError) -> str:
+    """What the system said."""
+    return os.strerror(error.errno) if error.errno else str(error)

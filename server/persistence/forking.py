@@ -1,0 +1,88 @@
+"""A child process that writes a new base from the memory it shares with the server.
+
+The child sees everything as it was when it was made, whatever the server does in the meantime. It
+has one thread, no event loop and no sockets, and ends without running any of the server's code.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Final, NoReturn
+
+from storage.aof.disk import Disk
+
+FAILED: Final = 255
+"""The status with which a child ends where the system has not told why."""
+
+SYNC_EVERY: Final = 4 * 1024 * 1024
+"""After how many bytes a base is synced: a sync of much at once holds up the writes of the server
+to other files of the same disk."""
+
+
+def write_base(disk: Disk, path: str, chunks: Iterable[bytes]) -> None:
+    """Writes the chunks to a new file and syncs it; raises :class:`OSError`."""
+    fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        unsynced = 0
+        for chunk in chunks:
+            disk.write_all(fd, chunk)
+            unsynced += len(chunk)
+            if unsynced >= SYNC_EVERY:
+                disk.sync(fd)
+                unsynced = 0
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+
+
+def fork_writer(disk: Disk, path: str, chunks: Iterable[bytes]) -> int:
+    """Makes a child that does the same; returns its process ID. Raises :class:`OSError`.
+
+    The child's exit status is 0, the ``errno`` of what the system refused, or :data:`FAILED`.
+    """
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads, which may hold locks that the child waits for. The only one
+        # here is in a call of the system, and the C library looks after the allocator's own.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:  # pragma: no cover - coverage sees nothing of a process that ends like this
+        _live(disk, path, chunks)
+    return pid
+
+
+def _live(disk: Disk, path: str, chunks: Iterable[bytes]) -> NoReturn:  # pragma: no cover
+    """The child's life."""
+    status = FAILED
+    try:
+        gc.disable()
+        parent = os.getppid()
+        _leave_server()
+        write_base(disk, path, _while_there_is(parent, chunks))
+        status = 0
+    except OSError as error:
+        status = error.errno or FAILED
+    finally:
+        os._exit(status)
+
+
+def _leave_server() -> None:  # pragma: no cover
+    """Gives up what belongs to the server: its signals, its sockets, its lock, its output."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(nothing, fd)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+
+
+def _while_there_is(parent: int, chunks: Iterable[bytes]) -> Iterator[bytes]:  # pragma: no cover
+    """The chunks, as long as the server lives that they are for."""
+    for chunk in chunks:
+        if os.getppid() != parent:
+            os._exit(FAILED)
+        yield chunk

@@ -1,0 +1,155 @@
+"""Loading the append-only file when a server starts, while it tells clients to come back later."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from server.loading import Loader, LoadError
+from server.persistence.appender import reason
+from storage.aof.check import cut
+from storage.aof.disk import Disk
+from storage.aof.folder import Folder
+from storage.aof.reader import Batch, Damaged, Reader
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+TURN_S: Final = 0.01
+"""For how long files are loaded before clients have a turn."""
+REPORT_S: Final = 2.0
+"""How often the log tells how far loading has come."""
+
+
+class RecoveryError(Exception):
+    """The files cannot be loaded: the text names the file, the offset and the reason."""
+
+
+class RecoveryStopped(Exception):
+    """The server was told to end before everything was loaded."""
+
+
+class Recovery:
+    """The loading of files, in order; only the last may end in the middle of a command."""
+
+    def __init__(self, server: Server, disk: Disk, paths: list[str]) -> None:
+        self._server = server
+        self._disk = disk
+        self._paths = paths
+        self.total_bytes = sum(disk.length(path) for path in paths)
+        self.loaded_bytes = 0
+        self.started_ms = server.clock()
+        self.commands = 0
+        self._began = self._reported = time.monotonic()
+
+    @classmethod
+    def of_folder(cls, server: Server, folder: Folder) -> Recovery:
+        """The loading of all files that a folder's manifest names."""
+        paths = [folder.path_of(file.name) for file in folder.manifest.files]
+        return cls(server, folder.disk, paths)
+
+    async def run(self) -> None:
+        """Loads everything, and gives clients a turn now and then. Raises
+        :class:`RecoveryError`, and :class:`RecoveryStopped` if the server is to end; the files are
+        as before then."""
+        turn = time.monotonic()
+        for _ in self._steps():
+            if time.monotonic() - turn > TURN_S:
+                self._report()
+                await asyncio.sleep(0)
+                if self._server.stopping.is_set():
+                    raise RecoveryStopped
+                turn = time.monotonic()
+                # What clients may do meanwhile takes place at their time.
+                self._server.keyspace.now_ms = 0
+
+    def run_at_once(self) -> None:
+        """The same without letting anybody else do anything."""
+        for _ in self._steps():
+            pass
+
+    def _steps(self) -> Iterator[None]:
+        loader = Loader(self._server)
+        path = ""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for path in self._paths:
+                loader.begin_file()
+                reader = Reader(path, self._disk, torn=path == self._paths[-1])
+                yield from self._load(reader, loader)
+                self._end_file(reader, loader)
+        except Damaged as error:
+            raise RecoveryError(str(error)) from None
+        except OSError as error:
+            raise RecoveryError(f"{path}: {reason(error)}") from None
+        finally:
+            loader.finish()
+            if collecting:
+                gc.enable()
+        self._tell_of_end()
+
+    def _load(self, reader: Reader, loader: Loader) -> Iterator[None]:
+        before = self.loaded_bytes
+        for batch in reader:
+            self.loaded_bytes = before + batch.offset
+            self._apply(reader.path, batch, loader)
+            yield
+        self.loaded_bytes = before + reader.size
+        self.commands += reader.commands
+
+    def _apply(self, path: str, batch: Batch, loader: Loader) -> None:
+        place = 0
+        try:
+            for place, args in enumerate(batch.commands):  # noqa: B007 - the place of an error
+                loader.apply(args)
+        except LoadError as error:
+            raise RecoveryError(f"{path}: offset {batch.offset_of(place)}: {error}") from None
+
+    def _end_file(self, reader: Reader, loader: Loader) -> None:
+        """Cuts off what was not written as a whole, if that is allowed."""
+        tail = reader.tail
+        if tail is None:
+            return
+        loader.drop_group()
+        found = f"{reader.path}: offset {tail.offset}: {tail.reason}, {tail.size} bytes"
+        if not self._server.config.aof_load_truncated:
+            raise RecoveryError(
+                f"{found}; aof-load-truncated is no, so nothing was cut off:"
+                f" 'penstock check-aof --fix' can do it"
+            )
+        cut(reader.path, tail, self._disk)
+        self._server.log.warning(f"{found}: they were cut off")
+
+    def _report(self) -> None:
+        now = time.monotonic()
+        if now - self._reported >= REPORT_S:
+            self._reported = now
+            percent = 100 * self.loaded_bytes // max(self.total_bytes, 1)
+            self._server.log.notice(
+                f"Loading the append-only file: {percent} % of {self.total_bytes} bytes"
+            )
+
+    def _tell_of_end(self) -> None:
+        seconds = time.monotonic() - self._began
+        self._server.log.notice(
+            f"Loaded {self.commands} commands from {len(self._paths)} files,"
+            f" {self.total_bytes} bytes, in {seconds:.2f} seconds"
+        )
+
+    def progress(self) -> dict[str, object]:
+        """The fields of INFO."""
+        seconds = time.monotonic() - self._began
+        total, loaded = max(self.total_bytes, 1), self.loaded_bytes
+        left = seconds * (total - loaded) / loaded if loaded else 1
+        return {
+            "loading_start_time": self.started_ms // 1000,
+            "loading_total_bytes": self.total_bytes,
+            "loading_rdb_used_mem": 0,
+            "loading_loaded_bytes": loaded,
+            "loading_loaded_perc": f"{100 * loaded / total:.2f}",
+            "loading_eta_seconds": round(left),
+        }

@@ -1,0 +1,250 @@
+"""Scripts as the rest of the server sees them: the cache, running, ending, and what INFO says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol import errors
+from protocol.encoder import array
+from protocol.errors import CommandError, shown
+from protocol.replies import Encoded, Reply
+from server.scripting import shebang
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.blocking import Block
+    from server.commands.spec import Arguments, Command
+    from server.scripting.busy import Busy
+    from server.scripting.calls import Calls
+    from server.session import Session
+
+EVALUATED: Final = 500
+"""So many scripts are kept that EVAL brought; those of SCRIPT LOAD are kept until SCRIPT FLUSH."""
+
+SCRIPT_OVERHEAD: Final = 200
+"""What a script takes in the cache besides its text, in bytes."""
+
+
+class Script:
+    """A script in the cache."""
+
+    __slots__ = ("function", "header", "sha1", "source")
+
+    def __init__(self, source: bytes, header: shebang.Header, function: Any) -> None:
+        self.source = source
+        self.sha1 = hashlib.sha1(source).hexdigest().encode()
+        self.header = header
+        self.function = function
+
+
+class Scripting:
+    """The scripts of a server. Lua is started when the first one comes."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._calls: Calls | None = None
+        self._busy: Busy | None = None
+        self._by_source: dict[bytes, Script] = {}
+        self._by_sha1: dict[bytes, Script] = {}
+        self._evaluated: dict[Script, None] = {}
+        self.evicted = 0
+        """How many scripts have left the cache by themselves."""
+        server.config.listen("script-memory-limit", self._limit_memory)
+
+    def _limit_memory(self, limit: int) -> None:
+        if self._calls is not None:
+            self._calls.interpreter.limit_memory(limit)
+
+    def _lua(self) -> Calls:
+        """Lua, started if need be; raises :class:`CommandError` if it is not installed."""
+        if self._calls is None:
+            try:
+                from server.scripting.busy import Busy
+                from server.scripting.calls import Calls
+
+                self._busy = self._busy or Busy(self._server)
+                limit = self._server.config.script_memory_limit
+                self._calls = Calls(self._server, self._busy.tick, limit)
+            except ImportError:
+                raise CommandError(errors.LUA_MISSING) from None
+        return self._calls
+
+    # --- the cache ------------------------------------------------------------------------
+
+    def load(self, source: bytes) -> bytes:
+        """Keeps a script until SCRIPT FLUSH; returns its SHA1. Raises :class:`CommandError`."""
+        script = self._by_source.get(source) or self._add(source)
+        self._evaluated.pop(script, None)
+        return script.sha1
+
+    def _add(self, source: bytes) -> Script:
+        header = shebang.read(source)
+        script = Script(source, header, self._lua().interpreter.compile(header.body))
+        self._by_source[source] = self._by_sha1[script.sha1] = script
+        return script
+
+    def knows(self, sha1: bytes) -> bool:
+        """Whether the script is in the cache."""
+        return sha1.lower() in self._by_sha1
+
+    def flush(self) -> None:
+        """Forgets every script, and begins with a new interpreter."""
+        self._by_source.clear()
+        self._by_sha1.clear()
+        self._evaluated.clear()
+        self._calls = None
+
+    def _from_source(self, source: bytes) -> Script:
+        script = self._by_source.get(source)
+        if script is None:
+            script = self._add(source)
+        elif script not in self._evaluated:
+            return script
+        else:
+            del self._evaluated[script]
+        self._evaluated[script] = None
+        if len(self._evaluated) > EVALUATED:
+            self._evict(next(iter(self._evaluated)))
+        return script
+
+    def _evict(self, script: Script) -> None:
+        del self._evaluated[script], self._by_source[script.source], self._by_sha1[script.sha1]
+        self.evicted += 1
+
+    # --- running --------------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        session: Session,
+        source: bytes,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+        read_only: bool,
+    ) -> Reply | Block:
+        """Runs a script from its source; raises :class:`CommandError`."""
+        self._lua()
+        return self._run(session, self._from_source(source), keys, arguments, read_only)
+
+    def evaluate_cached(
+        self,
+        session: Session,
+        sha1: bytes,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+        read_only: bool,
+    ) -> Reply | Block:
+        """Runs a script from the cache; raises :class:`CommandError`."""
+        self._lua()
+        script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
+        if script is None:
+            raise CommandError(errors.NO_SCRIPT)
+        return self._run(session, script, keys, arguments, read_only)
+
+    def _run(
+        self,
+        session: Session,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+        read_only: bool,
+    ) -> Reply | Block:
+        header = script.header
+        if read_only and header.present and not header.no_writes:
+            raise CommandError(errors.SCRIPT_MAY_WRITE)
+        calls, busy = self._calls, self._busy
+        assert calls is not None
+        assert busy is not None
+
+        def work() -> Reply:
+            return self._execute(
+                session, script, keys, arguments, read_only or header.no_writes, calls, busy
+            )
+
+        return busy.work(session, work)
+
+    def _execute(
+        self,
+        session: Session,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+        read_only: bool,
+        calls: Calls,
+        busy: Busy,
+    ) -> Encoded:
+        """Runs the script; what it changes counts as a whole or not at all."""
+        persistence = self._server.persistence
+        busy.begin()
+        calls.begin(session, read_only)
+        persistence.appender.begin_unit()
+        try:
+            outcome = calls.interpreter.run(
+                script.function, script.sha1, session.resp3, keys, arguments
+            )
+        finally:
+            if calls.wrote:
+                persistence.note((), session)
+            persistence.appender.end_unit()
+        if calls.crash is not None:
+            raise calls.crash
+        if outcome.reply.startswith(b"-"):
+            text = shown(outcome.reply[1:].rstrip(b"\r\n"))
+            raise CommandError(text, counted=outcome.counted)
+        return Encoded(outcome.reply)
+
+    def transaction(
+        self,
+        session: Session,
+        queue: Sequence[tuple[Command, Arguments]],
+        run: Callable[[], list[bytes]],
+    ) -> Reply | Block:
+        """Runs a transaction; if it has scripts, it may take long as a whole."""
+        if not any(entry.group == "scripting" for entry, _ in queue) or not self._is_ready():
+            return array(run())
+        assert self._busy is not None
+        return self._busy.work(session, lambda: array(run()))
+
+    def _is_ready(self) -> bool:
+        """Whether scripts can be run at all."""
+        try:
+            self._lua()
+        except CommandError:
+            return False
+        return True
+
+    # --- scripts that take long -----------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether a script takes long, so that others are refused."""
+        return self._busy is not None and self._busy.active
+
+    def kill(self) -> None:
+        """Ends the script that takes long; raises :class:`CommandError` if that cannot be done."""
+        if self._busy is None or self._calls is None:
+            raise CommandError(errors.NOT_BUSY)
+        self._busy.kill(self._calls.wrote)
+
+    def close(self) -> None:
+        """Ends what is under way; nothing is run any more."""
+        if self._busy is not None:
+            self._busy.close()
+
+    # --- figures --------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """How many scripts are in the cache."""
+        return len(self._by_sha1)
+
+    @property
+    def cache_memory(self) -> int:
+        """Bytes that the cache takes."""
+        return sum(len(source) + SCRIPT_OVERHEAD for source in self._by_source)
+
+    @property
+    def lua_memory(self) -> int:
+        """Bytes that the interpreter takes."""
+        return 0 if self._calls is None else self._calls.interpreter.memory

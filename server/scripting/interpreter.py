@@ -1,0 +1,163 @@
+"""Lua itself: one interpreter, what it is given, how much memory it may take.
+
+Nothing of Python is within a script's reach. The chunks of ``lua/`` hold the functions that they
+were given as locals; those never raise, and return numbers, texts, booleans and tables only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+from protocol import errors
+from protocol.encoder import error_line
+from protocol.errors import CommandError, shown
+from server.scripting.bytecode import without_tail_calls
+
+STEPS: Final = 100_000
+"""After how many steps of the virtual machine a script looks whether others wait: about 1 ms."""
+
+ROOM: Final = 1024 * 1024
+"""What is kept free at least for the server's own use of the interpreter, which must not fail."""
+
+PER_VALUE: Final = 64
+"""More than Lua takes for a text or a place in a table besides its bytes."""
+
+FEW: Final = 100
+"""Up to so many arguments are passed one by one, which is faster; more in a table."""
+
+CHUNKS: Final = ("cjson", "cmsgpack", "libraries", "redis", "replies")
+
+Script = Any
+"""A compiled script: a function of Lua."""
+
+
+class Outcome(NamedTuple):
+    """A script's reply in RESP, and whether it is an error that a command has been counted for."""
+
+    reply: bytes
+    counted: bool
+
+
+def _hard_limit(limit: int) -> int:
+    """What Lua refuses to exceed, for a limit that is looked at from time to time.
+
+    A new text may make Lua double its table of texts, which is less than half of the memory. When
+    the server puts one in there is nobody to catch an error, so there has to be room for that.
+    """
+    return limit + limit // 2 + ROOM
+
+
+def _refuse(subject: object, name: object, setting: bool) -> object:
+    raise AttributeError("scripts have no access to this")
+
+
+@cache
+def _source(name: str) -> bytes:
+    return files("server.scripting").joinpath("lua", f"{name}.lua").read_bytes()
+
+
+def _first_line(error: Exception) -> str:
+    """What Lua says of an error outside the script itself; of a lack of memory it says nothing."""
+    text = str(error).partition("\n")[0]
+    return f"ERR {text}" if text else errors.SCRIPT_MEMORY
+
+
+class Interpreter:
+    """An interpreter whose scripts can call the functions in ``natives``.
+
+    ``limit`` is the memory that it may take, in bytes. Raises :class:`ImportError` without lupa.
+    """
+
+    def __init__(self, natives: Mapping[str, object], limit: int) -> None:
+        lua = import_module("lupa.lua51")
+        self._failure: type[Exception] = lua.LuaError
+        self._runtime = lua.LuaRuntime(
+            encoding=None,
+            attribute_filter=_refuse,
+            register_eval=False,
+            register_builtins=False,
+            unpack_returned_tuples=True,
+            max_memory=_hard_limit(limit),
+        )
+        self._limit = limit
+        self._state = self._runtime.table_from({b"resp3": False, b"limit": limit / 1024})
+        self._compile, self._run, self._run_few = self._prepare(natives)
+
+    def _prepare(self, natives: Mapping[str, object]) -> tuple[Callable[..., Any], ...]:
+        given = {name.encode(): value for name, value in natives.items()}
+        table = self._runtime.table_from({**given, b"state": self._state})
+        parts = self._runtime.table_from({name.encode(): self._chunk(name) for name in CHUNKS})
+        functions: tuple[Callable[..., Any], ...] = self._chunk("sandbox")(table, parts, STEPS)
+        return functions
+
+    def _chunk(self, name: str) -> Callable[..., Any]:
+        load = self._runtime.globals()[b"loadstring"]
+        loaded: Callable[..., Any] = load(_source(name), f"=penstock:{name}".encode())
+        return loaded
+
+    # --- memory ---------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> int:
+        """Bytes in use, garbage included."""
+        return int(self._runtime.get_memory_used())
+
+    def limit_memory(self, limit: int) -> None:
+        """Allows so many bytes from now on; never less than what is in use."""
+        self._limit = limit
+        self._state[b"limit"] = limit / 1024
+        self._runtime.set_max_memory(_hard_limit(limit))
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be put in."""
+        return bool(self._runtime.get_memory_used() + size <= self._limit)
+
+    def _make_room(self, size: int) -> None:
+        if not self.has_room(size):
+            self._runtime.gccollect()
+            if not self.has_room(size):
+                raise CommandError(errors.SCRIPT_MEMORY)
+
+    def table(self, values: Mapping[bytes, object]) -> object:
+        """The values as a table."""
+        return self._runtime.table_from(values)
+
+    # --- scripts --------------------------------------------------------------------------
+
+    def compile(self, source: bytes) -> Script:
+        """The script of a source text; raises :class:`CommandError` if it is none."""
+        self._make_room(PER_VALUE * len(source))
+        try:
+            script = self._compile(source, without_tail_calls)
+        except self._failure as error:
+            raise CommandError(errors.not_compiled(str(error))) from None
+        if isinstance(script, tuple):
+            raise CommandError(errors.not_compiled(shown(script[1])))
+        return script
+
+    def run(
+        self,
+        script: Script,
+        sha1: bytes,
+        resp3: bool,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+    ) -> Outcome:
+        """Runs a script; ``resp3`` is the protocol of the reply."""
+        values = [*keys, *arguments]
+        self._make_room(sum(map(len, values)) + PER_VALUE * (len(values) + 1))
+        try:
+            if len(values) <= FEW:
+                result = self._run_few(script, sha1, resp3, len(keys), *values)
+            else:
+                table = self._runtime.table_from
+                result = self._run(script, sha1, resp3, table(keys), table(arguments))
+        except (self._failure, MemoryError) as error:
+            result = error_line(_first_line(error)), False
+        if self._runtime.get_memory_used() * 2 > self._limit:
+            self._runtime.gccollect()
+        return Outcome(*result) if isinstance(result, tuple) else Outcome(result, False)

@@ -1,0 +1,1 @@
+"""What the append-only file promises, tried with kills, lost power and disks that fail."""

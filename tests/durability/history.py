@@ -1,0 +1,66 @@
+"""A server's life with one client: what was there after each step, and how long the file was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from server.persistence.recovery import Recovery
+from storage.aof.disk import Disk
+from tests.durability.servers import AofThread, image_of
+from tests.durability.steps import Steps, observe
+from tests.durability.talking import Talker, ask_directly
+from tests.support.direct import Direct, DirectClient
+from tests.support.servers import PenstockThread
+
+
+class Moment(NamedTuple):
+    """What was there when a step had been answered."""
+
+    size: int
+    """How many bytes the increment had."""
+    state: list[Any]
+
+
+class History:
+    """The steps of a client with ``appendfsync always``, and the file they have left."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.steps = Steps(0, seed=1)
+        with AofThread(folder, appendfsync="always") as server:
+            with Talker(server.port) as talker:
+                self.moments = [self._moment(server, talker)]
+                for index in range(count):
+                    for command in self.steps[index]:
+                        talker.ask(*command)
+                    self.moments.append(self._moment(server, talker))
+            image = image_of(folder)
+        self.data = image["appendonly.aof.1.incr.aof"][: self.moments[-1].size]
+
+    def _moment(self, server: PenstockThread, talker: Talker) -> Moment:
+        writer = server.server.persistence.appender.writer
+        assert writer is not None
+        return Moment(writer.size, observe(self.steps, talker.ask))
+
+    def state_at(self, size: int) -> list[Any]:
+        """What there was when the file had at most so many bytes."""
+        return [moment.state for moment in self.moments if moment.size <= size][-1]
+
+
+class Restart:
+    """Loads files as a start does, again and again, without a process."""
+
+    def __init__(self) -> None:
+        self._direct = Direct()
+        self._client: DirectClient = self._direct.client()
+
+    def load(self, path: Path) -> None:
+        """Loads a file in place of everything there is; raises ``RecoveryError``."""
+        for database in self._direct.server.keyspace.databases:
+            database.flush()
+        self._direct.server.keyspace.effects.clear()
+        Recovery(self._direct.server, Disk(), [str(path)]).run_at_once()
+
+    def state(self, steps: Steps) -> list[Any]:
+        """What is to be seen of a client's keys."""
+        return observe(steps, lambda *words: ask_directly(self._client, *words))

@@ -1,0 +1,141 @@
+"""A real server loads what Penstock writes, and Penstock what a real server writes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conformance.reference import find_server
+from tests.property import key_commands, stream_commands
+from tests.property.stream_commands import Words
+from tests.property.test_streams_against_redis import comparable
+from tests.support.direct import Direct
+from tests.support.recording import Recording, load
+from tests.support.redis_files import FileServer
+
+SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+
+NO_TRANSACTIONS = (
+    *stream_commands.EVERYTHING[:-1],
+    *stream_commands.EVERYTHING[:-1],
+    key_commands.STRINGS,
+    key_commands.KEYSPACE,
+    stream_commands.KEYSPACE,
+)
+
+
+def _lasts(command: Words) -> bool:
+    """Whether nothing expires because of the command while the test runs."""
+    return command[0] != "PEXPIRE" or command[-1] != "400"
+
+
+COMMANDS = st.lists(st.one_of(*NO_TRANSACTIONS).filter(_lasts), min_size=30, max_size=60)
+"""What servers of version 8.0 know."""
+
+_LAYOUT = re.compile(rb"(radix-tree-(?:keys|nodes)\r\n):\d+\r\n")
+_TEXTS = ("k", "q", "a", "b", "c", "")
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[FileServer]:
+    path = find_server()
+    if path is None:
+        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
+    server = FileServer(path)
+    yield server
+    server.stop()
+
+
+def _views(database: int) -> Iterator[Words]:
+    """Commands that show everything in a database."""
+    yield ["SELECT", str(database)]
+    yield ["DBSIZE"]
+    for key in _TEXTS:
+        yield ["TYPE", key]
+        yield ["PEXPIRETIME", key]
+        yield ["GET", key]
+        yield ["OBJECT", "ENCODING", key]
+        yield ["XINFO", "STREAM", key]
+        yield ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]
+        yield ["XINFO", "GROUPS", key]
+        for group in ("g", "h"):
+            yield ["XINFO", "CONSUMERS", key, group]
+
+
+def _shown(command: Words, reply: bytes, layout: bool) -> bytes:
+    reply = comparable(command, reply)
+    return reply if layout else _LAYOUT.sub(rb"\1:N\r\n", reply)
+
+
+def assert_alike(ours: Direct, theirs: FileServer, layout: bool) -> None:
+    """Both servers show the same, but for times at which consumers were seen."""
+    client = ours.client()
+    for database in range(2):
+        for command in _views(database):
+            mine = client.send(*command)
+            assert mine is not None
+            reference = theirs.send(*command)
+            assert _shown(command, mine, layout) == _shown(command, reference, layout), command
+
+
+def _loaded(*files: bytes) -> Direct:
+    direct = Direct(now_ms=time.time_ns() // 1_000_000)
+    load(direct, *files)
+    direct.server.keyspace.check()
+    return direct
+
+
+@SETTINGS
+@given(COMMANDS)
+def test_what_penstock_has_written_a_real_server_loads(
+    real: FileServer, commands: list[Words]
+) -> None:
+    recording = Recording(Direct(now_ms=time.time_ns() // 1_000_000))
+    for command in commands:
+        recording.send(*command)
+    data = recording.contents()
+    real.load(data)
+    assert_alike(recording.direct, real, layout=True)
+
+
+@SETTINGS
+@given(COMMANDS)
+def test_what_penstock_has_rewritten_a_real_server_loads(
+    real: FileServer, commands: list[Words]
+) -> None:
+    recording = Recording(Direct(now_ms=time.time_ns() // 1_000_000))
+    for command in commands:
+        recording.send(*command)
+    real.load(recording.rewritten())
+    assert_alike(recording.direct, real, layout=False)
+
+
+@SETTINGS
+@given(COMMANDS)
+def test_what_a_real_server_has_written_penstock_loads(
+    real: FileServer, commands: list[Words]
+) -> None:
+    real.begin()
+    for command in commands:
+        real.send(*command)
+    data = real.written()
+    real.load(data)
+    assert_alike(_loaded(data), real, layout=True)
+
+
+@settings(SETTINGS, max_examples=6)
+@given(COMMANDS)
+def test_what_a_real_server_has_rewritten_penstock_loads(
+    real: FileServer, commands: list[Words]
+) -> None:
+    real.begin()
+    for command in commands:
+        real.send(*command)
+    data = real.rewritten()
+    real.load(data)
+    assert_alike(_loaded(data), real, layout=True)

@@ -1,0 +1,208 @@
+"""A server with an append-only file in the loop of the test: its clock, its disk, its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import os
+import re
+import socket
+import termios
+import time
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hiredis import Reader, ReplyError, pack_command
+
+from server.app import Server
+from server.config import Config
+from server.log import Log
+from storage.aof.snapshot import snapshot
+from tests.server.persistence.disks import TestDisk
+from tests.support.direct import START_MS, Argument
+from tests.support.recording import readable
+
+LONG_S = 10.0
+"""How long anything may take that a test waits for."""
+
+
+class Client:
+    """A connection whose requests are sent at once, so that several come in one round."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setblocking(False)
+        self._reader = Reader(notEnoughData=...)
+
+    def send(self, *arguments: Argument) -> None:
+        """Sends a command."""
+        words = [a if isinstance(a, bytes) else str(a).encode() for a in arguments]
+        self.send_bytes(pack_command(tuple(words)))  # type: ignore[arg-type]
+
+    def send_bytes(self, data: bytes) -> None:
+        """Sends bytes as they are."""
+        assert self._socket.send(data) == len(data)
+
+    async def reply(self) -> Any:
+        """The next reply; an error as a text, ``"closed"`` if the connection ends."""
+        loop = asyncio.get_running_loop()
+        while (reply := self._reader.gets()) is ...:
+            try:
+                data = await asyncio.wait_for(loop.sock_recv(self._socket, 1 << 16), LONG_S)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                return "closed"
+            self._reader.feed(data)
+        return str(reply) if isinstance(reply, ReplyError) else reply
+
+    async def ask(self, *arguments: Argument) -> Any:
+        """The reply to a command."""
+        self.send(*arguments)
+        return await self.reply()
+
+    async def has_reply(self) -> bool:
+        """Whether anything has come, after everything that the server can do now was done."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        try:
+            self._reader.feed(self._socket.recv(1 << 16, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+        self._reader = Reader(notEnoughData=...)
+        return True
+
+    @property
+    def port(self) -> int:
+        """The client's own port."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._socket.close()
+
+
+class Rig:
+    """A server whose periodic work is done when the test says so."""
+
+    def __init__(self, folder: Path, disk: TestDisk | None = None, **settings: Any) -> None:
+        self.now_ms = START_MS
+        self.disk = disk or TestDisk()
+        self.folder = folder / "appendonlydir"
+        self._output = io.StringIO()
+        own = {"bind": "127.0.0.1", "port": 0, "dir": folder, "appendonly": True}
+        config = Config(**{**own, "enable_debug_command": "yes", **settings})
+        log = Log(self._output, "notice")
+        self.server = Server(config, lambda: self.now_ms, log, self.disk)
+        self.server._schedule_cron = lambda: None  # type: ignore[method-assign]
+        self.persistence = self.server.persistence
+        self.clients: list[Client] = []
+        self.first: Client
+
+    async def start(self) -> Rig:
+        """Returns when the server serves, and has one client."""
+        await self.server.start()
+        self.first = self.client()
+        assert await self.first.ask("PING") == b"PONG"
+        return self
+
+    async def stop(self) -> None:
+        """Ends clients and server."""
+        self.disk.gate.set()
+        for client in self.clients:
+            client.close()
+        await self.server.stop()
+
+    def client(self) -> Client:
+        """Another client."""
+        client = Client(self.server.port)
+        self.clients.append(client)
+        return client
+
+    def await_arrival(self, client: Client, size: int) -> None:
+        """Blocks until so many bytes of a client wait to be read by the server."""
+        [sock] = [
+            connection.transport.get_extra_info("socket")
+            for connection in self.server.connections.values()
+            if connection.transport.get_extra_info("peername")[1] == client.port
+        ]
+        waiting = array("i", [0])
+        deadline = time.monotonic() + LONG_S
+        while waiting[0] < size:
+            assert time.monotonic() < deadline, f"only {waiting[0]} bytes have come"
+            fcntl.ioctl(sock.fileno(), termios.FIONREAD, waiting)
+
+    async def ask(self, *arguments: Argument) -> Any:
+        """The reply to a command of the first client."""
+        return await self.first.ask(*arguments)
+
+    # --- time -----------------------------------------------------------------------------
+
+    def cron(self, milliseconds: int = 0) -> None:
+        """Lets time pass, and the server do a round of its periodic work."""
+        self.now_ms += milliseconds
+        self.server.cron()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Returns when something is so that comes about by itself."""
+        async with asyncio.timeout(LONG_S):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+    async def disk_rests(self) -> None:
+        """Returns when nothing waits for the disk any more."""
+        await self.until(lambda: not self.persistence.appender.syncing)
+
+    async def rewritten(self) -> None:
+        """Returns when no rewrite is going on."""
+        await self.rounds_until(lambda: not self.persistence.rewriting.in_progress)
+
+    async def rounds_until(self, condition: Callable[[], object]) -> None:
+        """Does rounds of periodic work until something is so; no time passes for the server."""
+
+        def after_a_round() -> object:
+            self.cron()
+            return condition()
+
+        await self.until(after_a_round)
+
+    # --- what there is --------------------------------------------------------------------
+
+    @property
+    def state(self) -> list[str]:
+        """The data, as the commands that would make it."""
+        return readable(b"".join(snapshot(self.server.keyspace)))
+
+    @property
+    def log(self) -> list[str]:
+        """The messages so far, without their time."""
+        lines = self._output.getvalue().splitlines()
+        return [re.sub(r"^.*? [*#] ", "", line) for line in lines]
+
+    async def info(self, section: str = "persistence") -> dict[str, str]:
+        """The fields of INFO."""
+        text = (await self.ask("INFO", section)).decode()
+        return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+    @property
+    def files(self) -> list[str]:
+        """The names of what is in the folder, but for the lock."""
+        names = sorted(os.listdir(self.folder)) if self.folder.exists() else []
+        return [name.removeprefix("appendonly.aof.") for name in names if ".lock" not in name]
+
+    def commands(self, name: str) -> list[str]:
+        """The commands in a file, but for the records of settings."""
+        path = self.folder / f"appendonly.aof.{name}"
+        data = re.sub(rb"#TS:\d+\r\n", b"", path.read_bytes())
+        return [line for line in readable(data) if not line.startswith("ECHO")]
+
+    @property
+    def manifest(self) -> list[str]:
+        """The files that the manifest names, with their types."""
+        lines = (self.folder / "appendonly.aof.manifest").read_text().splitlines()
+        found = [line.split() for line in lines]
+        return [f"{words[1].removeprefix('appendonly.aof.')} {words[5]}" for words in found]

@@ -1,0 +1,128 @@
+"""The thread that works on the disk, and the child process that writes a base."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from server.persistence.forking import FAILED, fork_writer, write_base
+from server.persistence.jobs import Jobs
+from storage.aof.disk import Disk
+from tests.server.persistence.disks import TestDisk
+
+
+@pytest.fixture
+async def jobs() -> AsyncIterator[Jobs]:
+    made = Jobs()
+    yield made
+    made.close()
+
+
+async def test_what_comes_after_a_job_runs_in_the_loop_of_its_caller(jobs: Jobs) -> None:
+    threads: list[threading.Thread] = []
+    errors: list[OSError | None] = []
+    done = asyncio.Event()
+
+    def then(error: OSError | None) -> None:
+        threads.append(threading.current_thread())
+        errors.append(error)
+        done.set()
+
+    assert (jobs.busy, jobs.running_ms) == (False, 0)
+    jobs.run(lambda: threads.append(threading.current_thread()), then)
+    assert jobs.busy
+    await done.wait()
+    assert not jobs.busy
+    assert threads[0] is not threads[1]
+    assert threads[1] is threading.current_thread()
+    assert errors == [None]
+
+
+async def test_an_error_of_the_system_is_given_to_what_comes_after(jobs: Jobs) -> None:
+    errors: list[OSError | None] = []
+    problem = OSError(5, "Input/output error")
+
+    def work() -> None:
+        raise problem
+
+    jobs.run(work, errors.append)
+    jobs.wait()
+    assert errors == [problem]
+
+
+async def test_a_mistake_of_the_program_is_not_taken_for_one(jobs: Jobs) -> None:
+    table: dict[str, None] = {}
+    jobs.run(lambda: table["no such key"], lambda error: None)
+    with pytest.raises(KeyError, match="no such key"):
+        jobs.wait()
+
+
+async def test_waiting_does_what_comes_after_once(jobs: Jobs) -> None:
+    calls: list[str] = []
+    jobs.when_ended = lambda: calls.append("ended")
+    jobs.run(lambda: None, lambda error: calls.append("then"))
+    jobs.wait()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert calls == ["ended", "then"]
+
+
+async def test_waiting_ends_with_the_last_of_several_jobs(jobs: Jobs) -> None:
+    calls: list[int] = []
+
+    def then(error: OSError | None) -> None:
+        calls.append(len(calls))
+        if len(calls) < 3:
+            jobs.run(lambda: None, then)
+
+    jobs.run(lambda: None, then)
+    jobs.wait()
+    assert calls == [0, 1, 2]
+
+
+# --- the child -------------------------------------------------------------------------------
+
+
+def status_of(pid: int) -> int:
+    """How a child has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_base_is_written_and_synced(tmp_path: Path) -> None:
+    disk = TestDisk()
+    path = tmp_path / "base"
+    path.write_bytes(b"something longer that was there")
+    write_base(disk, str(path), [b"one ", b"two"])
+    assert path.read_bytes() == b"one two"
+    assert disk.syncs == ["base"]
+
+
+def test_a_large_base_is_synced_again_and_again(tmp_path: Path) -> None:
+    disk = TestDisk()
+    write_base(disk, str(tmp_path / "base"), [b"x" * 2**20] * 9)
+    assert disk.syncs == ["base"] * 3
+
+
+def test_a_child_writes_what_there_was_when_it_was_made(tmp_path: Path) -> None:
+    path, pieces = tmp_path / "base", [b"one"]
+    pid = fork_writer(Disk(), str(path), pieces)
+    pieces.append(b"two")
+    assert status_of(pid) == 0
+    assert path.read_bytes() == b"one"
+
+
+def test_a_child_tells_what_the_system_refused(tmp_path: Path) -> None:
+    assert status_of(fork_writer(Disk(), str(tmp_path / "no" / "base"), [])) == 2
+
+
+def test_a_child_that_fails_otherwise_says_only_that(tmp_path: Path) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"one"
+        raise RuntimeError
+
+    assert status_of(fork_writer(Disk(), str(tmp_path / "base"), chunks())) == FAILED
