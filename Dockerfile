@@ -1,17 +1,53 @@
-FROM python:3.11-slim
+# The base of both stages: any Debian with Python 3.11 or later, and venv, that is called `python`.
+ARG PYTHON_IMAGE=python:3.11-slim
 
-WORKDIR /opt/penstock
-COPY pyproject.toml README.md LICENSE ./
-COPY protocol protocol
-COPY server server
-COPY storage storage
-RUN pip install --no-cache-dir . && useradd --system --home-dir /data --create-home penstock
+FROM ${PYTHON_IMAGE} AS build
+
+# Read by pip where the packages do not come from its usual place. A folder of wheels that replaces
+# an index is build/wheels, and is /src/build/wheels here.
+ARG PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX
+
+# The wheel of the event loop holds ten times more symbols for debuggers than it holds code.
+RUN command -v strip >/dev/null || { \
+      apt-get -qq update && apt-get -qq install --yes --no-install-recommends binutils >/dev/null; }
+
+WORKDIR /src
+# .dockerignore says what there is: the packages, and what it takes to install them.
+COPY . ./
+
+# What nobody imports at run time goes: pip itself, what the extensions were compiled from, the other
+# versions of Lua, and what rich colours source code and Markdown with.
+RUN python -m venv /opt/penstock \
+    && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile '.[lua]' \
+    && /opt/penstock/bin/python -m pip uninstall --quiet --yes \
+         markdown-it-py mdurl pygments setuptools pip \
+    && cd /opt/penstock \
+    && find . -name '*.so' -exec strip --strip-unneeded {} + \
+    && find lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' \
+         -o -name '*.c' -o -name '*.h' \) -delete \
+    && find lib -path '*/lupa/lua*.so' ! -name 'lua51.*' -delete \
+    && rm -rf include share bin/activate* bin/Activate* \
+    && python -m compileall -q --invalidation-mode unchecked-hash lib \
+    && install --mode=755 /src/container/entrypoint bin/penstock-entrypoint
+
+
+FROM ${PYTHON_IMAGE}
 
 # Nothing in the image belongs to the user that serves, except the folder it works in.
-USER penstock
-WORKDIR /data
-EXPOSE 6379
+RUN groupadd --system --gid 999 penstock \
+    && useradd --system --uid 999 --gid 999 --home-dir /data --no-create-home penstock \
+    && install --directory --owner=penstock --group=penstock /data
+COPY --from=build /opt/penstock /opt/penstock
 
-# Inside a container, loopback would be reached by nobody; what may connect is decided by the ports
-# that are published.
-ENTRYPOINT ["penstock", "--bind", "* -::*"]
+LABEL org.opencontainers.image.title="Penstock" \
+      org.opencontainers.image.description="A server for Redis Streams" \
+      org.opencontainers.image.licenses="Apache-2.0"
+ENV PATH=/opt/penstock/bin:$PATH
+USER 999:999
+WORKDIR /data
+VOLUME /data
+EXPOSE 6379
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 \
+    CMD ["/opt/penstock/bin/python", "-I", "-m", "server.health"]
+ENTRYPOINT ["penstock-entrypoint"]

@@ -3,6 +3,8 @@
 # make lint | types | suite       one of its parts
 # make compiled                   compile the hot modules into build/compiled
 # make test-compiled              the suites that speak to a server, on that
+# make test-clients               every client library and program, also those from npm
+# make test-container             the image, in a container engine
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make format                     put the sources into the form that lint asks for
 # make clean                      remove what these commands have made
@@ -11,9 +13,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ENV := .venv
 BIN := $(ENV)/bin
 COMPILED := build/compiled
+PROGRAMS := build/clients
+NODE := tests/clients/node/node_modules
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test lint types suite compiled test-compiled bench format clean
+.PHONY: run test lint types suite compiled test-compiled test-clients test-container drive-image \
+	bench format clean
 
 run: $(ENV)/installed
 	@$(BIN)/penstock $(ARGS)
@@ -28,7 +33,7 @@ types: $(ENV)/installed-dev
 	$(BIN)/mypy
 
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
-suite: $(ENV)/installed-dev
+suite: $(ENV)/installed-dev $(PROGRAMS)/installed
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
@@ -38,10 +43,22 @@ suite: $(ENV)/installed-dev
 # The hot modules, compiled from the same source, in a copy that leaves the working tree as it is.
 compiled: $(COMPILED)/built
 
-test-compiled: $(COMPILED)/built
+test-compiled: $(COMPILED)/built $(PROGRAMS)/installed
 	cp -r tests docs *.md pyproject.toml $(COMPILED)
 	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -c 'import storage.log as m; assert "$(COMPILED)" in m.__file__ and m.__file__[-3:] == ".so"'
-	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
+	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
+
+# The run writes the table of docs/clients.md.
+test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed
+	$(BIN)/python -m pytest -p tests.clients.results tests/clients
+
+# Where no engine runs, one is started for it; where that cannot be, this fails.
+test-container: $(ENV)/installed-clients
+	tests/container/with-engine $(MAKE) --no-print-directory drive-image
+
+drive-image:
+	tests/container/build-image penstock:test $(BIN)/python
+	PENSTOCK_IMAGE=penstock:test $(BIN)/python -m pytest -p tests.clients.results tests/container
 
 bench: $(ENV)/installed-bench $(COMPILED)/built
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -71,6 +88,20 @@ $(ENV)/installed-bench: $(ENV)/installed
 	$(PIP) --editable '.[bench]'
 	@touch $@
 
+$(ENV)/installed-clients: $(ENV)/installed-dev
+	$(PIP) --editable '.[clients]'
+	@touch $@
+
+# Programs that need other versions of the packages above have an environment of their own.
+$(PROGRAMS)/installed: tests/clients/requirements.txt
+	$(PYTHON) -m venv --clear $(PROGRAMS)
+	$(PROGRAMS)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
+$(NODE)/installed: tests/clients/node/package.json
+	cd tests/clients/node && npm install --silent --no-package-lock
+	@touch $@
+
 clean:
-	rm -rf $(ENV) build *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) $(NODE) build *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -62,6 +62,16 @@ def protocol(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
+def url(penstock: PenstockThread, protocol: int) -> str:
+    """The server's address for programs that are built on redis-py, and read its older replies.
+
+    It speaks RESP3 if nothing is asked for, and gives those replies as well; to ask for RESP3 gives
+    the newer ones.
+    """
+    return f"{penstock.url}?protocol=2" if protocol == 2 else penstock.url
+
+
+@pytest.fixture
 def connect(penstock: PenstockThread, protocol: int) -> Iterator[Connect]:
     """Clients that give texts, and the same Python values for both protocols."""
     clients: list[Redis] = []

@@ -1,0 +1,158 @@
+"""Writes the table of ``docs/clients.md`` from a test run: a plugin of pytest.
+
+``python -m pytest -p tests.clients.results tests/clients`` replaces the rows of the clients whose
+tests it has collected: in which versions, over which protocols, and how it went. A client that was
+skipped is shown so. The rows of clients that the run was not about stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.support.process import ROOT
+
+PAGE: Final = ROOT / "docs" / "clients.md"
+BEGIN: Final = "<!-- This table is written by `make test-clients` and `make test-container`. -->"
+END: Final = "<!-- The end of what is written. -->"
+
+HEAD: Final = "| client | version | protocol | tests | result |", "|---|---|---|---|---|"
+PROTOCOLS: Final = {"resp2": "RESP2", "resp3": "RESP3"}
+
+
+class Client(NamedTuple):
+    """A row of the table.
+
+    ``tests`` is found at the start of the names of its test files, and ``variant`` in those of its
+    tests if two clients share a file. ``always`` is the protocol of a client that has no choice.
+    """
+
+    name: str
+    tests: str
+    version: Callable[[], str]
+    variant: str = ""
+    always: str = ""
+
+
+def python(package: str) -> Callable[[], str]:
+    """Finds the version of a package that is installed here."""
+    return lambda: metadata.version(package)
+
+
+def program(path: Callable[[], str]) -> Callable[[], str]:
+    """Finds the version that a program prints."""
+
+    def ask() -> str:
+        ended = subprocess.run([path(), "--version"], capture_output=True, text=True, check=True)
+        found = re.search(r"\d+\.\d+(\.\d+)?", ended.stdout)
+        return found[0] if found else "unknown"
+
+    return ask
+
+
+def node(package: str) -> Callable[[], str]:
+    """Finds the version of a package of Node that is installed beside the programs."""
+    path = Path(__file__).parent / "node" / "node_modules" / package / "package.json"
+    return lambda: str(json.loads(path.read_text())["version"])
+
+
+def iredis() -> str:
+    """The path of iredis, which is installed apart."""
+    from tests.clients.applications import find
+
+    return find("iredis")
+
+
+CLIENTS: Final = (
+    Client("redis-py, synchronous", "clients/test_redis_py_sync", python("redis")),
+    Client("redis-py, asyncio", "clients/test_redis_py_asyncio", python("redis")),
+    Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
+    Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
+    Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
+    Client("coredis", "clients/test_coredis", python("coredis"), always="resp3"),
+    Client("walrus", "clients/test_walrus", python("walrus")),
+    Client("iredis", "clients/test_iredis", program(iredis), always="resp2"),
+    Client("redis-cli", "clients/test_redis_cli", program(lambda: "redis-cli"), always="resp2"),
+    Client("redis-benchmark", "clients/test_redis_bench", program(lambda: "redis-benchmark")),
+    Client("ioredis", "clients/test_node", node("ioredis"), variant="[ioredis-"),
+    Client("node-redis", "clients/test_node", node("redis"), variant="[node-redis-"),
+    Client("FastStream", "clients/test_faststream", python("faststream")),
+    Client("taskiq-redis", "clients/test_taskiq", python("taskiq-redis")),
+    Client(
+        "testcontainers-python, on the image",
+        "container/test_snippets",
+        python("testcontainers"),
+        variant="testcontainers",
+        always="resp3",
+    ),
+)
+
+
+class Results:
+    """Counts how the tests of each client have ended, and shows it in a page."""
+
+    def __init__(self, page: Path = PAGE, clients: Sequence[Client] = CLIENTS) -> None:
+        self._page = page
+        self._clients = clients
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notes a file whose tests were not even looked at, as when a package is missing."""
+        if report.outcome != "passed":
+            self._outcomes[report.nodeid] = report.outcome
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes the worst that happened to a test in its phases."""
+        known = self._outcomes.get(report.nodeid, "passed")
+        if report.when == "call" or report.outcome != "passed":
+            self._outcomes[report.nodeid] = known if known == "failed" else report.outcome
+
+    def pytest_sessionfinish(self) -> None:
+        """Replaces the table in the page."""
+        head, _, rest = self._page.read_text().partition(BEGIN)
+        table, _, tail = rest.partition(END)
+        self._page.write_text(f"{head}{BEGIN}\n\n{self._renewed(table)}\n{END}{tail}")
+
+    def _renewed(self, table: str) -> str:
+        """The table with new rows for the clients of this run."""
+        rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()}
+        rows |= {client.name: row for client in self._clients if (row := self._row(client))}
+        lines = [rows[client.name] for client in self._clients if client.name in rows]
+        return "\n".join([*HEAD, *lines, ""])
+
+    def _row(self, client: Client) -> str:
+        """What this run says of a client; empty if it was not about it."""
+        own = {
+            nodeid: outcome
+            for nodeid, outcome in self._outcomes.items()
+            if f"tests/{client.tests}" in nodeid and client.variant in nodeid
+        }
+        if not own:
+            return ""
+        ran = [nodeid for nodeid, outcome in own.items() if outcome != "skipped"]
+        if not ran:
+            return f"| {client.name} | | | 0 | skipped |"
+        failed = Counter(own.values())["failed"]
+        result = f"{failed} failed" if failed else "passed"
+        cells = client.name, client.version(), _protocols(client, ran), str(len(ran)), result
+        return f"| {' | '.join(cells)} |"
+
+
+def _protocols(client: Client, nodeids: list[str]) -> str:
+    """The protocols that tests name, and the one of a client that always speaks it."""
+    names = " ".join(nodeids) + f" {client.always}"
+    return ", ".join(shown for name, shown in PROTOCOLS.items() if name in names)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Looks at the run that begins; of one with several processes, at the one that hears of all."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Results(), "penstock-client-results")

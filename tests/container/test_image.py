@@ -1,0 +1,168 @@
+"""The image in a real engine, driven through the port that it publishes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.version import PENSTOCK_VERSION
+from tests.clients.observing import until
+from tests.container.conftest import HOST, Containers, docker
+from tests.support.process import ROOT
+
+MEGABYTE = 10**6
+
+
+def test_redis_cli_and_redis_py_reach_it_through_the_published_port(
+    containers: Containers,
+) -> None:
+    container = containers.start()
+    with container.client() as client:
+        assert client.xadd("orders", {"item": "pen"}, id="1-0") == "1-0"
+    redis_cli = shutil.which("redis-cli")
+    assert redis_cli is not None, "redis-cli is not installed"
+    printed = subprocess.run(
+        [redis_cli, "-h", HOST, "-p", str(container.port), "XRANGE", "orders", "-", "+"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout == "1-0\nitem\npen\n"
+
+
+def test_sigterm_reaches_the_server_which_ends_at_once(containers: Containers) -> None:
+    container = containers.start()
+    with container.client() as client:
+        client.xadd("orders", {"item": "pen"})
+        # Whoever waits does not hold it up.
+        connection = client.connection_pool.get_connection()
+        connection.send_command("XREAD", "BLOCK", 0, "STREAMS", "orders", "$")
+        assert container.stop() == 0
+        connection.disconnect()
+    log = docker("logs", container.name)
+    assert "Received SIGTERM" in log
+    assert "Bye" in log
+
+
+def test_a_volume_keeps_streams_groups_and_pending_entries(containers: Containers) -> None:
+    volume = ("--volume", f"{containers.volume()}:/data")
+    first = containers.start("--appendonly", "yes", options=volume)
+    with first.client() as client:
+        client.xgroup_create("orders", "packers", id="0", mkstream=True)
+        client.xadd("orders", {"item": "pen"}, id="1-0")
+        client.xreadgroup("packers", "ann", {"orders": ">"})
+    assert first.stop() == 0
+
+    docker("start", first.name)
+    with first.client() as client:
+        assert client.xlen("orders") == 1
+    assert first.stop() == 0
+
+    second = containers.start("--appendonly", "yes", options=volume)
+    with second.client() as client:
+        [row] = client.xpending_range("orders", "packers", "-", "+", 10)
+        assert (row["message_id"], row["consumer"], row["times_delivered"]) == ("1-0", "ann", 1)
+        assert client.xadd("orders", {"item": "ink"}, id="2-0") == "2-0"
+
+
+def test_it_needs_no_root_no_capability_and_no_writable_root_filesystem(
+    containers: Containers,
+) -> None:
+    options = ("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+    container = containers.start("--appendonly", "yes", options=options)
+    with container.client() as client:
+        client.xadd("orders", {"item": "pen"})
+        client.bgrewriteaof()
+        until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0)
+        assert client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+    assert docker("exec", container.name, "id", "-u").strip() == "999"
+    assert docker("exec", container.name, "ls", "/data").split() == ["appendonlydir"]
+
+
+def test_a_mounted_file_configures_it_and_arguments_win(
+    containers: Containers, tmp_path: Path
+) -> None:
+    file = tmp_path / "my.conf"
+    file.write_text("bind 127.0.0.1\nport 7000\nstream-node-max-entries 7\ntimeout 30\n")
+    tmp_path.chmod(0o755)
+    file.chmod(0o644)
+    options = ("--volume", f"{file}:/etc/penstock/my.conf:ro")
+    arguments = ("/etc/penstock/my.conf", "--timeout", "60")
+    container = containers.start(*arguments, options=options, port=7000)
+    with container.client() as client:
+        assert client.config_get("stream-node-max-entries") == {"stream-node-max-entries": "7"}
+        assert client.config_get("timeout") == {"timeout": "60"}
+
+
+def test_it_is_healthy_on_whatever_port_it_listens(containers: Containers) -> None:
+    container = containers.start("--port", "7000", port=7000)
+    container.client().close()
+    assert docker("exec", container.name, "python", "-m", "server.health") == ""
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
+
+
+def test_it_is_not_healthy_without_a_server(containers: Containers) -> None:
+    told = containers.run("python", "-m", "server.health", status=1)
+    assert told == "no process of this user listens on a TCP port\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("penstock",)], ids=["options", "program"])
+def test_a_wrong_option_ends_it_with_one_line(
+    containers: Containers, arguments: tuple[str, ...]
+) -> None:
+    told = containers.run(*arguments, "--prot", "7000", status=1)
+    assert told == "penstock: command line: prot: unknown setting\n"
+
+
+def test_commands_for_an_image_of_redis_work(containers: Containers) -> None:
+    container = containers.start("redis-server", "--appendonly", "yes")
+    with container.client() as client:
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+
+
+def test_other_programs_of_the_image_are_reached(containers: Containers) -> None:
+    assert containers.run("--version").startswith(f"Penstock server v={PENSTOCK_VERSION} ")
+    assert containers.run("sh", "-c", "echo $0") == "sh\n"
+    assert re.search(r"\bcheck-aof\b", containers.run("check-aof", "--help"))
+
+
+def test_scripts_run(containers: Containers) -> None:
+    with containers.start().client() as client:
+        assert client.eval("return redis.call('XLEN', KEYS[1])", 1, "orders") == 0
+
+
+def test_streams_are_copied_with_a_bar_on_the_terminal(containers: Containers) -> None:
+    container = containers.start()
+    command = ("penstock", "import", "redis://localhost/0", "--to", "redis://localhost/5")
+    with container.client() as client:
+        client.xadd("orders", {"item": "pen"}, id="1-0")
+        shown = docker("exec", "--tty", container.name, *command)
+        assert "1 stream: 1 equal" in shown
+        client.select(5)
+        assert client.xrange("orders") == [("1-0", {"item": "pen"})]
+
+
+def test_what_it_says_of_itself(image: str) -> None:
+    [found] = json.loads(docker("image", "inspect", image))
+    config: dict[str, Any] = found["Config"]
+    assert config["User"] == "999:999"
+    assert list(config["ExposedPorts"]) == ["6379/tcp"]
+    assert list(config["Volumes"]) == ["/data"]
+    assert config["Entrypoint"] == ["penstock-entrypoint"]
+
+
+def test_it_adds_to_its_base_what_the_documentation_says(image: str) -> None:
+    stated = re.search(r"adds (\d+) MB", (ROOT / "docs" / "container.md").read_text())
+    assert stated is not None
+    rows = docker("history", "--no-trunc", "--format", "{{json .}}", "--human=false", image)
+    layers = [json.loads(row) for row in rows.splitlines()]
+    first = max(index for index, layer in enumerate(layers) if "groupadd" in layer["CreatedBy"])
+    added = sum(int(layer["Size"]) for layer in layers[: first + 1])
+    # Another version of a package may be a little smaller or bigger.
+    assert abs(added / MEGABYTE - int(stated[1])) < 2

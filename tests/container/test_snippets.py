@@ -1,0 +1,107 @@
+"""What docs/container.md shows is run: the compose file, and the program with testcontainers."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from tests.container.conftest import HOST, Containers, connect
+from tests.support.process import ROOT
+
+PAGE = (ROOT / "docs" / "container.md").read_text()
+TIMEOUT_S = 120
+
+
+def block(language: str) -> str:
+    """The contents of the one fenced block of a language."""
+    [found] = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    text: str = found
+    return text
+
+
+def find_compose() -> list[str]:
+    """The command of compose, old or new; empty if there is none."""
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    return [] if plugin.returncode else ["docker", "compose"]
+
+
+class Project:
+    """The compose file of the page with the image under test."""
+
+    def __init__(self, image: str, folder: Path) -> None:
+        self._command = [*find_compose(), "--project-name", f"penstock{uuid.uuid4().hex[:8]}"]
+        self._folder = folder
+        text = block("yaml").replace("image: penstock\n", f"image: {image}\n")
+        (folder / "docker-compose.yml").write_text(text)
+
+    def __call__(self, *args: str) -> str:
+        """What a command of compose prints."""
+        ended = subprocess.run(
+            [*self._command, *args],
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
+
+    def port(self) -> int:
+        """Where the server is reached; another one after each start."""
+        return int(self("port", "streams", "6379").rpartition(":")[2])
+
+
+@pytest.fixture
+def project(image: str, tmp_path: Path) -> Iterator[Project]:
+    if not find_compose():
+        pytest.skip("compose is not installed")
+    project = Project(image, tmp_path)
+    yield project
+    project("down", "--volumes", "--timeout", "2")
+
+
+def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> None:
+    project("up", "--detach")
+    with connect(project.port()) as client:
+        assert client.xadd("orders", {"item": "pen"}, id="1-0") == "1-0"
+    project("restart", "--timeout", "2")
+    with connect(project.port()) as client:
+        assert client.xrange("orders") == [("1-0", {"item": "pen"})]
+
+
+def test_the_program_with_testcontainers_prints_what_it_has_read(
+    image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The container that tidies up after a crash is an image of its own, and asked for on import.
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+    monkeypatch.setenv("TESTCONTAINERS_HOST_OVERRIDE", HOST)
+    pytest.importorskip("testcontainers", reason="testcontainers is not installed")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(block("python").replace('"penstock"', f'"{image}"'), {})
+    assert printed.getvalue() == "[['orders', [('1-0', {'item': 'pen'})]]]\n1\n"
+
+
+def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:
+    lines = re.findall(r"^    docker run( .*)$", PAGE, re.MULTILINE)
+    assert len(lines) == 4
+    arguments = [line.partition(" penstock")[2].split() for line in lines]
+    file = tmp_path / "my.conf"
+    file.write_text("")
+    tmp_path.chmod(0o755)
+    file.chmod(0o644)
+    mounted = ("--volume", f"{file}:/etc/my.conf:ro")
+    for words in arguments[:3]:
+        assert containers.start(*words, options=mounted).client().ping()
+    assert "No such file" in containers.run(*arguments[3], status=1)
