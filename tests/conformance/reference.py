@@ -13,6 +13,7 @@ from pathlib import Path
 FOLDER_VARIABLE = "PENSTOCK_REFERENCE_SERVERS"
 RECORDED_VERSION = "8.0."
 START_TIMEOUT_S = 10.0
+ATTEMPTS = 3
 
 
 def find_server() -> str | None:
@@ -37,8 +38,17 @@ class RealServer:
     """A real server as a child process, with nothing saved and DEBUG allowed."""
 
     def __init__(self, path: str) -> None:
-        self.address = ("127.0.0.1", free_port())
         self.folder = tempfile.TemporaryDirectory()
+        # Another process may take the port before the server does: then there are other ports.
+        for _ in range(ATTEMPTS):
+            self._start(path)
+            if self._listens():
+                return
+        self.stop()
+        raise TimeoutError("the server does not listen")
+
+    def _start(self, path: str) -> None:
+        self.address = ("127.0.0.1", free_port())
         options = {
             "--port": str(self.address[1]),
             "--dir": self.folder.name,
@@ -48,19 +58,20 @@ class RealServer:
         }
         command = [path, *(word for option in options.items() for word in option)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        self._wait_until_it_listens()
 
-    def _wait_until_it_listens(self) -> None:
-        """Return when the server accepts connections."""
+    def _listens(self) -> bool:
+        """Whether the server accepts connections, which it may need a while for."""
         deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 socket.create_connection(self.address).close()
             except ConnectionRefusedError:
                 time.sleep(0.01)
             else:
-                return
-        raise TimeoutError("the server does not listen")
+                return True
+        self.process.kill()
+        self.process.wait()
+        return False
 
     def stop(self) -> None:
         """End the process and remove its folder."""

@@ -143,11 +143,11 @@ def test_rewrite_writes_what_has_changed(
     direct: Direct, client: DirectClient, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.conf"
-    path.write_text("timeout 1\n")
+    path.write_text(f"timeout 1\ndir {direct.server.config.dir}\n")
     direct.server.config.file = str(path)
     client.send("CONFIG", "SET", "timeout", 5)
     assert client.send("CONFIG", "REWRITE") == b"+OK\r\n"
-    assert path.read_text() == "timeout 5\n"
+    assert path.read_text() == f"timeout 5\ndir {direct.server.config.dir}\n"
 
 
 def test_rewrite_says_why_it_cannot(direct: Direct, client: DirectClient, tmp_path: Path) -> None:

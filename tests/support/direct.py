@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from server.app import Server
 from server.config import Config
 from server.session import Session
+from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000
 """The Unix time in milliseconds at which a :class:`Direct` begins."""
@@ -133,6 +134,8 @@ class Direct:
         self._clock = _Clock(now_ms)
         self._loop = _Loop()
         self._clients = 0
+        if "dir" not in settings:
+            settings["dir"] = folder_of(self._clock)  # Which the server keeps.
         self.server = Server(Config(**settings), clock=self._clock)
 
     @property

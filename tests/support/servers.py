@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from server.app import Server
 from server.config import Config
 from server.loops import new_event_loop
+from tests.support.folders import folder_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,12 +21,15 @@ class PenstockThread:
     """A server in a thread with an event loop of its own; also a context manager.
 
     ``settings`` are those of the configuration with ``_`` for ``-``. Unless they say otherwise the
-    server listens on a free port of 127.0.0.1. ``server`` may be read from the test; what changes
-    it belongs into :meth:`call`.
+    server listens on a free port of 127.0.0.1, and has a folder of its own. ``server`` may be read
+    from the test; what changes it belongs into :meth:`call`.
     """
 
     def __init__(self, **settings: Any) -> None:
-        self._settings = {"bind": "127.0.0.1", "port": 0, **settings}
+        defaults: dict[str, Any] = {"bind": "127.0.0.1", "port": 0}
+        if "dir" not in settings:
+            defaults["dir"] = folder_of(self)
+        self._settings = {**defaults, **settings}
         self._thread = threading.Thread(target=self._run, name="penstock", daemon=True)
         self._started = threading.Event()
         self._failure: BaseException | None = None

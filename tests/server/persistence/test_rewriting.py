@@ -194,6 +194,7 @@ async def test_a_child_that_fails_leaves_everything_as_it_was(
     assert await rig.ask("BGREWRITEAOF") == STARTED
     await rig.rounds_until(lambda: rig.log[-1].startswith("Rewriting"))
     await rig.rounds_until(lambda: not rig.persistence.rewriting.in_progress)
+    await rig.disk_rests()
     info = await rig.info()
     assert info["aof_last_bgrewrite_status"] == "err"
     assert info["aof_rewrites_consecutive_failures"] == "1"
