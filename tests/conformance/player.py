@@ -12,7 +12,7 @@ from .quoting import split_arguments
 from .resp import Incomplete, escape, parse, request
 from .script import Case, Step
 
-REPLY_TIMEOUT_S = 2.0
+REPLY_TIMEOUT_S = 20.0
 CLOSED = b"(closed)"
 AFTERWARDS = {
     "CONFIG SET": "CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096 timeout 0"
