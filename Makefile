@@ -5,7 +5,10 @@
 # make test-compiled              the suites that speak to a server, on that
 # make test-clients               every client library and program, also those from npm
 # make test-container             the image, in a container engine
+# make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
+# make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
+# make bench-spark                measures the data source beside a plain loop of redis-py
 # make format                     put the sources into the form that lint asks for
 # make clean                      remove what these commands have made
 
@@ -14,11 +17,12 @@ ENV := .venv
 BIN := $(ENV)/bin
 COMPILED := build/compiled
 PROGRAMS := build/clients
+SPARK := build/spark
 NODE := tests/clients/node/node_modules
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: run test lint types suite compiled test-compiled test-clients test-container drive-image \
-	bench format clean
+	test-spark demo bench-spark bench format clean
 
 run: $(ENV)/installed
 	@$(BIN)/penstock $(ARGS)
@@ -60,6 +64,16 @@ drive-image:
 	tests/container/build-image penstock:test $(BIN)/python
 	PENSTOCK_IMAGE=penstock:test $(BIN)/python -m pytest -p tests.clients.results tests/container
 
+test-spark: $(SPARK)/installed
+	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/spark
+	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/pipeline
+
+demo: $(SPARK)/installed
+	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m examples.flights.demo $(ARGS)
+
+bench-spark: $(SPARK)/installed
+	@$(SPARK)/bin/python -m benchmarks.spark $(ARGS)
+
 bench: $(ENV)/installed-bench $(COMPILED)/built
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -90,6 +104,12 @@ $(ENV)/installed-bench: $(ENV)/installed
 
 $(ENV)/installed-clients: $(ENV)/installed-dev
 	$(PIP) --editable '.[clients]'
+	@touch $@
+
+# Spark is large, and holds some packages back.
+$(SPARK)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(SPARK)
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark]'
 	@touch $@
 
 # Programs that need other versions of the packages above have an environment of their own.

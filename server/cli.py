@@ -30,7 +30,7 @@ VERSION: Final = (
     f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 )
 
-TOOLS: Final = ("check-aof", "import", "export")
+TOOLS: Final = ("check-aof", "import", "export", "pipeline")
 """What the command does beside serving, by its first argument."""
 
 USAGE: Final = """\
@@ -41,6 +41,7 @@ Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
        penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
        penstock import URL [--to URL] ...      (--help says more)
        penstock export URL [--from URL] ...
+       penstock pipeline run | validate | plan | redrive | archive | replay ...
 
 Every setting of a configuration file is an option, too; options win over files.
 
@@ -80,9 +81,21 @@ def run_tool(name: str, args: Sequence[str]) -> int:
         from server.check_aof import main as check_aof
 
         return check_aof(args)
+    if name == "pipeline":
+        return run_pipeline(args)
     from migration.cli import main as migrate
 
     return migrate(args, "import" if name == "import" else "export")
+
+
+def run_pipeline(args: Sequence[str]) -> int:
+    """Runs the pipeline on Spark; images and small installations come without it."""
+    try:
+        from pipeline.cli import main as pipeline
+    except ModuleNotFoundError as error:
+        print(f"penstock pipeline: {error}: pip install 'penstock[spark]'", file=sys.stderr)
+        return 1
+    return pipeline(args)
 
 
 def usage() -> str:

@@ -16,6 +16,8 @@ FORBIDDEN = {
     "server": {"penstock_testing", "pyspark_redis_streams"},
     "migration": {"protocol", "server", "asyncio"},
     "penstock_testing": {"protocol", "storage", "server"},
+    "pipeline": {"protocol", "storage", "server", "penstock_testing", "migration"},
+    "pyspark_redis_streams": {"protocol", "storage", "server", "pipeline"},
 }
 """What the modules of each folder must not import."""
 

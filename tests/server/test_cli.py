@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import tomllib
 from pathlib import Path
 
@@ -242,3 +243,21 @@ def test_the_working_folder_is_the_one_that_is_set(
     (tmp_path / "data").mkdir()
     config = cli.configure(["--dir", "data"], io.StringIO())
     assert os.getcwd() == str(tmp_path / "data") == config.get_text("dir")
+
+
+# --- pipelines -------------------------------------------------------------------------------
+
+
+def test_pipelines_are_run_by_the_same_command() -> None:
+    result = run_penstock("pipeline", "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("usage: penstock pipeline [-h] COMMAND ...\n")
+
+
+def test_without_the_package_of_pipelines_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pipeline.cli", None)
+    monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "orders.toml"])
+    assert cli.main() == 1
+    assert capsys.readouterr().err.endswith(": pip install 'penstock[spark]'\n")

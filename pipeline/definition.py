@@ -1,0 +1,116 @@
+"""What a pipeline file says, once it has been read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+ENTRIES: Final = "entries"
+"""The first table: the parsed entries of the source."""
+
+DEAD_LETTERS: Final = "dead-letters"
+"""The name of the query that writes what does not parse, beside those of the sinks."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the parsed table, and the field or JSON member that it is made of."""
+
+    name: str
+    type: str
+    origin: str
+    required: bool = False
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class Parse:
+    """How an entry becomes a row; ``json`` is the field with JSON, None for plain fields."""
+
+    columns: tuple[Column, ...]
+    json: str | None = None
+    nulls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How late rows may come, by a column of times."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class Deduplicate:
+    """Rows with the same keys are one, as long as they come within the watermark's delay."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A table made of others by SQL; the rest applies to the table ``origin`` before that."""
+
+    name: str
+    origin: str
+    sql: str
+    sql_line: int
+    watermark: Watermark | None = None
+    deduplicate: Deduplicate | None = None
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a table goes. ``place`` is the folder, stream or table of a database.
+
+    ``ids`` says that entries of a stream get the IDs in the column ``id``.
+    """
+
+    name: str
+    type: str
+    origin: str
+    place: str
+    output_mode: str
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ids: bool = False
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a query that failed is begun again without having got further, and when."""
+
+    attempts: int = 3
+    pause_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole pipeline file. Options may hold credentials and do not show in its text."""
+
+    name: str
+    file: Path
+    source: Mapping[str, str] = field(repr=False)
+    parse: Parse | None
+    dead_letters: Sink | None
+    transforms: tuple[Transform, ...]
+    sinks: tuple[Sink, ...]
+    checkpoint: str
+    every: str
+    metrics: str | None
+    retry: Retry
+    master: str | None
+    spark: Mapping[str, str] = field(repr=False)
+    log_level: str = "OFF"
+
+    @property
+    def mode(self) -> str:
+        """Who keeps the position: ``offsets`` or ``group``."""
+        return self.source.get("mode", "offsets").lower()
+
+    @property
+    def outputs(self) -> tuple[Sink, ...]:
+        """All sinks, that of the dead letters among them."""
+        return self.sinks if self.dead_letters is None else (*self.sinks, self.dead_letters)

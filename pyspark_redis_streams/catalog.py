@@ -1,0 +1,192 @@
+"""Which streams there are, and what the server says about each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from redis.exceptions import ResponseError
+
+from pyspark_redis_streams.errors import ServerError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+
+
+class Stream(NamedTuple):
+    """A key on one of the servers."""
+
+    server: int
+    key: bytes
+
+    @property
+    def shown(self) -> str:
+        """The name for the column ``stream`` and for messages; bytes that are no UTF-8 as \\xff."""
+        return self.key.decode("utf-8", "backslashreplace")
+
+
+def key_of(name: str) -> bytes:
+    """The key of a stream's name as options and offsets hold it."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def name_of(key: bytes) -> str:
+    """The name of a key for offsets: whatever the bytes are, :func:`key_of` gives them back."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty."""
+
+    added: int
+    length: int
+    last: int
+    first: int | None
+
+    @property
+    def removed(self) -> int:
+        """How many entries were added once and are gone."""
+        return self.added - self.length
+
+    def lost(self, after: int, read: int) -> int:
+        """How many entries a reader has missed that has read up to ``after``, the first ``read``.
+
+        Exact as long as entries are removed at the head only. While an entry at or below
+        ``after`` is still there, the head has not reached the reader and nothing counts as lost.
+        """
+        if self.first is not None and self.first <= after:
+            return 0
+        return max(self.removed - read, 0)
+
+    def is_older_than(self, after: int, read: int) -> bool:
+        """Whether this can't be the stream, or not all of it, that was read up to there."""
+        return self.last < after or self.added < read
+
+
+NOTHING = StreamInfo(added=0, length=0, last=0, first=None)
+"""What a stream is that has not been created yet."""
+
+
+def pairs(reply: list[Any]) -> dict[bytes, Any]:
+    """A reply of names and values in turn as a dict."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def info_of(stream: Stream, reply: Any) -> StreamInfo:
+    """The counters in a reply of XINFO STREAM, or in its error; raises ServerError."""
+    if isinstance(reply, ResponseError):
+        if "no such key" in str(reply):
+            return NOTHING
+        raise ServerError(f"key '{stream.shown}' can't be read as a stream: {reply}")
+    found = pairs(reply)
+    if b"entries-added" not in found:
+        raise ServerError("the server is older than Redis 7.0, which counts added entries first")
+    first = found[b"first-entry"]
+    return StreamInfo(
+        added=int(found[b"entries-added"]),
+        length=int(found[b"length"]),
+        last=parse_id(found[b"last-generated-id"]),
+        first=parse_id(first[0]) if first else None,
+    )
+
+
+class Catalog:
+    """The streams that a query reads. ``clock`` counts seconds, for the search by pattern."""
+
+    def __init__(
+        self, servers: Servers, settings: ReadSettings, clock: Callable[[], float]
+    ) -> None:
+        self._servers = servers
+        self._settings = settings
+        self._clock = clock
+        self._found: list[Stream] = []
+        self._searched: float | None = None
+
+    def streams(self) -> list[Stream]:
+        """All streams, those that are subscribed to by name first."""
+        if self._settings.patterns and self._is_time():
+            self._search()
+        named = (
+            Stream(server, key_of(name))
+            for name in self._settings.subscribe
+            for server in range(len(self._servers))
+        )
+        return list(dict.fromkeys([*named, *self._found]))
+
+    def _is_time(self) -> bool:
+        interval = self._settings.pattern_interval_ms / 1000
+        return self._searched is None or self._clock() - self._searched >= interval
+
+    def _search(self) -> None:
+        self._found = sorted(
+            {
+                Stream(server, key)
+                for server in range(len(self._servers))
+                for pattern in self._settings.patterns
+                for key in self._servers.scan(server, pattern)
+            }
+        )
+        self._searched = self._clock()
+
+    def infos(self, streams: Iterable[Stream]) -> dict[Stream, StreamInfo]:
+        """The counters of streams, asked all at once; :data:`NOTHING` for a missing one."""
+        replies = ask_each(self._servers, streams, lambda stream: ("XINFO STREAM", stream.key))
+        return {stream: info_of(stream, reply) for stream, reply in replies.items()}
+
+
+def ask_each(
+    servers: Servers, streams: Iterable[Stream], command: Callable[[Stream], tuple[Any, ...]]
+) -> dict[Stream, Any]:
+    """The reply to a command for each stream, sent to each server in one pipeline."""
+    replies: dict[Stream, Any] = dict.fromkeys(streams)
+    for server in range(len(servers)):
+        of_server = [stream for stream in replies if stream.server == server]
+        answers = servers.call_all(server, [command(stream) for stream in of_server])
+        replies.update(zip(of_server, answers, strict=True))
+    return replies
+
+
+def loss_message(
+    stream: Stream, lost: int, after: int, info: StreamInfo, exact: bool = True
+) -> str:
+    """What to tell about entries that were removed before they were read."""
+    below = "the end" if info.first is None else format_id(info.first)
+    return (
+        f"stream '{stream.shown}': {'' if exact else 'up to '}{entries(lost)} after "
+        f"{format_id(after)} and before {below} removed before being read"
+    )
+
+
+def entries(count: int) -> str:
+    """A number of entries in words."""
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str:
+    """What to tell about a stream that is not the one that was read."""
+    return (
+        f"stream '{stream.shown}' was deleted, or deleted and created again: it was read up to "
+        f"{format_id(after)}, entry {read}, and now ends at {format_id(info.last)}, "
+        f"entry {info.added}"
+    )
+
+
+HINT = (
+    "; with the option failOnDataLoss=false the query goes on with what is there, "
+    "and keeping more entries than the query lags behind prevents this"
+)
+
+
+def share(limit: int, lags: Mapping[Stream, int]) -> dict[Stream, int]:
+    """Divides a number of entries among streams by how many each has; none gets more than that."""
+    total = sum(lags.values())
+    if total <= limit:
+        return dict(lags)
+    shares = {stream: limit * lag // total for stream, lag in lags.items()}
+    rest = limit - sum(shares.values())
+    # The ones that rounding down cost most get the rest, so that small streams don't starve.
+    for stream in sorted(lags, key=lambda s: -(limit * lags[s] % total))[:rest]:
+        shares[stream] += 1
+    return shares

@@ -1,0 +1,324 @@
+"""The options of the data source: every name, alias, default and allowed value.
+
+Names are those of Spark's Kafka source where it has one; spark-redis's are aliases. Spark hands
+options over as strings and ignores the case of their names, and so does this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pyspark_redis_streams import values
+from pyspark_redis_streams.errors import OptionError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option; ``default`` and ``allowed`` are texts for people as well."""
+
+    name: str
+    default: str | None
+    parse: Callable[[str], Any]
+    allowed: str
+    aliases: tuple[str, ...] = ()
+    meaning: str = ""
+
+
+SERVER: Final = (
+    Option(
+        "url",
+        "redis://127.0.0.1:6379/0",
+        values.urls,
+        values.URL_FORMS,
+        meaning="The server, the servers (comma between them) or the cluster.",
+    ),
+    Option(
+        "retries",
+        "5",
+        values.whole(0),
+        "a whole number from 0",
+        meaning="How often a command is tried again when the server can't be reached; the pauses "
+        "grow from 0.1 to 2 seconds.",
+    ),
+)
+READ: Final = (
+    Option(
+        "subscribe",
+        None,
+        values.names,
+        'stream names separated by commas, or a JSON list as ["a,b", "c"]',
+        ("stream.keys", "path"),
+        "The streams to read. A stream need not be there yet.",
+    ),
+    Option(
+        "subscribePattern",
+        None,
+        values.names,
+        "glob patterns of keys, as orders:*, separated by commas, or a JSON list",
+        meaning="Every stream whose key matches, also those that are created later: these are "
+        "read from their first entry.",
+    ),
+    Option(
+        "startingOffsets",
+        "latest; in a batch earliest",
+        values.starting,
+        'earliest, latest, group, or JSON as {"stream": "earliest" or "latest" or an ID that is '
+        "the last one not to be read}",
+        ("stream.offsets",),
+        "Where to begin when there is no checkpoint. `group` is the position of `groupId`.",
+    ),
+    Option(
+        "endingOffsets",
+        "latest",
+        values.ending,
+        'latest, or JSON as {"stream": the last ID to be read}',
+        meaning="Where a batch ends.",
+    ),
+    Option(
+        "startingTimestamp",
+        None,
+        values.timestamp,
+        "Unix milliseconds, or an ISO 8601 time with its offset from UTC",
+        meaning="Begin with the first entry that is not older, instead of `startingOffsets`.",
+    ),
+    Option(
+        "endingTimestamp",
+        None,
+        values.timestamp,
+        "Unix milliseconds, or an ISO 8601 time with its offset from UTC",
+        meaning="End a batch before the first entry that is not older, instead of `endingOffsets`.",
+    ),
+    Option(
+        "maxOffsetsPerTrigger",
+        None,
+        values.whole(1),
+        "a whole number from 1",
+        meaning="The most entries of a micro-batch, shared among the streams by their lag.",
+    ),
+    Option(
+        "minPartitions",
+        "number of streams",
+        values.whole(1),
+        "a whole number from 1",
+        ("stream.parallelism",),
+        "Long streams are cut until there are that many tasks.",
+    ),
+    Option(
+        "maxPartitions",
+        None,
+        values.whole(1),
+        "a whole number from 1",
+        meaning="Streams are put together until there are no more tasks than that.",
+    ),
+    Option(
+        "failOnDataLoss",
+        "true",
+        values.boolean,
+        "true, false",
+        meaning="Whether to fail when entries were removed before they were read; otherwise a "
+        "warning says how many.",
+    ),
+    Option(
+        "mode",
+        "offsets",
+        values.choice("offsets", "group"),
+        "offsets, group",
+        meaning="Who keeps the position: the checkpoint, or a consumer group that is shared with "
+        "other consumers.",
+    ),
+    Option(
+        "groupId",
+        None,
+        values.text,
+        "the name of a consumer group",
+        ("stream.group.name",),
+        "Mode `offsets`: a group that is moved along, to make the lag visible; without it nothing "
+        "is written. Mode `group`: the group to read with, required.",
+    ),
+    Option(
+        "consumerName",
+        None,
+        values.text,
+        "a name that no other query of this group has, the same at every restart",
+        ("stream.consumer.prefix",),
+        "Mode `group`, required: batch 7 is the consumer `name-7`.",
+    ),
+    Option(
+        "claimMinIdleMs",
+        "60000",
+        values.whole(0),
+        "milliseconds, a whole number from 0",
+        meaning="Mode `group`: entries that another consumer has left pending for that long are "
+        "taken over.",
+    ),
+    Option(
+        "maxDeliveries",
+        None,
+        values.whole(1),
+        "a whole number from 1",
+        meaning="Mode `group`: entries delivered more often go to `deadLetterStream` instead of "
+        "into the batch.",
+    ),
+    Option(
+        "deadLetterStream",
+        None,
+        values.text,
+        "the name of a stream",
+        meaning="Mode `group`: where such entries go; required with `maxDeliveries`.",
+    ),
+    Option(
+        "fetchCount",
+        "1000",
+        values.whole(1),
+        "a whole number from 1",
+        ("stream.read.batch.size",),
+        "Entries that are asked for at once.",
+    ),
+    Option(
+        "fieldsFormat",
+        "map",
+        values.choice("map", "array"),
+        "map, array",
+        meaning="`map`: a field that an entry holds twice has its last value. `array`: all fields "
+        "in their order, names as bytes.",
+    ),
+    Option(
+        "pollIntervalMs",
+        "100",
+        values.whole(0),
+        "milliseconds, a whole number from 0",
+        ("stream.read.block",),
+        "How often an idle query asks for new entries.",
+    ),
+    Option(
+        "patternIntervalMs",
+        "5000",
+        values.whole(0),
+        "milliseconds, a whole number from 0",
+        meaning="How often a query looks for new streams of `subscribePattern`.",
+    ),
+)
+WRITE: Final = (
+    Option(
+        "stream",
+        None,
+        values.text,
+        "the name of a stream",
+        ("path",),
+        "Where all rows go; without it the column `stream` says so for each.",
+    ),
+    Option(
+        "maxlen",
+        None,
+        values.whole(0),
+        "a whole number from 0",
+        meaning="Each write trims the stream to that many entries.",
+    ),
+    Option(
+        "minid",
+        None,
+        values.stream_id,
+        "an ID as 1700000000000-0",
+        meaning="Each write removes entries with lower IDs.",
+    ),
+    Option(
+        "approximate",
+        "true",
+        values.boolean,
+        "true, false",
+        meaning="Whether trimming may leave a few entries more, which is much cheaper.",
+    ),
+    Option(
+        "idempotence",
+        "auto",
+        values.choice("auto", "required", "off"),
+        "auto, required, off",
+        meaning="Whether entries carry an idempotent ID, so that a repeated batch adds nothing "
+        "twice: if the server can, or else fail, or never.",
+    ),
+    Option(
+        "idempotenceSeconds",
+        "86400",
+        values.whole(1, 86400),
+        "a whole number from 1 to 86400",
+        meaning="For how long a stream remembers idempotent IDs at least: the longest outage "
+        "after which a batch can be repeated.",
+    ),
+    Option(
+        "writeCount",
+        "1000",
+        values.whole(1),
+        "a whole number from 1",
+        meaning="Entries that are sent at once.",
+    ),
+)
+OPTIONS: Final = SERVER + READ + WRITE
+
+_SPARK = {"checkpointlocation", "queryname", "path", "outputmode"}
+"""What Spark itself puts among the options."""
+
+_ADDRESS = {"host", "port", "auth", "user", "dbnum", "timeout", "ssl"}
+"""The parts of an address in spark-redis's words."""
+
+_NAMES = {name.lower(): o for o in reversed(OPTIONS) for name in (o.name, *o.aliases)}
+
+
+class Given:
+    """The options that a user gave, under their own names or aliases.
+
+    Raises OptionError for one that does not exist, naming the likeliest meant.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.raw = {name.lower(): value for name, value in options.items()}
+        for name in self.raw:
+            if name not in _NAMES and name not in _SPARK | _ADDRESS and name[:6] != "redis.":
+                raise OptionError(name, "not an option", _suggestion(name))
+
+    def get(self, option: Option) -> Any:
+        """The parsed value, or that of the default; None if there is neither.
+
+        Raises OptionError for a value that is not allowed, and for an alias beside its option.
+        """
+        text = self.text(option)
+        if text is None:
+            return None if option.default is None else self._default(option)
+        try:
+            return option.parse(text)
+        except ValueError as error:
+            if isinstance(error, OptionError):
+                raise
+            raise OptionError(option.name, text, option.allowed) from None
+
+    def text(self, option: Option) -> str | None:
+        """The value as it was given, None if it was not."""
+        names = [n for n in (option.name, *option.aliases) if n.lower() in self.raw]
+        if len(names) > 1:
+            raise OptionError(names[1], self.raw[names[1].lower()], f"only one of {names}")
+        return self.raw[names[0].lower()] if names else None
+
+    @staticmethod
+    def _default(option: Option) -> Any:
+        try:
+            return option.parse(option.default or "")
+        except ValueError:
+            # A default in words depends on what is read: the caller knows.
+            return None
+
+
+def named(name: str, options: tuple[Option, ...] = OPTIONS) -> Option:
+    """The option of that name."""
+    return next(option for option in options if option.name == name)
+
+
+def _suggestion(name: str) -> str:
+    known = {key: option.name for key, option in _NAMES.items()}
+    close = difflib.get_close_matches(name, known, 1, 0.6)
+    if close:
+        return f"did you mean '{known[close[0]]}'?"
+    return ", ".join(sorted({option.name for option in OPTIONS})) + ", redis.*"

@@ -1,0 +1,109 @@
+"""What mode ``group`` does with the pending entries of one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from pyspark_redis_streams.catalog import Stream
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+
+PAGE: Final = 10_000
+"""Pending entries that are listed at once; they come without their fields."""
+
+CLAIM_PAGE: Final = 1000
+
+
+class Pending(NamedTuple):
+    """A pending entry: its ID as an integer, and how often it has been delivered."""
+
+    id: int
+    deliveries: int
+
+
+class PendingEntries:
+    """The pending entries list of the query's group in one stream."""
+
+    def __init__(self, servers: Servers, settings: ReadSettings, stream: Stream) -> None:
+        self._servers = servers
+        self._settings = settings
+        self.stream = stream
+
+    def _call(self, command: str, *arguments: Any) -> Any:
+        place = (self.stream.key, self._settings.group)
+        return self._servers.call(self.stream.server, command, *place, *arguments)
+
+    def of(self, consumer: str) -> Iterator[Pending]:
+        """The entries of a consumer, in the order of their IDs."""
+        lowest = "-"
+        while page := self._call("XPENDING", lowest, "+", PAGE, consumer):
+            yield from (Pending(parse_id(entry[0]), int(entry[3])) for entry in page)
+            lowest = f"({page[-1][0].decode()}"
+
+    def acknowledge_all(self, consumer: str) -> None:
+        """Acknowledges whatever the consumer has pending, and removes the consumer."""
+        while page := self._call("XPENDING", "-", "+", PAGE, consumer):
+            self.acknowledge(entry[0] for entry in page)
+        # Only now: removing a consumer drops what it has pending without acknowledging it.
+        self._call("XGROUP DELCONSUMER", consumer)
+
+    def acknowledge(self, ids: Iterator[bytes] | Iterator[str]) -> None:
+        """Acknowledges entries."""
+        self._call("XACK", *ids)
+
+    def claim(self, consumer: str, most: int) -> tuple[int, int]:
+        """Takes over entries that others have left pending for long enough.
+
+        Returns how many were taken, and how many were found to be removed from the stream.
+        """
+        taken = removed = 0
+        cursor = b"0-0"
+        idle = self._settings.claim_min_idle_ms
+        while taken < most:
+            count = min(CLAIM_PAGE, most - taken)
+            # JUSTID leaves the number of deliveries alone: the task's own read will count.
+            reply = self._call("XAUTOCLAIM", consumer, idle, cursor, "COUNT", count, "JUSTID")
+            cursor, ids, gone = reply
+            taken, removed = taken + len(ids), removed + len(gone)
+            if cursor == b"0-0":
+                break
+        return taken, removed
+
+    def deliver(self, consumer: str, most: int) -> int:
+        """Has new entries delivered to the consumer; returns how many there were."""
+        taken = 0
+        group = ("GROUP", self._settings.group, consumer)
+        while taken < most:
+            count = min(self._settings.fetch_count, most - taken)
+            where = ("COUNT", count, "STREAMS", self.stream.key, ">")
+            reply = self._servers.call(self.stream.server, "XREADGROUP", *group, *where)
+            if not reply:
+                break
+            taken += len(reply[0][1])
+        return taken
+
+    def bury(self, entry: Pending, consumer: str) -> bool:
+        """Moves an entry to the dead letters, and says whether it was still in the stream.
+
+        It is written there before it is acknowledged here: after a crash in between it is
+        written a second time rather than lost.
+        """
+        id = format_id(entry.id)
+        found = self._servers.call(self.stream.server, "XRANGE", self.stream.key, id, id)
+        if not found:
+            return False
+        history = {
+            "dead-letter-stream": self.stream.key,
+            "dead-letter-id": id,
+            "dead-letter-group": self._settings.group,
+            "dead-letter-consumer": consumer,
+            "dead-letter-deliveries": entry.deliveries,
+            "dead-letter-reason": "delivered more than maxDeliveries times",
+        }
+        told = [part for pair in history.items() for part in pair]
+        letter = ("XADD", self._settings.dead_letters, "*", *told, *found[0][1])
+        self._servers.call(self.stream.server, *letter)
+        self.acknowledge(iter((id,)))
+        return True

@@ -1,0 +1,181 @@
+"""What a task does: reads its ranges as batches, and finds out whether anything is missing."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Final
+
+from pyspark.sql.types import StructType
+
+from pyspark_redis_streams.arrow import Batches, Entry
+from pyspark_redis_streams.catalog import HINT, entries, gone_message, info_of, loss_message
+from pyspark_redis_streams.errors import DataLossError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.slices import Partition, PendingRange, Range
+
+LOG = logging.getLogger("pyspark_redis_streams")
+
+BATCH_ROWS: Final = 10_000
+"""Rows of an Arrow batch; fewer when the user fetches few at once, as for large entries."""
+
+MANY_OBJECTS: Final = 1_000_000
+"""Lists that may be alive before Python looks for cycles among them.
+
+Entries are lists without cycles, two each: to look at them every few hundred takes three times as
+long as to read them.
+"""
+
+Chunk = list[Entry]
+
+
+def read_partition(
+    settings: ReadSettings, schema: StructType, partition: Partition
+) -> Iterator[Any]:
+    """The rows of a task as Arrow batches. Raises ServerError and DataLossError."""
+    batches = Batches(schema)
+    with _rare_collections(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
+        for each in partition.ranges:
+            chunks = (
+                _entries_of(servers, settings, each, pool)
+                if isinstance(each, Range)
+                else _pending_of(servers, settings, each, pool)
+            )
+            for found in _joined(chunks, min(BATCH_ROWS, 10 * settings.fetch_count)):
+                yield batches.batch(each.stream, found)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Has the garbage collector leave entries alone."""
+    usual = gc.get_threshold()
+    gc.set_threshold(MANY_OBJECTS, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _joined(chunks: Iterable[Chunk], most: int) -> Iterator[Chunk]:
+    """Puts chunks together until they have that many rows: every batch has a price of its own."""
+    waiting: list[Chunk] = []
+    rows = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        rows += len(chunk)
+        if rows >= most:
+            yield list(chain.from_iterable(waiting))
+            waiting, rows = [], 0
+    if rows:
+        yield list(chain.from_iterable(waiting))
+
+
+def _chunks(
+    pool: ThreadPoolExecutor, fetch: Callable[[int], Chunk], after: int, full: int
+) -> Iterator[Chunk]:
+    """All chunks from an ID on; one with fewer than ``full`` entries is the last.
+
+    The next one is under way while one is worked on.
+    """
+    chunk = fetch(after)
+    while len(chunk) >= full:
+        following = pool.submit(fetch, parse_id(chunk[-1][0]))
+        yield chunk
+        chunk = following.result()
+    if chunk:
+        yield chunk
+
+
+def _entries_of(
+    servers: Servers, settings: ReadSettings, part: Range, pool: ThreadPoolExecutor
+) -> Iterator[Chunk]:
+    server, key = part.stream
+
+    def fetch(after: int) -> Chunk:
+        if after >= part.to:
+            return []
+        bounds = (f"({format_id(after)}", format_id(part.to))
+        chunk: Chunk = servers.call(server, "XRANGE", key, *bounds, "COUNT", settings.fetch_count)
+        return chunk
+
+    rows = 0
+    for chunk in _chunks(pool, fetch, part.after, settings.fetch_count):
+        rows += len(chunk)
+        yield chunk
+    _check_range(servers, settings, part, rows)
+
+
+def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: int) -> None:
+    """Finds out whether entries were removed between planning and reading.
+
+    A range of known count is compared with it. Of another one it is only known whether removal
+    has got into it: then the batch could not be read again, and counts as lost.
+    """
+    if part.count is not None and rows >= part.count:
+        return
+    command = ("XINFO STREAM", part.stream.key)
+    info = info_of(part.stream, servers.call_all(part.stream.server, [command])[0])
+    if info.last < part.to:
+        _report(settings, gone_message(part.stream, part.after, part.floor, info))
+        return
+    lost = info.lost(part.after, part.floor)
+    if lost:
+        exact = part.count is not None
+        missing = min(lost, part.count - rows) if part.count is not None else lost
+        _report(settings, loss_message(part.stream, missing, part.after, info, exact))
+
+
+def _report(settings: ReadSettings, message: str) -> None:
+    if settings.fail_on_loss:
+        raise DataLossError(message + HINT)
+    LOG.warning("%s", message)
+
+
+def _pending_of(
+    servers: Servers, settings: ReadSettings, part: PendingRange, pool: ThreadPoolExecutor
+) -> Iterator[Chunk]:
+    group = ("XREADGROUP", "GROUP", settings.group, part.consumer, "COUNT", settings.fetch_count)
+
+    def fetch(after: int) -> Chunk:
+        if after >= part.to:
+            return []
+        where = ("STREAMS", part.stream.key, format_id(after))
+        reply = servers.call(part.stream.server, *group, *where)
+        return _up_to(part.to, reply[0][1])
+
+    removed = rows = 0
+    for chunk in _chunks(pool, fetch, part.after, settings.fetch_count):
+        present = [entry for entry in chunk if entry[1] is not None]
+        removed += len(chunk) - len(present)
+        rows += len(chunk)
+        yield present
+    _check_pending(settings, part, rows, removed)
+
+
+def _up_to(last: int, chunk: Chunk) -> Chunk:
+    """Entries of a consumer's history that are not above an ID, which the command can't say."""
+    while chunk and parse_id(chunk[-1][0]) > last:
+        chunk.pop()
+    return chunk
+
+
+def _check_pending(settings: ReadSettings, part: PendingRange, rows: int, removed: int) -> None:
+    if removed:
+        message = (
+            f"stream '{part.stream.shown}': {entries(removed)} after "
+            f"{format_id(part.after)} and up to {format_id(part.to)} removed while pending "
+            f"in group '{settings.group}'"
+        )
+        _report(settings, message)
+    if rows < part.count:
+        LOG.warning(
+            "stream '%s': %d of %d entries of consumer '%s' are no longer pending: another "
+            "consumer has claimed or acknowledged them",
+            *(part.stream.shown, part.count - rows, part.count, part.consumer),
+        )

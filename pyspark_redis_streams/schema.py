@@ -1,0 +1,78 @@
+"""The columns of a read: the default ones, or those that a user asks for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_redis_streams.errors import SchemaError
+
+MAP: Final = MapType(StringType(), BinaryType())
+ARRAY: Final = ArrayType(
+    StructType([StructField("name", BinaryType()), StructField("value", BinaryType())])
+)
+RESERVED: Final[dict[str, tuple[DataType, ...]]] = {
+    "stream": (StringType(),),
+    "id": (StringType(),),
+    "timestamp": (TimestampType(),),
+    "fields": (MAP, ARRAY),
+}
+"""Columns that are not fields of the entries, and the types they may have."""
+
+FIELD_TYPES: Final = (
+    *(StringType, BinaryType, BooleanType, ByteType, ShortType, IntegerType, LongType),
+    *(FloatType, DoubleType, DecimalType, DateType, TimestampType),
+)
+
+
+def default_schema(fields_format: str) -> StructType:
+    """The columns when the user gives none; ``fields`` is a map, or an array of pairs."""
+    fields = MAP if fields_format == "map" else ARRAY
+    return StructType(
+        [
+            *(StructField(name, RESERVED[name][0]) for name in ("stream", "id", "timestamp")),
+            StructField("fields", fields),
+        ]
+    )
+
+
+def check_schema(schema: StructType) -> None:
+    """Raises SchemaError for a column that no entry can fill."""
+    for field in schema.fields:
+        allowed = RESERVED.get(field.name)
+        if allowed is not None:
+            if not any(_same(field.dataType, kind) for kind in allowed):
+                kinds = " or ".join(kind.simpleString() for kind in allowed)
+                raise SchemaError(
+                    f"column '{field.name}' is {field.dataType.simpleString()}; allowed: {kinds}"
+                )
+        elif not isinstance(field.dataType, FIELD_TYPES):
+            raise SchemaError(
+                f"column '{field.name}' is {field.dataType.simpleString()}, which the text of a "
+                "field can't become; allowed: string, binary, boolean, numbers, date, timestamp. "
+                "Read JSON as a string and parse it with from_json"
+            )
+
+
+def _same(one: DataType, other: DataType) -> bool:
+    same: bool = one.simpleString() == other.simpleString()
+    return same

@@ -1,0 +1,258 @@
+"""Connections to the servers, raw replies, and errors of redis-py in words for users.
+
+redis-py looks after topology, TLS, credentials and retries; its conversion of replies is left out
+for the commands below, because Arrow batches are built from the raw reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.cluster import ClusterNode
+from redis.driver_info import DriverInfo
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError,
+    NoPermissionError,
+    RedisClusterException,
+    ResponseError,
+    TimeoutError,
+)
+from redis.retry import Retry
+
+from pyspark_redis_streams.errors import OptionError, ServerError
+from pyspark_redis_streams.settings import ServerSettings
+from pyspark_redis_streams.urls import ServerUrl
+
+T = TypeVar("T")
+
+RAW: Final = (
+    *("XADD", "XRANGE", "XREADGROUP", "XPENDING", "XAUTOCLAIM", "XACK", "XCFGSET"),
+    *("XINFO STREAM", "XINFO GROUPS", "XINFO CONSUMERS", "COMMAND INFO"),
+)
+"""Commands whose replies come as hiredis has parsed them."""
+
+Client = Any
+"""A client of redis-py, for a server or a cluster: its methods have no common type."""
+
+_NUMBERS = {
+    "socket_timeout": float,
+    "socket_connect_timeout": float,
+    "health_check_interval": int,
+}
+_BOOLEANS = {"ssl", "ssl_check_hostname", "socket_keepalive", "require_full_coverage"}
+_TEXTS = {
+    *("username", "password", "client_name", "ssl_keyfile", "ssl_certfile", "ssl_cert_reqs"),
+    *("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data", "ssl_password", "ssl_ciphers"),
+}
+
+
+class _Retry(Retry):
+    """Tries again when a server can't be reached, but not when it refuses the credentials.
+
+    For redis-py a refusal is a kind of lost connection.
+    """
+
+    def call_with_retry(
+        self,
+        do: Callable[[], T],
+        fail: Callable[[Exception], Any] | Callable[[Exception, int], Any],
+        is_retryable: Callable[[Exception], bool] | None = None,
+        with_failure_count: bool = False,
+    ) -> T:
+        def worth_it(error: Exception) -> bool:
+            return not isinstance(error, AuthenticationError) and (
+                is_retryable is None or is_retryable(error)
+            )
+
+        return super().call_with_retry(do, fail, worth_it, with_failure_count)
+
+
+def _raw(client: redis.Redis) -> redis.Redis:
+    for command in RAW:
+        client.response_callbacks.pop(command, None)
+    return client
+
+
+def _raw_cluster(cluster: redis.RedisCluster) -> redis.RedisCluster:
+    """Has the clients of all nodes, also of those that are found later, leave replies alone."""
+    for command in RAW:
+        cluster.cluster_response_callbacks.pop(command, None)
+    manager: Any = cluster.nodes_manager
+    create = manager.create_redis_node
+    manager.create_redis_node = lambda *args, **more: _raw(create(*args, **more))
+    for node in cluster.get_nodes():
+        if node.redis_connection is not None:
+            _raw(node.redis_connection)
+    return cluster
+
+
+class Servers:
+    """The servers of a query, connected when they are first needed.
+
+    It is made where it is used, on the driver or in a task, and never pickled.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self._clients: dict[int, Client] = {}
+
+    def __len__(self) -> int:
+        return len(self.settings.urls)
+
+    def name(self, server: int) -> str:
+        """The address of a server, for messages."""
+        return self.settings.urls[server].label
+
+    def call(self, server: int, *command: Any) -> Any:
+        """The raw reply to a command; raises ServerError, and ResponseError for what else fails."""
+        with self.translated(server):
+            return self.client(server).execute_command(*command)
+
+    def call_all(self, server: int, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The raw replies to commands sent at once; a ResponseError stands for itself in the list.
+
+        Raises ServerError if the server can't be reached or asks for other credentials.
+        """
+        if not commands:
+            return []
+        with self.translated(server):
+            pipeline = self.client(server).pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            replies: list[Any] = pipeline.execute(raise_on_error=False)
+            for reply in replies:
+                if isinstance(reply, Exception) and not _expected(reply):
+                    raise reply
+        return replies
+
+    def knows(self, server: int, command: str) -> bool:
+        """Whether the server, or a node of the cluster, has a command of that name."""
+        client = self.client(server)
+        with self.translated(server):
+            if self.settings.urls[server].cluster:
+                client = client.get_redis_connection(client.get_random_node())
+            reply = client.execute_command("COMMAND INFO", command)
+        return reply[0] is not None
+
+    def scan(self, server: int, pattern: str) -> Iterator[bytes]:
+        """The keys of the streams that match a glob pattern, some of them maybe twice."""
+        with self.translated(server):
+            yield from self.client(server).scan_iter(match=pattern, count=1000, _type="stream")
+
+    def client(self, server: int) -> Client:
+        """The client of redis-py for a server, kept."""
+        if server not in self._clients:
+            with self.translated(server):
+                self._clients[server] = connect(self.settings, self.settings.urls[server])
+        return self._clients[server]
+
+    def close(self) -> None:
+        """Closes every connection."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+    def __enter__(self) -> Servers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def translated(self, server: int) -> Iterator[None]:
+        """Turns what redis-py raises about reaching a server into a ServerError."""
+        try:
+            yield
+        except (AuthenticationError, NoPermissionError) as error:
+            raise ServerError(f"{self.name(server)} refuses: {error}{_advice(error)}") from None
+        except (ConnectionError, TimeoutError, RedisClusterException) as error:
+            tries = self.settings.retries + 1
+            raise ServerError(
+                f"{self.name(server)} can't be reached after {tries} tries: {_reason(error)}"
+            ) from None
+        except ResponseError as error:
+            if _expected(error):
+                raise
+            raise ServerError(f"{self.name(server)} refuses: {error}{_advice(error)}") from None
+
+
+def _expected(error: Exception) -> bool:
+    """Whether an error is about streams and groups, which callers know how to answer."""
+    return isinstance(error, ResponseError) and str(error).startswith(
+        (
+            *("NOGROUP", "BUSYGROUP", "WRONGTYPE", "no such key"),
+            *("The ID specified in XADD", "The XGROUP subcommand requires"),
+        )
+    )
+
+
+def _advice(error: Exception) -> str:
+    text = str(error)
+    if "NOAUTH" in text or "Authentication required" in text:
+        return "; give credentials in 'url' or in 'redis.username' and 'redis.password'"
+    if isinstance(error, AuthenticationError):
+        return "; check the credentials in 'url' or in 'redis.username' and 'redis.password'"
+    if isinstance(error, NoPermissionError):
+        return "; the docs list the commands that each mode needs"
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    cause = error.__cause__ or error.__context__
+    return str(error) or (str(cause) if cause else type(error).__name__)
+
+
+def connect(settings: ServerSettings, url: ServerUrl) -> Client:
+    """A client of redis-py for one URL. A cluster is asked for its nodes at once."""
+    arguments: dict[str, Any] = {
+        **_arguments(dict(url.settings), "url"),
+        **({"username": url.username} if url.username else {}),
+        **({"password": url.password} if url.password else {}),
+        **_arguments(settings.client, "redis."),
+        "retry": _Retry(ExponentialBackoff(cap=2, base=0.1), settings.retries),
+        "protocol": 2,
+        # Or else every client looks its version up in the files of the installation.
+        "driver_info": DriverInfo(lib_version=redis.__version__),
+    }
+    if url.tls:
+        arguments["ssl"] = True
+    if url.cluster:
+        nodes = [ClusterNode(host, port) for host, port in url.nodes]
+        return _raw_cluster(redis.RedisCluster(startup_nodes=nodes, **arguments))
+    return _raw(_single(url, arguments))
+
+
+def _single(url: ServerUrl, arguments: dict[str, Any]) -> Client:
+    if url.path is not None:
+        return redis.Redis(unix_socket_path=url.path, db=url.database, **arguments)
+    host, port = url.nodes[0]
+    return redis.Redis(host=host, port=port, db=url.database, **arguments)
+
+
+def _arguments(given: Mapping[str, str], origin: str) -> dict[str, Any]:
+    return {name: _argument(name, value, origin) for name, value in given.items()}
+
+
+def _argument(name: str, value: str, origin: str) -> Any:
+    option = f"redis.{name}" if origin == "redis." else f"url?{name}"
+    if name in _TEXTS:
+        return value
+    if name in _BOOLEANS and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if name in _BOOLEANS:
+        raise OptionError(option, value, "true, false")
+    if name not in _NUMBERS:
+        known = sorted({*_TEXTS, *_BOOLEANS, *_NUMBERS})
+        raise OptionError(option, "not an option", ", ".join(known))
+    return _number(option, value, _NUMBERS[name])
+
+
+def _number(option: str, value: str, kind: Callable[[str], float]) -> float:
+    try:
+        return kind(value)
+    except ValueError:
+        raise OptionError(option, value, "a number of seconds") from None

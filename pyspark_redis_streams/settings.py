@@ -1,0 +1,216 @@
+"""What a read or a write is to do: its options, checked together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from pyspark_redis_streams import values
+from pyspark_redis_streams.errors import OptionError
+from pyspark_redis_streams.ids import MAX_ID, before_millisecond
+from pyspark_redis_streams.options import Given, named
+from pyspark_redis_streams.urls import ServerUrl
+from pyspark_redis_streams.values import Starting
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """How to reach the servers. What is secret does not show in its text."""
+
+    urls: tuple[ServerUrl, ...]
+    retries: int
+    client: Mapping[str, str] = field(repr=False)
+    """Keyword arguments of redis-py's client, from the options ``redis.*``, still as text."""
+
+    def label(self, server: int) -> str:
+        """The name of a server in offsets: empty if it is the only one.
+
+        So a query goes on from its checkpoint when the only URL is changed.
+        """
+        return self.urls[server].label if len(self.urls) > 1 else ""
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """What to read; see the options of the same names."""
+
+    servers: ServerSettings
+    subscribe: tuple[str, ...]
+    patterns: tuple[str, ...]
+    starting: Starting
+    ending: Mapping[str, int]
+    not_after: int
+    max_per_trigger: int | None
+    min_partitions: int | None
+    max_partitions: int | None
+    fail_on_loss: bool
+    mode: str
+    group: str | None
+    consumer: str | None
+    claim_min_idle_ms: int
+    max_deliveries: int | None
+    dead_letters: str | None
+    fetch_count: int
+    fields_format: str
+    poll_interval_ms: int
+    pattern_interval_ms: int
+
+
+@dataclass(frozen=True)
+class WriteSettings:
+    """How to write; see the options of the same names."""
+
+    servers: ServerSettings
+    stream: str | None
+    maxlen: int | None
+    minid: int | None
+    approximate: bool
+    idempotence: str
+    idempotence_seconds: int
+    count: int
+
+
+def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
+    """The settings of a read; raises OptionError."""
+    given = Given(options)
+
+    def get(name: str) -> Any:
+        return given.get(named(name))
+
+    _need_streams(given)
+    _need_names(given)
+    _need_fitting_mode(given, streaming)
+    ending_ms = get("endingTimestamp")
+    return ReadSettings(
+        servers=_server_settings(given),
+        subscribe=get("subscribe") or (),
+        patterns=get("subscribePattern") or (),
+        starting=_starting(given, streaming),
+        ending=get("endingOffsets"),
+        not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
+        max_per_trigger=get("maxOffsetsPerTrigger"),
+        min_partitions=get("minPartitions"),
+        max_partitions=get("maxPartitions"),
+        fail_on_loss=get("failOnDataLoss"),
+        mode=get("mode"),
+        group=get("groupId"),
+        consumer=get("consumerName"),
+        claim_min_idle_ms=get("claimMinIdleMs"),
+        max_deliveries=get("maxDeliveries"),
+        dead_letters=get("deadLetterStream"),
+        fetch_count=get("fetchCount"),
+        fields_format=get("fieldsFormat"),
+        poll_interval_ms=get("pollIntervalMs"),
+        pattern_interval_ms=get("patternIntervalMs"),
+    )
+
+
+def write_settings(options: Mapping[str, str]) -> WriteSettings:
+    """The settings of a write; raises OptionError."""
+    given = Given(options)
+
+    def get(name: str) -> Any:
+        return given.get(named(name))
+
+    if get("maxlen") is not None and get("minid") is not None:
+        raise OptionError("minid", given.text(named("minid")), "not together with 'maxlen'")
+    servers = _server_settings(given)
+    if len(servers.urls) > 1:
+        raise OptionError("url", "a list", "one server or one cluster, to write to")
+    return WriteSettings(
+        servers=servers,
+        stream=get("stream"),
+        maxlen=get("maxlen"),
+        minid=get("minid"),
+        approximate=get("approximate"),
+        idempotence=get("idempotence"),
+        idempotence_seconds=get("idempotenceSeconds"),
+        count=get("writeCount"),
+    )
+
+
+def _starting(given: Given, streaming: bool) -> Starting:
+    option = named("startingOffsets")
+    since: int | None = given.get(named("startingTimestamp"))
+    if since is not None:
+        if given.text(option) is not None:
+            raise OptionError(option.name, given.text(option), "not with 'startingTimestamp'")
+        return Starting("timestamp", {"": before_millisecond(since)})
+    starting: Starting | None = given.get(option)
+    if starting is None:
+        starting = Starting("latest" if streaming else "earliest")
+    if starting.otherwise == "group" and given.get(named("groupId")) is None:
+        raise OptionError("groupId", None, "a group, as 'startingOffsets' is 'group'")
+    if not streaming and starting.otherwise == "latest":
+        raise OptionError(option.name, "latest", "earliest, group or JSON in a batch")
+    return starting
+
+
+def _need_streams(given: Given) -> None:
+    subscribe = named("subscribe")
+    if given.get(subscribe) is None and given.get(named("subscribePattern")) is None:
+        raise OptionError("subscribe", None, f"{subscribe.allowed}; or 'subscribePattern'")
+
+
+def _need_names(given: Given) -> None:
+    streams = given.get(named("subscribe")) or ()
+    if given.get(named("subscribePattern")) is not None:
+        return
+    for name in ("startingOffsets", "endingOffsets"):
+        value = given.get(named(name))
+        mentioned = value.streams if isinstance(value, Starting) else value or {}
+        for stream in mentioned:
+            if stream not in streams:
+                raise OptionError(name, given.text(named(name)), "streams of 'subscribe'")
+
+
+def _need_fitting_mode(given: Given, streaming: bool) -> None:
+    group_mode = given.get(named("mode")) == "group"
+    if group_mode and not streaming:
+        raise OptionError("mode", "group", "offsets, in a batch")
+    for name in ("groupId", "consumerName"):
+        if group_mode and given.get(named(name)) is None:
+            raise OptionError(name, None, f"{named(name).allowed}; mode 'group' needs it")
+    for name in ("maxDeliveries", "deadLetterStream"):
+        if given.text(named(name)) is not None and not group_mode:
+            raise OptionError(name, given.text(named(name)), "only with mode 'group'")
+    both = [given.get(named(name)) is None for name in ("maxDeliveries", "deadLetterStream")]
+    if both[0] != both[1]:
+        raise OptionError(
+            "deadLetterStream" if both[1] else "maxDeliveries", None, "both of them, or none"
+        )
+    for name in ("endingOffsets", "endingTimestamp"):
+        if streaming and given.text(named(name)) is not None:
+            raise OptionError(name, given.text(named(name)), "only in a batch")
+
+
+def _server_settings(given: Given) -> ServerSettings:
+    client = {name[6:]: value for name, value in given.raw.items() if name.startswith("redis.")}
+    address = {name: given.raw[name] for name in _PARTS if name in given.raw}
+    if address and "url" in given.raw:
+        raise OptionError(next(iter(address)), "given", "not together with 'url'")
+    if "timeout" in given.raw:
+        client["socket_timeout"] = str(_milliseconds(given.raw["timeout"]) / 1000)
+    urls = values.urls(_url(address)) if address else given.get(named("url"))
+    return ServerSettings(urls, given.get(named("retries")), client)
+
+
+_PARTS = ("host", "port", "auth", "user", "dbnum", "ssl")
+
+
+def _url(address: Mapping[str, str]) -> str:
+    """The URL of what spark-redis gives in parts."""
+    scheme = "rediss" if address.get("ssl", "").lower() == "true" else "redis"
+    user, auth = address.get("user"), address.get("auth")
+    login = "" if auth is None else f"{quote(user or '', safe='')}:{quote(auth, safe='')}@"
+    place = f"{address.get('host', '127.0.0.1')}:{address.get('port', '6379')}"
+    return f"{scheme}://{login}{place}/{address.get('dbnum', '0')}"
+
+
+def _milliseconds(value: str) -> int:
+    try:
+        return values.whole(1)(value)
+    except ValueError:
+        raise OptionError("timeout", value, "milliseconds, a whole number from 1") from None

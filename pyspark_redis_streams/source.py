@@ -1,0 +1,53 @@
+"""The data source ``redis-streams``: checks the options and hands out readers and writers."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_redis_streams.batch import batch_reader
+from pyspark_redis_streams.group import GroupStreamReader
+from pyspark_redis_streams.options import Given, named
+from pyspark_redis_streams.schema import check_schema, default_schema
+from pyspark_redis_streams.settings import read_settings, write_settings
+from pyspark_redis_streams.streaming import OffsetsStreamReader
+from pyspark_redis_streams.writer import BatchWriter, StreamWriter
+
+
+class RedisStreamsSource(DataSource):
+    """Streams of Redis-compatible servers as tables; see docs/spark.md for the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format()`` takes."""
+        return "redis-streams"
+
+    def schema(self) -> StructType:
+        """The columns when the user gives none; raises OptionError."""
+        return default_schema(Given(self.options).get(named("fieldsFormat")))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The batch read; raises OptionError and SchemaError."""
+        check_schema(schema)
+        return batch_reader(read_settings(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The streaming read of either mode; raises OptionError and SchemaError."""
+        check_schema(schema)
+        settings = read_settings(self.options, streaming=True)
+        mode = GroupStreamReader if settings.mode == "group" else OffsetsStreamReader
+        return mode(settings, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """The batch write; raises OptionError and SchemaError."""
+        return BatchWriter(write_settings(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """The streaming write; raises OptionError and SchemaError."""
+        return StreamWriter(write_settings(self.options), schema, overwrite)

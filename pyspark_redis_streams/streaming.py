@@ -1,0 +1,125 @@
+"""The streaming read in mode ``offsets``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_redis_streams.follow import Follower
+from pyspark_redis_streams.offsets import Positions, from_json, to_json
+from pyspark_redis_streams.reading import read_partition
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.slices import Partition
+
+Json = dict[str, Any]
+
+
+class Pace:
+    """Keeps an idle query from asking more often than once an interval."""
+
+    def __init__(
+        self,
+        interval_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._interval = interval_ms / 1000
+        self._clock = clock
+        self._sleep = sleep
+        self._idle_since: float | None = None
+
+    def wait(self) -> None:
+        """Waits for the rest of the interval if the last poll found nothing."""
+        if self._idle_since is not None:
+            self._sleep(max(0.0, self._idle_since + self._interval - self._clock()))
+
+    def found(self, anything: bool) -> None:
+        """Remembers what a poll has found."""
+        self._idle_since = None if anything else self._clock()
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What the streaming readers of both modes have in common.
+
+    The planner connects when it is first used: readers are pickled for the tasks.
+    """
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        self._settings = settings
+        self._schema = schema
+        self._servers = Servers(settings.servers)
+        self._pace = Pace(settings.poll_interval_ms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._settings, self._schema)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The option maxOffsetsPerTrigger."""
+        most = self._settings.max_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one task as Arrow batches."""
+        assert isinstance(partition, Partition)
+        return read_partition(self._settings, self._schema, partition)
+
+    def stop(self) -> None:
+        """Closes the connections."""
+        self._servers.close()
+
+
+class OffsetsStreamReader(StreamReader):
+    """Reads on from where the checkpoint says."""
+
+    def __init__(self, settings: ReadSettings, schema: StructType) -> None:
+        super().__init__(settings, schema)
+        self._follower = Follower(self._servers, settings, time.monotonic)
+
+    def initialOffset(self) -> Json:
+        """Where a query without a checkpoint begins."""
+        return to_json(self._follower.initial(), self._settings.servers)
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Where the next batch ends; ``start`` itself if there is nothing new."""
+        self._pace.wait()
+        begin = self._positions(start)
+        # Spark asks for more only when everything up to here is in its commit log.
+        self._follower.acknowledge(begin)
+        end = self._follower.latest(begin, row_limit(limit))
+        self._pace.found(end is not None)
+        return start if end is None else to_json(end, self._settings.servers)
+
+    def reportLatestOffset(self) -> Json | None:
+        """Where the streams ended when they were last asked."""
+        return self._follower.report()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Takes what is there now as the end of the query."""
+        self._follower.stop_at_what_is_there()
+
+    def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+        """The tasks of a batch. ``start`` may be another one than that the end was made for."""
+        return [*self._follower.partitions(self._positions(end))]
+
+    def commit(self, end: Json) -> None:
+        """Everything up to there has been processed."""
+        self._follower.acknowledge(self._positions(end))
+
+    def _positions(self, offset: Json) -> Positions:
+        return from_json(offset, self._settings.servers, self._follower.catalog.streams())
+
+
+def row_limit(limit: ReadLimit) -> int | None:
+    """The most rows that Spark asks for."""
+    return limit.max_rows if isinstance(limit, ReadMaxRows) else None

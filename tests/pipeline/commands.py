@@ -1,0 +1,67 @@
+"""Commands of ``penstock pipeline``, run in the process of the test or in one of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.cli import main
+from tests.pipeline.conftest import ROOT
+
+
+class Command:
+    """Runs commands and takes what they print."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, *args: Any) -> tuple[int, str, str]:
+        """The exit status, standard output and standard error."""
+        self._capture.readouterr()
+        status = main([str(arg) for arg in args])
+        out, err = self._capture.readouterr()
+        return status, out, err
+
+    def out(self, *args: Any) -> list[str]:
+        """The lines of a command that must succeed."""
+        status, out, err = self(*args)
+        assert (status, err) == (0, "")
+        return out.splitlines()
+
+    def error(self, *args: Any) -> str:
+        """What a command says that must fail."""
+        status, _, err = self(*args)
+        assert status == 1
+        return err.rstrip("\n")
+
+
+def process(*args: Any, **environment: str) -> subprocess.Popen[str]:
+    """``python -m pipeline`` in a group of processes of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *map(str, args)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill(running: subprocess.Popen[str]) -> None:
+    """Ends a process and all its children as a crash does."""
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+
+
+def write(folder: Path, text: str) -> Path:
+    """A pipeline file."""
+    file = folder / "p.toml"
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -1,0 +1,342 @@
+"""Reading a pipeline file: what it says, and every problem by line and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.definition import Column, Deduplicate, Parse, Retry, Sink, Watermark
+from pipeline.failures import InvalidFile, PipelineError
+from pipeline.loading import load
+from tests.pipeline.conftest import Load
+
+LEAST = """\
+[source]
+subscribe = "orders"
+
+[[sink]]
+path = "out"
+
+[checkpoint]
+path = "checkpoint"
+"""
+
+WHOLE = """\
+name = "shop"
+
+[source]
+url = "redis://:${SECRET}@host:7000/2"
+subscribe = ["a,b", "c"]
+starting_offsets = { "a,b" = "5-0", c = "earliest" }
+groupId = "g"
+fail_on_data_loss = false
+max_offsets_per_trigger = 500
+redis.client_name = "me"
+
+[parse]
+nulls = ["", "NA"]
+
+[parse.columns]
+item = "string"
+qty = { type = "int", required = true }
+at = { type = "timestamp", from = "time", format = "yyyy/MM/dd" }
+
+[dead_letters]
+stream = "bad"
+maxlen = 100
+
+[[transform]]
+name = "fresh"
+watermark = { column = "at", delay = "1 hour" }
+deduplicate = { keys = ["item"] }
+
+[[transform]]
+name = "sums"
+sql = "SELECT item, sum(qty) FROM fresh GROUP BY item, window(at, '1 day');"
+
+[[sink]]
+path = "s3a://lake/sums"
+partition_by = ["item"]
+compression = "zstd"
+
+[[sink]]
+name = "copy"
+type = "stream"
+from = "entries"
+stream = "copied"
+url = "redis://other"
+output_mode = "update"
+
+[[sink]]
+name = "base"
+type = "jdbc"
+url = "jdbc:postgresql://db/x"
+table = "t"
+password = "${SECRET}"
+
+[[sink]]
+name = "look"
+type = "console"
+rows = 5
+
+[checkpoint]
+path = "check"
+
+[trigger]
+every = "5 minutes"
+
+[metrics]
+file = "m.jsonl"
+
+[retry]
+attempts = 7
+pause = "1 minute"
+
+[spark]
+master = "local[4]"
+log_level = "WARN"
+
+[spark.conf]
+"spark.executor.memory" = "2g"
+spark.sql.shuffle.partitions = 3
+spark.x = true
+"""
+
+
+def test_a_file_may_be_short(load_text: Load, tmp_path: Path) -> None:
+    pipeline = load_text(LEAST)
+    assert pipeline.name == "p"
+    assert pipeline.source == {"subscribe": "orders"}
+    assert pipeline.mode == "offsets"
+    assert pipeline.parse is None
+    assert pipeline.transforms == ()
+    (sink,) = pipeline.outputs
+    out = str(tmp_path / "out")
+    assert sink == Sink(
+        "entries", "parquet", "entries", out, "append", options={"compression": "snappy"}
+    )
+    assert pipeline.checkpoint == str(tmp_path / "checkpoint")
+    assert (pipeline.every, pipeline.metrics, pipeline.master) == ("1 second", None, None)
+    assert pipeline.retry == Retry(3, 5.0)
+
+
+def test_a_file_may_say_everything(load_text: Load, tmp_path: Path) -> None:
+    pipeline = load_text(WHOLE, SECRET="hush")
+    assert pipeline.name == "shop"
+    assert pipeline.source == {
+        "url": "redis://:hush@host:7000/2",
+        "subscribe": '["a,b", "c"]',
+        "startingOffsets": '{"a,b": "5-0", "c": "earliest"}',
+        "groupId": "g",
+        "failOnDataLoss": "false",
+        "maxOffsetsPerTrigger": "500",
+        "redis.client_name": "me",
+    }
+    assert pipeline.parse == Parse(
+        (
+            Column("item", "string", "item"),
+            Column("qty", "int", "qty", required=True),
+            Column("at", "timestamp", "time", format="yyyy/MM/dd"),
+        ),
+        nulls=("", "NA"),
+    )
+    fresh, sums = pipeline.transforms
+    assert (fresh.origin, fresh.sql) == ("entries", "SELECT * FROM entries")
+    assert fresh.watermark == Watermark("at", "1 hour")
+    assert fresh.deduplicate == Deduplicate(("item",))
+    assert (sums.origin, sums.sql_line) == ("fresh", 31)
+    assert sums.sql.endswith("'1 day')")
+    table, copy, base, look = pipeline.sinks
+    assert (table.name, table.place) == ("sums", "s3a://lake/sums")
+    assert (table.partition_by, table.options) == (("item",), {"compression": "zstd"})
+    assert (copy.origin, copy.output_mode) == ("entries", "update")
+    assert copy.options == {"url": "redis://other", "stream": "copied"}
+    assert base.options == {"url": "jdbc:postgresql://db/x", "password": "hush"}
+    assert (look.options, look.place) == ({"rows": "5"}, "")
+    assert pipeline.dead_letters is not None
+    assert pipeline.dead_letters.options == {
+        "url": "redis://:hush@host:7000/2",
+        "redis.client_name": "me",
+        "maxlen": "100",
+        "stream": "bad",
+    }
+    assert [output.name for output in pipeline.outputs] == [
+        *("sums", "copy", "base", "look", "dead-letters")
+    ]
+    assert pipeline.metrics == str(tmp_path / "m.jsonl")
+    assert pipeline.retry == Retry(7, 60.0)
+    assert (pipeline.master, pipeline.log_level) == ("local[4]", "WARN")
+    assert pipeline.spark == {
+        "spark.executor.memory": "2g",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.x": "true",
+    }
+
+
+def test_nothing_secret_shows_in_the_text_of_a_pipeline(load_text: Load) -> None:
+    assert "hush" not in repr(load_text(WHOLE, SECRET="hush"))
+
+
+def problems(load_text: Load, text: str, **environment: str) -> list[str]:
+    with pytest.raises(InvalidFile) as caught:
+        load_text(text, **environment)
+    return [f"{p.line}: {p}" for p in caught.value.problems]
+
+
+def test_all_problems_are_told_at_once_with_line_and_key(load_text: Load) -> None:
+    text = """\
+[sources]
+[[sink]]
+type = "parqet"
+pth = "x"
+[trigger]
+every = 5
+"""
+    assert problems(load_text, text) == [
+        "1: checkpoint: is missing: a table with 'path', where queries keep positions",
+        "1: source: is missing: a table with the options of the data source",
+        "1: sources: unknown; did you mean 'source'?",
+        "2: sink[1]: 'path' is missing: the folder of the table",
+        "3: sink[1].type: is 'parqet'; allowed: parquet, stream, console, jdbc; "
+        "did you mean 'parquet'?",
+        "4: sink[1].pth: unknown; did you mean 'path'?",
+        "6: trigger.every: is 5; allowed: text in quotes",
+    ]
+
+
+PROBLEMS = [
+        ('"orders"', '"orders"\nmax_deliverys = 3', "3: source.max_deliverys: unknown; did you "
+         "mean 'max_deliveries'?"),
+        ('"orders"', '"orders"\nmin_partitions = 0', "3: source.min_partitions: option "
+         "'minPartitions' is '0'; allowed: a whole number from 1"),
+        ('"orders"', '"orders"\nminPartitions = 2\nmin_partitions = 2', "4: "
+         "source.min_partitions: is given twice, as 'minPartitions' is the same"),
+        ('"orders"', '"${NOBODY}"', "2: source.subscribe: the environment variable NOBODY is not "
+         "set"),
+        ('"orders"', "1.5", "2: source.subscribe: has a value of a kind that no option takes"),
+        ('"orders"', '"orders"\nurl = "http://x:pw@h"', "3: source.url: option 'url' is 'not of "
+         "the right form'; allowed: redis://[user:password@]host[:port][/database], rediss:// for "
+         "TLS, unix:///path, redis+cluster:// or rediss+cluster:// with one or more host:port for "
+         "a cluster; valkey:// and valkeys:// mean the same; several URLs are separated by commas"),
+        ('"orders"', '"orders"\n[parse.columns]\nb = "strin"\n[dead_letters]\nstream="d"',
+         "4: parse.columns.b: type is 'strin'; allowed: string, binary, boolean, tinyint, "
+         "smallint, int, bigint, float, double, decimal(p,s), date, timestamp"),
+        ('"orders"', '"orders"\n[parse.columns]\nID = "string"\n[dead_letters]\nstream="d"',
+         "4: parse.columns.ID: every entry has a column of this name; write other = {from = 'ID'}"),
+        ('"orders"', '"orders"\n[parse.columns]\nb = "int"\nB = "int"\n[dead_letters]\nstream="d"',
+         "5: parse.columns.B: is the same as 'b': case is ignored"),
+        ('"orders"', '"orders"\n[parse.columns]\nb = {type = "int", format = "x"}\n'
+         '[dead_letters]\nstream="d"',
+         "4: parse.columns.b.format: is for plain fields of the types date and timestamp"),
+        ('"orders"', '"orders"\n[parse]\n[dead_letters]\nstream="d"',
+         "3: parse.columns: is missing: a table of columns, each as name = \"type\""),
+        ('"orders"', '"orders"\n[parse]\njson = "j"\nnulls = ["x"]\n[parse.columns]\na = "int"\n'
+         '[dead_letters]\nstream="d"',
+         "5: parse.nulls: is for plain fields; in JSON a missing value is null"),
+        ('"orders"', '"orders"\n[parse.columns]\na = "int"',
+         "3: parse: needs [dead_letters]: entries that do not parse have to go somewhere"),
+        ('"orders"', '"orders"\n[parse.columns]\na = "int"\n[dead_letters]\nstream="orders"',
+         "6: dead_letters.stream: is 'orders', which the source reads: the pipeline would read "
+         "what it writes"),
+        ("[[sink]]", '[[transform]]\nname = "1b"\nsql = "SELECT 1"\n[[sink]]',
+         "5: transform[1].name: is '1b'; allowed: letters, digits and _, as SQL has it"),
+        ("[[sink]]", '[[transform]]\nname = "a"\n[[sink]]',
+         "4: transform[1]: does nothing: give 'sql', 'file', 'watermark' or 'deduplicate'"),
+        ("[[sink]]", '[[transform]]\nname = "a"\nfile = "none.sql"\n[[sink]]',
+         "6: transform[1].file: can't read '{folder}/none.sql': No such file or directory"),
+        ("[[sink]]", '[[transform]]\nname = "a"\nsql = "x"\nfile = "p.toml"\n[[sink]]',
+         "7: transform[1].file: is given beside 'sql': only one of them"),
+        ("[[sink]]", '[[transform]]\nname = "a"\ndeduplicate = {keys = ["id"]}\n[[sink]]',
+         "6: transform[1].deduplicate: needs 'watermark' beside it, which says for how long keys "
+         "are remembered"),
+        ("[[sink]]", '[[transform]]\nname = "a"\nwatermark = {column = "t", delay = "x"}\n'
+         "[[sink]]",
+         "6: transform[1].watermark.delay: is 'x'; allowed: a number with millisecond, second, "
+         "minute, hour, day, week(s)"),
+        ("[[sink]]", '[[transform]]\nname = "entries"\nsql = "x"\n[[sink]]',
+         "5: transform[1].name: is 'entries', but there is a table of this name before"),
+        ('path = "out"', 'path = "out"\nfrom = "entires"',
+         "6: sink[1].from: is 'entires'; allowed: entries; did you mean 'entries'?"),
+        ('path = "out"', 'path = "out"\n[[sink]]\npath = "out/x"\nname = "b"',
+         "7: sink[2].path: shares a folder with sink 'entries'"),
+        ('path = "out"', 'path = "checkpoint"',
+         "5: sink[1].path: shares a folder with the checkpoint"),
+        ('path = "out"', 'path = "out"\n[[sink]]\npath = "b"',
+         "6: sink[2].name: is 'entries', but there is a query of this name already"),
+        ('path = "out"', 'type = "stream"\nstream = "orders"',
+         "6: sink[1].stream: is 'orders', which the source reads: the pipeline would read what it "
+         "writes"),
+        ('path = "out"', 'type = "stream"\nstream = "x"\nmaxlen = -1',
+         "7: sink[1].maxlen: option 'maxlen' is '-1'; allowed: a whole number from 0"),
+        ('path = "out"', 'type = "jdbc"\nurl = "postgres://x"\ntable = "t"',
+         "6: sink[1].url: does not begin with 'jdbc:'"),
+        ("[checkpoint]", '[spark.conf]\n"spark.sql.adaptive.enabled" = true\n[checkpoint]',
+         "7: spark.conf: 'spark.sql.adaptive.enabled' can't be changed: a repeated batch would be "
+         "another one"),
+        ("[checkpoint]", "[retry]\nattempts = -1\n[checkpoint]",
+         "8: retry.attempts: is -1; allowed: a whole number from 0"),
+        ("[checkpoint]", "[retry]\nattempts = true\n[checkpoint]",
+         "8: retry.attempts: is True; allowed: a whole number"),
+        ("[source]", 'name = "a/b"\n[source]',
+         "1: name: is 'a/b'; allowed: letters, digits, and the signs . _ -"),
+]  # fmt: skip
+"""What is replaced in the least file, by what, and the problem that comes of it."""
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "message"),
+    PROBLEMS,
+    ids=[f"{n}-{p[2].split()[1]}" for n, p in enumerate(PROBLEMS)],
+)
+def test_a_problem_is_told_with_line_and_key(
+    load_text: Load, tmp_path: Path, replaced: str, by: str, message: str
+) -> None:
+    found = problems(load_text, LEAST.replace(replaced, by, 1))
+    assert found == [message.replace("{folder}", str(tmp_path))]
+
+
+GROUP = LEAST.replace('"orders"', '"orders"\nmode = "group"\ngroup_id = "g"\nmax_deliveries = 3', 1)
+
+
+def test_mode_group_gets_its_consumer_and_dead_letters_from_the_file(load_text: Load) -> None:
+    pipeline = load_text(GROUP + '[dead_letters]\nstream = "dead"\n')
+    assert pipeline.source["consumerName"] == "p"
+    assert pipeline.source["deadLetterStream"] == "dead"
+    assert pipeline.dead_letters is None, "nothing is parsed, so no query writes dead letters"
+
+
+def test_mode_group_keeps_no_state(load_text: Load) -> None:
+    text = GROUP + '[dead_letters]\nstream = "dead"\n'
+    transform = '[[transform]]\nname = "t"\nwatermark = {column = "timestamp", delay = "1 day"}\n'
+    sink = '[[sink]]\ntype = "console"\nname = "c"\noutput_mode = "complete"\n'
+    advice = "mode 'group' keeps no state between batches; use mode 'offsets'"
+    assert problems(load_text, text + transform + sink) == [
+        f"16: transform[1].watermark: {advice}",
+        f"20: sink[2].output_mode: {advice}",
+    ]
+
+
+def test_a_pattern_must_not_match_what_is_written(load_text: Load) -> None:
+    text = LEAST.replace('subscribe = "orders"', 'subscribe_pattern = "o*"')
+    sink = '[[sink]]\ntype = "stream"\nname = "c"\nstream = "others"\n'
+    (problem,) = problems(load_text, text + sink)
+    assert problem.startswith("12: sink[2].stream: is 'others', which the source reads")
+    elsewhere = f'{sink}url = "redis://elsewhere"\n'
+    assert load_text(text + elsewhere).sinks[1].place == "others"
+
+
+def test_what_is_no_toml_is_told_with_its_line(load_text: Load) -> None:
+    assert problems(load_text, "a = 1\nb = \n") == ["2: not TOML: Invalid value"]
+    assert problems(load_text, 'a = "') == ["1: not TOML: Unterminated string"]
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"can't read '.*none': No such file or directory"):
+        load(tmp_path / "none")
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_bytes(b"\xff")
+    with pytest.raises(PipelineError, match="is not text in UTF-8"):
+        load(tmp_path / "p.toml")

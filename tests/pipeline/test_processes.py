@@ -1,0 +1,206 @@
+"""``penstock pipeline run`` as a process: its output, its signals, and kills at any point."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.pipeline.commands import kill, process, write
+from tests.pipeline.conftest import SPARK_SETTINGS
+from tests.pipeline.once import rows
+from tests.spark.driving import contents
+
+LIMIT_S = 180
+_MORE = os.environ.get("PENSTOCK_PIPELINE_KILLS")
+KILLS = {"offsets": int(_MORE or 2), "group": int(_MORE or 1)}
+"""Each kill costs the start of another Spark; the variable asks for more of them."""
+
+
+def text(url: str, source: str = "", sinks: str = "") -> str:
+    """A pipeline over the stream ``s``, with a table, a copy, and a table of windows."""
+    conf = "".join(f'"{name}" = "{value}"\n' for name, value in SPARK_SETTINGS.items())
+    return f"""\
+[source]
+url = "{url}"
+subscribe = "s"
+starting_offsets = "earliest"
+{source}
+[parse.columns]
+n = {{ type = "int", required = true }}
+at = "timestamp"
+[dead_letters]
+stream = "dead"
+[[sink]]
+name = "table"
+from = "entries"
+path = "table"
+[[sink]]
+name = "copy"
+from = "entries"
+type = "stream"
+stream = "copied"
+{sinks}
+[checkpoint]
+path = "checkpoint"
+[trigger]
+every = "200 milliseconds"
+[metrics]
+file = "metrics.jsonl"
+[spark]
+master = "local[2]"
+[spark.conf]
+{conf}"""
+
+
+WINDOWS = """\
+[[transform]]
+name = "minutes"
+watermark = { column = "at", delay = "1 minute" }
+sql = "SELECT window.start AS at, count(*) AS n FROM entries GROUP BY window(at, '1 minute')"
+[[sink]]
+name = "minutes"
+path = "minutes"
+[[sink]]
+name = "notes"
+type = "stream"
+stream = "noted"
+"""
+
+
+def fill(client: redis.Redis, begin: int, end: int) -> None:
+    """Entries in a second each; of every tenth the number is none."""
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(begin, end):
+            at = f"2026-01-01T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
+            value = number if number % 10 else f"no {number}"
+            pipeline.xadd("s", {"n": value, "at": at})
+        pipeline.execute()
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    """Returns as soon as it holds."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happens"
+        time.sleep(0.05)
+
+
+def batches(folder: Path) -> list[dict[str, Any]]:
+    """What the metrics tell so far."""
+    file = folder / "metrics.jsonl"
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def more_batches(folder: Path, count: int) -> Callable[[], bool]:
+    """Whether there are that many more than now."""
+    wanted = len(batches(folder)) + count
+    return lambda: len(batches(folder)) >= wanted
+
+
+def numbers(client: redis.Redis, key: str) -> list[int]:
+    return sorted(int(fields[b"n"]) for _, fields in contents(client, key))
+
+
+def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
+    server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    fill(server, 0, 20)
+    running = process("run", write(tmp_path, text(url)))
+    wait_for(lambda: len({b["query"] for b in batches(tmp_path)}) == 3)
+    fill(server, 20, 40)
+    wait_for(lambda: server.xlen("copied") == 36)
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=LIMIT_S)
+    assert (running.returncode, err) == (0, "")
+    lines = out.splitlines()
+    assert any(
+        line.endswith("rows/s, lag 0") and " copy: batch 0, 20 rows" in line for line in lines
+    )
+    assert "copy: 40 rows in 2 batches" in lines
+    assert server.xlen("copied") == 36
+    assert server.xlen("dead") == 4
+    # What was planned was also written down: nothing is repeated.
+    offsets = {file.name for file in (tmp_path / "checkpoint/copy/offsets").glob("[0-9]")}
+    assert {file.name for file in (tmp_path / "checkpoint/copy/commits").glob("[0-9]")} == offsets
+
+
+@pytest.mark.parametrize("mode", ["offsets", "group"])
+def test_every_row_is_there_once_after_kills(
+    server: redis.Redis, url: str, tmp_path: Path, mode: str
+) -> None:
+    total = 1000
+    fill(server, 0, total)
+    source = "max_offsets_per_trigger = 250\nmin_partitions = 2\n"
+    is_group = mode == "group"
+    source += 'mode = "group"\ngroup_id = "g"\n' if is_group else ""
+    file = write(tmp_path, text(url, source, "" if is_group else WINDOWS))
+    choice = random.Random(5)
+    for _ in range(KILLS[mode]):
+        running = process("run", file)
+        wait_for(more_batches(tmp_path, choice.randint(1, 4)))
+        time.sleep(choice.uniform(0, 0.7))
+        kill(running)
+    if not is_group:
+        # Closes the windows.
+        server.xadd("s", {"n": total + 1, "at": "2026-02-01T00:00:00Z"})
+    running = process("run", file, "--once", "--json")
+    out, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 0, err
+    assert all(json.loads(line)["pipeline"] == "p" for line in out.splitlines())
+    good = [number for number in range(total) if number % 10] + ([] if is_group else [total + 1])
+    assert rows(tmp_path / "table", "n") == [(number,) for number in good]
+    if is_group:
+        # Rows may come twice, but none is missing.
+        assert set(numbers(server, "copied")) == set(good)
+        (group,) = server.xinfo_groups("s")
+        assert (group["lag"], group["pending"]) == (0, 0)
+        return
+    assert numbers(server, "copied") == good
+    assert server.xlen("dead") == total // 10
+    minutes = rows(tmp_path / "minutes", "n")
+    assert len(minutes) == -(-total // 60)
+    assert sum(n for (n,) in minutes) == total - total // 10
+    assert sum(numbers(server, "noted")) == total - total // 10
+    assert server.xlen("noted") == len(minutes)
+
+
+def test_a_run_that_can_t_reach_its_server_says_so(tmp_path: Path) -> None:
+    retry = "[retry]\nattempts = 0\n"
+    file = write(tmp_path, retry + text("redis://:secret@127.0.0.1:1", "retries = 0"))
+    running = process("run", file)
+    out, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 1
+    (line,) = err.splitlines()
+    assert "127.0.0.1:1/0 can't be reached after 1 tries" in line
+    assert "secret" not in out + err
+
+
+def test_without_java_it_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path, text("redis://127.0.0.1:1"))
+    running = process("run", file, JAVA_HOME="/nowhere")
+    _, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 1
+    assert err.splitlines()[-1].startswith("Spark does not start, for which it needs Java: ")
+    assert "/nowhere/bin/java: No such file or directory" in err.splitlines()[-1]
+
+
+def test_validate_with_spark_tells_the_line_of_bad_sql(tmp_path: Path) -> None:
+    transform = '[[transform]]\nname = "t"\nsql = """\nSELECT nothing\nFROM entries"""\n'
+    file = write(tmp_path, transform + text("redis://127.0.0.1:1"))
+    running = process("validate", file, "--sql")
+    _, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 1
+    (line,) = err.splitlines()
+    message = f"{file}:3: transform[1]: transform 't': [UNRESOLVED_COLUMN.WITH_SUGGESTION]"
+    assert line.startswith(message)

@@ -1,0 +1,1 @@
+"""Tests of the data source. They need the extra ``spark`` and, for those with a session, Java."""

@@ -1,0 +1,187 @@
+"""Every row once, though drivers and Python workers are killed at random points.
+
+Each kill of a driver costs the start of another one, so the folder's run has twenty kills in all;
+``PENSTOCK_SPARK_KILLS`` asks each test for as many as one likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import redis
+
+from tests.spark.backends import Backend
+from tests.spark.conftest import PROGRAMS, SPARK_SETTINGS
+from tests.spark.driving import contents
+from tests.support.process import ROOT
+
+KILLS = os.environ.get("PENSTOCK_SPARK_KILLS")
+ROWS = 6000
+BATCH = 150
+LIMIT_S = 600
+
+
+class Driver:
+    """A driver process in a group of its own, with its Java and Python children."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.errors = Path(settings["folder"]) / "errors.txt"
+        with self.errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.following", json.dumps(settings)],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def batches(self) -> Iterator[int]:
+        """The rows of each batch, as the driver tells them."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            word, *numbers = line.split()
+            if word == "batch":
+                yield int(numbers[1])
+
+    def kill(self) -> None:
+        """Kills everything at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def kill_worker(self, choice: random.Random) -> None:
+        """Kills one of the Python workers of its tasks, whatever it is doing."""
+        workers = [pid for pid, line in self._members() if "pyspark.daemon" in line]
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(choice.choice(workers), signal.SIGKILL)
+
+    def _members(self) -> Iterator[tuple[int, str]]:
+        """The processes of the group with their command lines."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, ProcessLookupError):
+                pid = int(folder.name)
+                if os.getpgid(pid) == self.process.pid or os.getsid(pid) == self.process.pid:
+                    yield pid, (folder / "cmdline").read_text().replace("\0", " ")
+
+    def failure(self) -> str:
+        """What it has said about what went wrong."""
+        return self.errors.read_text()[-3000:]
+
+    def wait(self) -> int:
+        """The status in the end."""
+        assert self.process.stdout is not None
+        self.process.stdout.read()
+        self.process.stdout.close()
+        return self.process.wait(LIMIT_S)
+
+
+def fill(client: redis.Redis, rows: int = ROWS) -> set[str]:
+    """Entries to be read; returns their IDs."""
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(rows):
+            pipeline.xadd("s", {"n": number}, id=f"{number // 7 + 1}-{number % 7 + 1}")
+        pipeline.execute()
+    return {f"{number // 7 + 1}-{number % 7 + 1}" for number in range(rows)}
+
+
+def settings_of(
+    backend: Backend, folder: Path, sink: str = "parquet", **options: str
+) -> dict[str, Any]:
+    """Settings of a driver."""
+    folder.mkdir(exist_ok=True)
+    usual = {"minPartitions": "2", "maxOffsetsPerTrigger": str(BATCH)}
+    common = {"url": backend.url, "folder": str(folder), "sink": sink, "conf": SPARK_SETTINGS}
+    return {**common, "options": {**usual, **options}}
+
+
+def run_with_kills(settings: dict[str, Any], kills: int, seed: int) -> None:
+    """Kills after some batches: two workers, then the driver; lets the last driver finish."""
+    choice = random.Random(seed)
+    driver = Driver(settings)
+    batches = driver.batches()
+    for number in range(int(KILLS or kills)):
+        for _ in range(choice.randint(1, ROWS // BATCH // (kills + 2))):
+            assert next(batches, None) is not None, driver.failure()
+        # A moment's wait puts the kill somewhere into the batch that follows.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            driver.process.wait(choice.uniform(0, 1.0))
+        if number % 3 < 2:
+            driver.kill_worker(choice)
+        else:
+            driver.kill()
+            driver.wait()
+            driver = Driver(settings)
+            batches = driver.batches()
+    assert driver.wait() == 0, driver.failure()
+
+
+def ids_in_table(folder: Path) -> list[str]:
+    """The IDs in the table, as the log of the file sink says which files count."""
+    entries = [
+        json.loads(line)
+        for log in sorted((folder / "out" / "_spark_metadata").iterdir())
+        if not log.name.startswith(".")
+        for line in log.read_text().splitlines()[1:]
+    ]
+    paths = {entry["path"].removeprefix("file://") for entry in entries}
+    ids: list[str] = []
+    for path in paths:
+        ids += pyarrow.parquet.read_table(path, columns=["id"]).column("id").to_pylist()
+    return ids
+
+
+@pytest.mark.parametrize("mode", ["offsets", "group"])
+def test_a_table_holds_every_entry_once_after_kills(
+    penstock_backend: Backend, server: redis.Redis, tmp_path: Path, mode: str
+) -> None:
+    expected = fill(server)
+    group = {"mode": mode, "groupId": "g", "consumerName": "q"}
+    settings = settings_of(penstock_backend, tmp_path, **group)
+    run_with_kills(settings, 7, seed=1)
+    ids = ids_in_table(tmp_path)
+    assert len(ids) == ROWS
+    assert set(ids) == expected
+    (found,) = server.xinfo_groups("s")
+    assert found["lag"] == found["pending"] == 0
+
+
+def test_a_copied_stream_holds_every_entry_once_after_kills(
+    penstock_backend: Backend, server: redis.Redis, tmp_path: Path
+) -> None:
+    fill(server)
+    run_with_kills(settings_of(penstock_backend, tmp_path, "copy"), 6, seed=2)
+    values = [int(fields[b"n"]) for _, fields in contents(server, "copy")]
+    assert sorted(values) == list(range(ROWS))
+
+
+def test_credentials_are_in_no_log(tmp_path: Path) -> None:
+    program = PROGRAMS.get("redis-8.0") or PROGRAMS.get("redis-7.0")
+    if program is None:
+        pytest.skip("no redis-server")
+    with Backend(program, "--requirepass", "url-secret") as backend:
+        with backend.client(password="url-secret") as client:
+            fill(client, 100)
+        settings = settings_of(backend, tmp_path, failOnDataLoss="true")
+        settings["url"] = f"redis://:url-secret@127.0.0.1:{backend.port}/0"
+        settings["log"] = "INFO"
+        driver = Driver(settings)
+        assert driver.wait() == 0
+        with backend.client(password="url-secret") as client:
+            client.delete("s")
+        driver = Driver(settings)
+        assert driver.wait() != 0
+        log = driver.errors.read_text()
+        assert "stream 's' was deleted" in log
+        assert "url-secret" not in log

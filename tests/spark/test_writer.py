@@ -1,0 +1,151 @@
+"""What a task writes, on each server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+import redis
+
+from pyspark_redis_streams.commands import Entry
+from pyspark_redis_streams.errors import RedisStreamsError, ServerError
+from pyspark_redis_streams.settings import write_settings
+from pyspark_redis_streams.writer import TaskWrite
+from tests.spark.driving import contents, url_of
+
+
+def write(
+    client: redis.Redis, rows: Sequence[Entry], batch: str = "0", partition: int = 0, **more: str
+) -> None:
+    """One attempt of a task."""
+    settings = write_settings({"url": url_of(client), **more})
+    TaskWrite(settings, f"query-{partition}", batch).write(rows)
+
+
+def rows(count: int, key: bytes = b"s") -> list[Entry]:
+    return [Entry(key, None, [b"n", b"%d" % number]) for number in range(count)]
+
+
+def numbers(client: redis.Redis, key: str = "s") -> list[int]:
+    return [int(fields[b"n"]) for _, fields in contents(client, key)]
+
+
+def knows_idempotence(client: redis.Redis) -> bool:
+    """Whether the server answers to XCFGSET, as those with idempotent IDs do."""
+    try:
+        client.execute_command("XCFGSET", "no-such-stream", "IDMP-DURATION", 5)
+    except redis.ResponseError as error:
+        return "unknown command" not in str(error)
+    raise AssertionError("a stream that is not there can't be configured")
+
+
+def test_rows_are_added_in_their_order(on_each: redis.Redis) -> None:
+    write(on_each, rows(25), writeCount="10")
+    assert numbers(on_each) == list(range(25))
+
+
+def test_names_and_values_may_be_any_bytes(on_each: redis.Redis) -> None:
+    write(on_each, [Entry(b"\xff\r\n", "5-1", [b"\xfe", b"\x00", b"\xfe", b""])])
+    reply = on_each.execute_command("XRANGE", b"\xff\r\n", "-", "+")
+    assert reply == [(b"5-1", {b"\xfe": b""})], "redis-py shows the last of two values"
+
+
+def test_writes_trim_the_stream(on_each: redis.Redis) -> None:
+    write(on_each, rows(20), maxlen="5", approximate="false")
+    assert numbers(on_each) == [15, 16, 17, 18, 19]
+    last = on_each.xinfo_stream("s")["last-generated-id"].decode()
+    write(on_each, rows(2), batch="1", minid=last, approximate="false")
+    assert numbers(on_each) == [19, 0, 1]
+
+
+def test_a_repeated_batch_adds_nothing_where_the_server_knows_idempotent_ids(
+    on_each: redis.Redis,
+) -> None:
+    write(on_each, rows(250))
+    write(on_each, rows(250))
+    assert on_each.xlen("s") == (250 if knows_idempotence(on_each) else 500)
+
+
+def test_a_batch_that_broke_off_is_completed(server: redis.Redis) -> None:
+    write(server, rows(130))
+    write(server, rows(250))
+    assert numbers(server) == list(range(250))
+
+
+def test_other_batches_partitions_and_streams_do_not_count_as_repeated(
+    server: redis.Redis,
+) -> None:
+    write(server, rows(3))
+    write(server, rows(3), batch="1")
+    write(server, rows(3), partition=1)
+    write(server, rows(3, b"t"))
+    assert (server.xlen("s"), server.xlen("t")) == (9, 3)
+
+
+def test_a_stream_remembers_for_as_long_as_the_option_says(server: redis.Redis) -> None:
+    write(server, rows(1), idempotenceSeconds="500")
+    assert server.xinfo_stream("s")["idmp-duration"] == 500
+    write(server, rows(1), idempotenceSeconds="300")
+    assert server.xinfo_stream("s")["idmp-duration"] == 500, "it is only ever raised"
+
+
+def test_preparing_a_stream_leaves_no_trace(server: redis.Redis) -> None:
+    write(server, rows(1))
+    info = server.xinfo_stream("s")
+    assert (info["groups"], info["length"], info["entries-added"]) == (0, 1, 1)
+
+
+def test_tasks_that_begin_at_once_do_not_forget_each_others_rows(server: redis.Redis) -> None:
+    for _ in range(2):
+        tasks = [
+            threading.Thread(target=write, args=(server, rows(150)), kwargs={"partition": p})
+            for p in range(6)
+        ]
+        for task in tasks:
+            task.start()
+        for task in tasks:
+            task.join()
+    assert server.xlen("s") == 6 * 150
+
+
+def test_idempotence_can_be_turned_off(server: redis.Redis) -> None:
+    write(server, rows(2), idempotence="off")
+    write(server, rows(2), idempotence="off")
+    assert numbers(server) == [0, 1, 0, 1]
+    assert server.xinfo_stream("s")["idmp-duration"] == 100
+
+
+def test_idempotence_can_be_required(on_each: redis.Redis) -> None:
+    if knows_idempotence(on_each):
+        write(on_each, rows(2), idempotence="required")
+        assert on_each.xlen("s") == 2
+    else:
+        with pytest.raises(ServerError, match="does not know idempotent IDs"):
+            write(on_each, rows(2), idempotence="required")
+        assert not on_each.exists("s")
+
+
+def test_rows_with_ids_of_their_own_are_added_once_on_every_server(on_each: redis.Redis) -> None:
+    some = [Entry(b"s", f"{number}", [b"n", b"%d" % number]) for number in range(1, 30)]
+    write(on_each, some[:20], writeCount="7")
+    write(on_each, some, writeCount="7")
+    assert numbers(on_each) == list(range(1, 30))
+    assert on_each.xinfo_stream("s")["last-generated-id"] == b"29-0"
+
+
+@pytest.mark.parametrize("other", [[b"n", b"8"], [b"m", b"9"]])
+def test_an_id_that_is_taken_by_another_entry_is_refused(
+    on_each: redis.Redis, other: list[bytes]
+) -> None:
+    write(on_each, [Entry(b"s", "9-1", [b"n", b"9"])])
+    with pytest.raises(RedisStreamsError, match="stream 's' refuses the entry with ID '9-1': The"):
+        write(on_each, [Entry(b"s", "9-1", other)])
+    with pytest.raises(RedisStreamsError, match="must come in the order of these, so write each"):
+        write(on_each, [Entry(b"s", "5-1", other)])
+
+
+def test_a_key_that_is_no_stream_is_named(on_each: redis.Redis) -> None:
+    on_each.set("s", "text")
+    with pytest.raises(RedisStreamsError, match=r"(stream|key) 's' .*WRONGTYPE"):
+        write(on_each, rows(1))
