@@ -131,6 +131,15 @@ def test_a_record_made_again_lasts_from_then_on() -> None:
     assert table.find(b"p", b"i", 4000) is None
 
 
+def test_records_of_a_producer_are_forgotten_one_by_one() -> None:
+    table = IdempotencyTable(duration=2, maxsize=10)
+    for iid, number in ((b"a", 7), (b"b", 8)):
+        table.record(b"p", iid, number, 1000 * (number - 6))
+    assert table.find(b"p", b"b", 3500) == 8
+    assert table.find(b"p", b"a", 3500) is None
+    assert (table.tracked, table.producers) == (1, 1)
+
+
 def test_the_oldest_record_of_a_producer_makes_room() -> None:
     table = IdempotencyTable(duration=100, maxsize=2)
     for number, iid in enumerate((b"a", b"b", b"c")):

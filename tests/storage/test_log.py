@@ -352,6 +352,13 @@ def test_memory_usage_of_a_long_stream_is_told_from_some_of_it() -> None:
     assert many.memory_usage() == 2000 * few.memory_usage()
 
 
+def test_a_range_read_backwards_ends_with_the_block_it_starts_in() -> None:
+    log = EntryLog(StreamLimits(max_entries=2))
+    for identity in range(1, 10):
+        log.append(identity, [b"f", b"v"])
+    assert log.reverse(4, 6, 9) == [encode_entry(identity, [b"f", b"v"]) for identity in (6, 5, 4)]
+
+
 def test_a_check_notices_a_wrong_length() -> None:
     log = EntryLog(StreamLimits())
     log.append(1, [b"f", b"v"])

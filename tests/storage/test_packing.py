@@ -69,6 +69,25 @@ def test_packed_entries_are_those_of_the_lists(
     assert packed.copy().unpack() == (identities, payloads)
 
 
+@pytest.mark.parametrize(
+    "identities",
+    [
+        [ids.join(10**12 + 2 * place, 0) for place in range(9)],
+        [5, 6, 8],
+        [5, 6, 300],
+        [5, 6, 70_000],
+        [5, 6, 2**40],
+        [5, 2**63, ids.MAX],
+    ],
+    ids=["evenly spaced", "8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"],
+)
+def test_ids_any_distance_apart_can_be_packed(identities: list[int]) -> None:
+    packed = Packed(identities, [entry(identity) for identity in identities])
+    assert packed.ids(0, len(identities)) == identities
+    assert [packed.before(identity) for identity in identities] == list(range(len(identities)))
+    assert packed.before(identities[0] + 1) == 1
+
+
 def test_a_block_is_packed_in_the_round_after_it_has_become_full() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 2)

@@ -207,6 +207,16 @@ def test_segments_from_which_the_idle_have_gone_are_passed_over_from_then_on(
     assert looked_into == [0]
 
 
+def test_a_look_at_the_idle_ends_with_the_range_that_was_asked_for() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    for first, time in ((0, 3), (1024, 7), (2048, 3)):
+        found.append_run(range(first, first + 1024), ann, time)
+    wanted = [1022, 1023, 2048, 2049]
+    for end, expected in ((2049, wanted), (2047, wanted[:2]), (1023, wanted[:2])):
+        assert [entry.id for entry in found.scan_until(1022, end, 5)] == expected
+        assert [entry.id for entry in found.scan_owned(ann, 1022, end, 5)] == expected
+
+
 def test_a_check_notices_a_time_before_the_oldest() -> None:
     found = PendingList()
     found.append_run([1, 2], Consumer(b"ann", 0), 7)

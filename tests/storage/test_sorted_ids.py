@@ -104,6 +104,12 @@ def test_a_long_run_is_cut_into_segments_at_once() -> None:
     assert found.from_(99_998, 10) == [99_998, 99_999]
 
 
+def test_ids_between_and_above_those_that_are_there_are_not() -> None:
+    found = SortedIDs()
+    found.add_run(range(0, 100_000, 2))
+    assert [identity in found for identity in (0, 1, 99_998, 99_999)] == [True, False, True, False]
+
+
 def test_a_check_notices_ids_out_of_order() -> None:
     found = SortedIDs()
     found.add_run([1, 2, 3])
