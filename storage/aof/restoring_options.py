@@ -62,13 +62,22 @@ class AddOptions:
             following = trim.take(args, at)
             if following == at:
                 if args[at].upper() != b"NOMKSTREAM":
-                    self.understood = False
+                    self.understood = _is_id(args[at])
                     break
                 self.make = False
                 following = at + 1
             at = following
         self.at = at
         self.order = trim.order
+
+
+def _is_id(text: bytes) -> bool:
+    """Whether this is an ID. Redis writes it as the client did, with a plus sign for example."""
+    try:
+        ids.parse(text)
+    except InvalidID:
+        return False
+    return True
 
 
 class ClaimOptions:

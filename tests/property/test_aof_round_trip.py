@@ -78,7 +78,7 @@ def _stream(client: DirectClient, key: bytes, stream: Stream) -> list[Any]:
         client.send("XINFO", "GROUPS", key),
         client.send("XRANGE", key, "-", "+"),
     ]
-    for group in stream.groups:
+    for group in sorted(stream.groups):
         seen.append(client.send("XINFO", "CONSUMERS", key, group))
         seen.append(client.send("XPENDING", key, group))
         seen.append(client.send("XPENDING", key, group, "-", "+", 1000))

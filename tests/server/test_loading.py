@@ -93,6 +93,11 @@ def test_what_redis_writes_of_strings_is_done() -> None:
     assert loading.direct.server.keyspace.databases[1].values == {b"a": b"3"}
 
 
+def test_an_id_may_be_written_as_the_client_did() -> None:
+    loading = Loading(*A_STREAM, "XADD k MAXLEN = 2 LIMIT 10 +3-1 a b", "XADD k +3-2 a b")
+    assert list(loading.stream.log) == [join(2, 1), join(3, 1), join(3, 2)]
+
+
 def test_entries_may_come_with_a_trimming_and_its_old_limit() -> None:
     loading = Loading(*A_STREAM, "XADD k MAXLEN = 3 LIMIT 10 3-1 a b")
     assert list(loading.stream.log) == [join(1, 2), join(2, 1), join(3, 1)]
