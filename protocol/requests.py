@@ -36,8 +36,8 @@ _LARGE_COUNT: Final = re.compile(rb"\*([0-9]{3,9})")
 _LEAST_ELEMENT: Final = len(b"$0\r\n\r\n")
 
 _OTHER_TYPES: Final = b"+=(~>|%#"
-_USUAL_ARGUMENTS: Final = (b">", b"+", b"~")
-"""The types of RESP that hiredis answers with what also stands for bulk strings or their end."""
+_USUAL_ARGUMENTS: Final = [(sign, b"$1\r\n%b\r\n" % sign) for sign in (b">", b"+", b"~")]
+"""Arguments that read like the signs of types, and how requests spell them."""
 
 _END_MARK: Final = b"*0\r\n"
 
@@ -363,13 +363,13 @@ def _names_other_types(data: bytes, found: list[Request]) -> bool:
 
     Many requests hold such an argument: XREADGROUP a ``>``, XRANGE a ``+``, trimming a ``~``.
     """
-    if len(data.translate(None, _OTHER_TYPES)) == len(data):
+    signs = len(data) - len(data.translate(None, _OTHER_TYPES))
+    if not signs:
         return False
-    for sign in _USUAL_ARGUMENTS:
-        argument = b"$1\r\n%b\r\n" % sign
+    for sign, argument in _USUAL_ARGUMENTS:
         count = data.count(argument)
         if count:
             if count != sum([request.count(sign) for request in found]):
                 return True
-            data = data.replace(argument, b"")
-    return len(data.translate(None, _OTHER_TYPES)) != len(data)
+            signs -= count
+    return signs > 0

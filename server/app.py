@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import os
 import secrets
 import socket
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from protocol.requests import ChunkReader
-from server import commands, settling
 from server.auth import Users
 from server.blocking import Blocking
 from server.clock import Clock, Reading, system_clock
+from server.commands import load as register_commands
 from server.commands import spec
 from server.config import BadSetting, Config
 from server.connection import Connection
 from server.dispatch import Dispatcher
+from server.listening import ListenError, Listening, address_text
 from server.log import Log
 from server.notifications import Notifier
 from server.output_limits import OutputLimits
 from server.pausing import Pausing
 from server.persistence import Persistence, PersistenceError
-from server.process import give_memory_back, resident_memory
+from server.process import resident_memory
 from server.pubsub import PubSub
+from server.resting import Resting
 from server.scripting.engine import Scripting
 from server.session import Session
+from server.settling import settle
 from server.stats import Stats
 from server.watching import Watching
 from storage.aof.disk import Disk
+from storage.effects import Effect
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 
@@ -47,27 +49,13 @@ ALL_KEYS: Final = 2**62
 FREE_BATCH: Final = 500
 """How much one round frees of what was dropped: some 50,000 entries, 250,000 pending entries."""
 
-PACKING_EVERY_S: Final = 0.02
-"""How long after a round of packing the next one begins, if there is more to pack."""
-
-GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
-"""Memory is given back to the system when compression has freed so much: less than 1 ms."""
-
-ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
-"""How settings name every address of a host, and what the system calls it."""
-
-ADDRESS_MISSING: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""How a host says that it does not have an address."""
-
-
-class ListenError(OSError):
-    """The server cannot listen where it should; the text says where, and why."""
-
 
 class Server:
     """Everything that one server's clients share.
 
     ``clock`` gives Unix milliseconds; messages go to ``log``, and the append-only file to ``disk``.
+    Once started it does its periodic work by itself if ``periodic``, else when :meth:`cron` is
+    called.
     """
 
     def __init__(
@@ -76,8 +64,9 @@ class Server:
         clock: Reading = system_clock,
         log: Log | None = None,
         disk: Disk | None = None,
+        periodic: bool = True,
     ) -> None:
-        commands.load()
+        register_commands()
         self.config = config or Config()
         self.timekeeper = Clock(clock)
         self.clock = self.timekeeper.read
@@ -107,14 +96,18 @@ class Server:
         self.active_expiry = True
         self.holding = False
         """Whether what goes out to clients has to wait for the disk."""
+        self.changes = 0
+        """How many effects there were since a base of the append-only file was last made."""
+        self.record: Callable[[list[Effect], Session | None], None] | None = None
+        """Takes the effects of each command before anything follows from them, with the session of
+        the client whose command it was: the appender of an append-only file does."""
         self.persistence = Persistence(self, disk or Disk())
         self.dispatcher = Dispatcher(self)
         self.scripting = Scripting(self)
-        self.port = 0
-        self._listeners: list[asyncio.Server] = []
-        self._socket_path: str | None = None
+        self.resting = Resting(self)
+        self.listening = Listening(self)
         self._cron: asyncio.TimerHandle | None = None
-        self._packing: asyncio.TimerHandle | None = None
+        self._periodic = periodic
         self.stopping = asyncio.Event()
         self._follow_settings()
 
@@ -144,8 +137,8 @@ class Server:
         self._last_id += 1
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         # The own address is the same for most clients: one copy of it is enough.
-        laddr = sys.intern(_address(own, own))
-        session = Session(self, self._last_id, _address(peer, own), laddr)
+        laddr = sys.intern(address_text(own, own))
+        session = Session(self, self._last_id, address_text(peer, own), laddr)
         self.sessions[session.id] = session
         self.connections[session] = connection
         return session
@@ -183,10 +176,12 @@ class Server:
 
         ``session`` is the client whose command it was."""
         effects = self.keyspace.effects
-        self.persistence.note(effects, session)
+        self.changes += len(effects)
+        if self.record is not None:
+            self.record(effects, session)
         if self.watching.watchers or self.blocking.waiting or self.notifier.active:
             for effect in effects:
-                settling.settle(self, effect)
+                settle(self, effect)
         effects.clear()
 
     def bar(self) -> None:
@@ -205,15 +200,19 @@ class Server:
 
         Raises :class:`ListenError` and :class:`PersistenceError`; clients that come while data is
         loaded are told so."""
-        await self._listen_everywhere()
+        failure: Exception | None = None
         try:
+            await self.listening.start()
             await self.persistence.load()
             if not self.stopping.is_set():
                 self._follow_appendonly()
-        except PersistenceError:
+        except (ListenError, PersistenceError) as error:
+            failure = error
+        if failure is not None:
             await self.stop()
-            raise
-        self._schedule_cron()
+            raise failure
+        if self._periodic:
+            self._schedule_cron()
 
     def _follow_appendonly(self) -> None:
         """Only now: a client may have changed it while data was loaded."""
@@ -222,60 +221,21 @@ class Server:
         except BadSetting as error:
             raise PersistenceError(error.reason) from None
 
-    async def _listen_everywhere(self) -> None:
-        self.port = self.config.port
-        try:
-            for address in self.config.bind.split():
-                await self._listen(address)
-            if self.config.unixsocket:
-                await self._listen_on_path(self.config.unixsocket)
-            if not self._listeners:
-                raise ListenError("none of the addresses to listen on exists on this host")
-        except ListenError:
-            await self.stop()
-            raise
-
-    async def _listen(self, address: str) -> None:
-        """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
-        optional, host = address.startswith("-"), address.removeprefix("-")
-        host = ANY_ADDRESS.get(host, host)
-        try:
-            listener = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self), host, self.port, backlog=self.config.tcp_backlog
-            )
-        except OSError as error:
-            # A port that the first address chose freely may be taken on the next one.
-            if optional and (error.errno in ADDRESS_MISSING or self.config.port == 0):
-                return
-            raise ListenError(f"cannot listen on {host}:{self.port}: {_reason(error)}") from error
-        self._listeners.append(listener)
-        self.port = listener.sockets[0].getsockname()[1]
-
-    async def _listen_on_path(self, path: str) -> None:
-        """Listens on a Unix socket."""
-        try:
-            listener = await asyncio.get_running_loop().create_unix_server(
-                lambda: Connection(self), path, backlog=self.config.tcp_backlog
-            )
-        except OSError as error:
-            raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
-        self._listeners.append(listener)
-        self._socket_path = path
-        if self.config.unixsocketperm:
-            os.chmod(path, self.config.unixsocketperm)
+    @property
+    def port(self) -> int:
+        """The TCP port, 0 before the start."""
+        return self.listening.port
 
     def addresses(self) -> list[str]:
         """Where the server listens: ``host:port``, ``[host]:port``, or the path of a socket."""
-        names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
-        return [_address(name, name) if isinstance(name, tuple) else name for name in names]
+        return self.listening.addresses()
 
     async def stop(self) -> None:
         """Stops listening and closes every connection."""
-        for listener in self._listeners:
-            listener.close()
-        for timer in (self._cron, self._packing):
-            if timer is not None:
-                timer.cancel()
+        self.listening.close()
+        if self._cron is not None:
+            self._cron.cancel()
+        self.resting.stop()
         # A script that has not ended is lost: the file is closed before what it did so far.
         self.persistence.close()
         self.scripting.close()
@@ -287,13 +247,7 @@ class Server:
         # What has not gone out by now never may: nobody reads it.
         for transport in list(self.transports):
             transport.abort()
-        for listener in self._listeners:
-            await listener.wait_closed()
-        if self._socket_path is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._socket_path)
-            self._socket_path = None
-        self._listeners.clear()
+        await self.listening.wait_closed()
         await asyncio.sleep(0)
 
     def _schedule_cron(self) -> None:
@@ -314,8 +268,7 @@ class Server:
         if not self.scripting.busy:
             self.persistence.cron(now)
         self.keyspace.limits.disposal.free(FREE_BATCH)
-        if self._packing is None:
-            self._pack(now)
+        self.resting.cron(now)
         self.sample(now)
 
     def _expire_keys(self, now: int, most: int) -> None:
@@ -345,17 +298,6 @@ class Server:
         self.blocking.turn_clock(by_ms)
         self.cron()
 
-    def _pack(self, now: int) -> None:
-        """Packs entries that have come to rest, and returns the memory when that is worth while."""
-        packer = self.keyspace.limits.packer
-        self._packing = None
-        if packer.round(now):
-            loop = asyncio.get_running_loop()
-            self._packing = loop.call_later(PACKING_EVERY_S, lambda: self._pack(self.clock()))
-        if packer.freed >= GIVEN_BACK_BYTES:
-            packer.freed = 0
-            give_memory_back()
-
     def _close_those_who_do_not_read(self) -> None:
         for connection in self.output_limits.watched():
             connection.check_output()
@@ -382,19 +324,3 @@ class Server:
     def commands_processed(self) -> int:
         """How many commands have run."""
         return sum(entry.calls for entry in spec.every(self.table))
-
-
-def _reason(error: OSError) -> str:
-    """Why a socket could not be opened, in the words of the system."""
-    if error.errno is None or isinstance(error, socket.gaierror):
-        return str(error.strerror or error)
-    return os.strerror(error.errno)
-
-
-def _address(peer: object, own: object) -> str:
-    """``host:port``, ``[host]:port`` for IPv6, or the path of a Unix socket."""
-    if isinstance(peer, tuple):
-        host, port = peer[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    path = peer or own
-    return f"{path.decode() if isinstance(path, bytes) else path}:0"

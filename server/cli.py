@@ -15,11 +15,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TextIO
 
-from server.app import ListenError, Server
+from server.app import Server
 from server.clock import system_clock
 from server.config import SETTINGS, Config
 from server.config_file import ConfigError, apply, read_file, read_text
 from server.descriptors import make_room, require_room
+from server.listening import ListenError
 from server.log import Log
 from server.loops import new_event_loop
 from server.persistence import PersistenceError

@@ -135,8 +135,8 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, session: Session, out: list[bytes]) -> None:
         """Runs requests until there are none, or until one has to wait."""
-        execute = self._server.dispatcher.execute
         server = self._server
+        dispatcher = server.dispatcher
         size = 0
         while requests := self._next_requests():
             for index, request in enumerate(requests):
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
                     self._held = True
                     self._keep(requests, index)
                     return
-                reply = execute(session, request)
+                reply = dispatcher.execute(session, request)
                 if reply is not None:
                     out.append(reply)
                     size += len(reply)

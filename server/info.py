@@ -185,7 +185,7 @@ def _persistence(server: Server) -> Fields:
     return {
         "loading": int(recovery is not None),
         "async_loading": 0,
-        "rdb_changes_since_last_save": persistence.changes,
+        "rdb_changes_since_last_save": server.changes,
         "rdb_bgsave_in_progress": int(saving),
         "rdb_last_save_time": rewriting.saved_ms // 1000,
         "rdb_last_bgsave_status": _status(rewriting.last_ok),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage import nodes
 from storage.entries import decode_entry, pack
-from storage.ids import HALF
+from storage.ids import HALF, MIN
 from storage.packing import Packed, Packer
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _MOST_PER_ENTRY: Final = 38
 """An entry's bytes beside its fields and values in a node, at most."""
 _USUAL_PER_ENTRY: Final = 12
-"""The same where the halves of its ID are less than 4096 apart from the node's first."""
+"""The same in a block of IDs of which the milliseconds are less than _NEAR above the node's first,
+and the sequence numbers less than _NEAR."""
+_NEAR: Final = 4096
 _HEAD: Final = 32
 """A node's bytes before its first entry beside the field names, at most."""
 _NAME: Final = 10
@@ -45,15 +47,16 @@ class Block:
 
     What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
     ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
-    enough to tell in most cases that another entry fits.
+    enough to tell in most cases that another entry fits. IDs from ``_far`` on are not near the
+    first; it is 0 when the block has had one that is not.
     """
 
     __slots__ = (
         "_bound",
+        "_far",
         "_measured",
         "_names",
         "_saved",
-        "_seen",
         "_unmeasured",
         "first",
         "ids",
@@ -71,7 +74,7 @@ class Block:
         self.taken = 0
         self._names = list(items[::2])
         self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
-        self._seen = 0
+        self._far = ((first >> 64) + _NEAR) << 64
         self._measured = 0
         self._unmeasured = 0
         self._bound = 0
@@ -90,8 +93,13 @@ class Block:
         self.last = identity
         self.taken += 1
         self._unmeasured += 1
-        self._seen |= identity
+        self._note(identity)
         self._bound += self._bound_of(size, items)
+
+    def _note(self, identity: int) -> None:
+        """Notes whether all IDs are still near the first."""
+        if identity >= self._far or identity & HALF >= _NEAR:
+            self._far = MIN
 
     def _bound_of(self, size: int, items: Sequence[bytes]) -> int:
         same = size < _LONG and items[::2] == self._names
@@ -109,13 +117,8 @@ class Block:
         return self.node_size() + sum(map(len, items)) < most
 
     def _per_entry(self) -> int:
-        """What an entry takes beside its fields and values, at most.
-
-        The bits that any ID has had in its sequence number bound all of them; the milliseconds
-        ascend.
-        """
-        near = (self.last >> 64) - (self.first >> 64) < 4096 and self._seen & HALF < 4096
-        return _USUAL_PER_ENTRY if near else _MOST_PER_ENTRY
+        """What an entry takes beside its fields and values, at most."""
+        return _USUAL_PER_ENTRY if self._far else _MOST_PER_ENTRY
 
     def node_size(self) -> int:
         """What the block would take as a node of Redis, in bytes."""
@@ -151,7 +154,7 @@ class Block:
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
         twin.packed = None if self.packed is None else self.packed.copy()
         twin._names, twin._saved = self._names, self._saved
-        twin._seen, twin._measured = self._seen, self._measured
+        twin._far, twin._measured = self._far, self._measured
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
 
@@ -163,7 +166,7 @@ class Block:
     @property
     def lowest(self) -> int:
         """The lowest live ID."""
-        return self.ids[0] if self.packed is None else self.packed.ids(0, 1)[0]
+        return self.ids[0] if self.packed is None else self.packed.lowest
 
     @property
     def highest(self) -> int:
@@ -268,7 +271,7 @@ class Block:
         block = cls(first, [part for name in names for part in (name, b"")])
         block.ids, block.payloads, block.taken, block.last = ids, payloads, taken, last
         for identity in ids:
-            block._seen |= identity
+            block._note(identity)
         if size == _UNKNOWN:
             block._unmeasured, block._bound = live, sum(map(len, payloads))
         else:

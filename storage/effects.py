@@ -5,7 +5,8 @@ keyspace gives an equal state whatever the commands looked like. Waking parked r
 keyspace events and durability all work from effects, never from commands.
 
 ``db`` is the index of the database, times are Unix milliseconds, IDs are integers as in
-:mod:`storage.ids`.
+:mod:`storage.ids`. Those that commands in a loop make are classes with slots, which compiled code
+makes in a fifth of the time that a named tuple takes.
 """
 
 from __future__ import annotations
@@ -97,14 +98,17 @@ class StreamCreated(NamedTuple):
     key: bytes
 
 
-class EntryAdded(NamedTuple):
+class EntryAdded:
     """An entry was appended; ``payload`` is its RESP form (see :mod:`storage.log`)."""
 
-    db: int
-    key: bytes
-    id: int
-    payload: bytes
-    created: bool
+    __slots__ = ("created", "db", "id", "key", "payload")
+
+    def __init__(self, db: int, key: bytes, id: int, payload: bytes, created: bool) -> None:
+        self.db = db
+        self.key = key
+        self.id = id
+        self.payload = payload
+        self.created = created
 
 
 class StreamTrimmed(NamedTuple):
@@ -147,17 +151,28 @@ class GroupCreated(NamedTuple):
     entries_read: int | None
 
 
-class GroupPositionSet(NamedTuple):
+class GroupPositionSet:
     """A group's last-delivered-id and entries-read have these values.
 
     ``explicit`` if a client asked for it, rather than a delivery."""
 
-    db: int
-    key: bytes
-    group: bytes
-    last_id: int
-    entries_read: int | None
-    explicit: bool
+    __slots__ = ("db", "entries_read", "explicit", "group", "key", "last_id")
+
+    def __init__(
+        self,
+        db: int,
+        key: bytes,
+        group: bytes,
+        last_id: int,
+        entries_read: int | None,
+        explicit: bool,
+    ) -> None:
+        self.db = db
+        self.key = key
+        self.group = group
+        self.last_id = last_id
+        self.entries_read = entries_read
+        self.explicit = explicit
 
 
 class GroupDestroyed(NamedTuple):
@@ -187,30 +202,48 @@ class ConsumerDeleted(NamedTuple):
     consumer: bytes
 
 
-class ConsumerSeen(NamedTuple):
+class ConsumerSeen:
     """A consumer's seen-time, and its active-time unless that is -1 (never)."""
 
-    db: int
-    key: bytes
-    group: bytes
-    consumer: bytes
-    seen: int
-    active: int
+    __slots__ = ("active", "consumer", "db", "group", "key", "seen")
+
+    def __init__(
+        self, db: int, key: bytes, group: bytes, consumer: bytes, seen: int, active: int
+    ) -> None:
+        self.db = db
+        self.key = key
+        self.group = group
+        self.consumer = consumer
+        self.seen = seen
+        self.active = active
 
 
-class Delivered(NamedTuple):
+class Delivered:
     """The entries are pending for the consumer, with this delivery time and these delivery counts.
 
     ``seen`` is when the consumer asked for them, which is its seen-time and active-time."""
 
-    db: int
-    key: bytes
-    group: bytes
-    consumer: bytes
-    ids: tuple[int, ...]
-    time: int
-    counts: tuple[int, ...]
-    seen: int
+    __slots__ = ("consumer", "counts", "db", "group", "ids", "key", "seen", "time")
+
+    def __init__(
+        self,
+        db: int,
+        key: bytes,
+        group: bytes,
+        consumer: bytes,
+        ids: tuple[int, ...],
+        time: int,
+        counts: tuple[int, ...],
+        seen: int,
+    ) -> None:
+        self.db = db
+        self.key = key
+        self.group = group
+        self.consumer = consumer
+        self.ids = ids
+        self.time = time
+        self.counts = counts
+        self.seen = seen
 
 
 class Redelivered(NamedTuple):
@@ -234,13 +267,16 @@ class Released(NamedTuple):
     counts: tuple[int, ...]
 
 
-class Acknowledged(NamedTuple):
+class Acknowledged:
     """The entries are no longer pending in the group."""
 
-    db: int
-    key: bytes
-    group: bytes
-    ids: tuple[int, ...]
+    __slots__ = ("db", "group", "ids", "key")
+
+    def __init__(self, db: int, key: bytes, group: bytes, ids: tuple[int, ...]) -> None:
+        self.db = db
+        self.key = key
+        self.group = group
+        self.ids = ids
 
 
 class IdempotencyConfigured(NamedTuple):

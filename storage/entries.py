@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from hiredis import Reader, pack_command
@@ -13,10 +13,37 @@ pack: Final = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 """Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""
 
 
-def encode_entry(identity: int, items: Sequence[bytes]) -> bytes:
+_COUNTS: Final = [b"\r\n*%d" % count for count in range(33)]
+_LENGTHS: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
+"""What stands before the elements of an array and before a bulk string, for the usual ones."""
+
+
+def encode_entry(identity: int, items: list[bytes]) -> bytes:
     """The RESP form of an entry; ``items`` are its fields and values in turn."""
+    return with_items(head_of(identity), items)
+
+
+def head_of(identity: int) -> bytes:
+    """The beginning of an entry's RESP form, up to the end of its ID's text."""
     text = ids.text(identity)
-    return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, pack(tuple(items)))
+    return b"*2\r\n$%d\r\n%b" % (len(text), text)
+
+
+def with_items(head: bytes, items: list[bytes]) -> bytes:
+    """The RESP form of an entry with this head.
+
+    Joining ready pieces takes half as long as hiredis does, unless there are many.
+    """
+    count = len(items)
+    if count >= len(_COUNTS):
+        return b"%b\r\n%b" % (head, pack(tuple(items)))
+    pieces = [head, _COUNTS[count]]
+    for item in items:
+        length = len(item)
+        pieces.append(_LENGTHS[length] if length < len(_LENGTHS) else b"\r\n$%d\r\n" % length)
+        pieces.append(item)
+    pieces.append(b"\r\n")
+    return b"".join(pieces)
 
 
 def unpack(data: bytes) -> list[Any]:

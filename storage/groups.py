@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.pending import MOST, Consumer, PendingEntry, PendingList
+from storage.records import make
 
 if TYPE_CHECKING:
     from storage.log import EntryLog
@@ -82,20 +83,32 @@ class Group:
         assert owned + len(self.pending.released) == len(self.pending)
 
 
-class Claim(NamedTuple):
+class Claim:
     """How entries are to be claimed: for whom, with which delivery time, after which idle time.
 
     ``deliveries`` replaces the delivery count; where it is ``None`` the count goes up by one if
     ``counting``. ``force`` makes entries pending that are not.
     """
 
-    consumer: Consumer
-    min_idle: int
-    time: int
-    now: int
-    deliveries: int | None = None
-    counting: bool = True
-    force: bool = False
+    __slots__ = ("consumer", "counting", "deliveries", "force", "min_idle", "now", "time")
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        min_idle: int,
+        time: int,
+        now: int,
+        deliveries: int | None = None,
+        counting: bool = True,
+        force: bool = False,
+    ) -> None:
+        self.consumer = consumer
+        self.min_idle = min_idle
+        self.time = time
+        self.now = now
+        self.deliveries = deliveries
+        self.counting = counting
+        self.force = force
 
 
 class Claimed(NamedTuple):
@@ -136,7 +149,7 @@ def claim_one(group: Group, log: EntryLog, identity: int, claim: Claim, claims: 
     count = min(count, MOST)
     group.pending.change(identity, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now
-    claims.claimed.append(Claimed(identity, payload, count, before))
+    claims.claimed.append(make(Claimed, (identity, payload, count, before)))
     return True
 
 

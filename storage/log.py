@@ -14,7 +14,14 @@ from typing import Final
 from storage import ids, nodes
 from storage.block import Block
 from storage.disposal import Disposal
-from storage.entries import decode_entry, encode_entry, id_of, pack, unpack
+from storage.entries import (
+    decode_entry,
+    encode_entry,
+    head_of,
+    id_of,
+    unpack,
+    with_items,
+)
 from storage.failures import EntryTooLarge
 from storage.packing import Packer
 
@@ -58,15 +65,14 @@ class EntryLog:
 
     # --- adding ---------------------------------------------------------------------------
 
-    def append(self, identity: int, items: Sequence[bytes]) -> bytes:
+    def append(self, identity: int, items: list[bytes]) -> bytes:
         """Adds an entry above all others and returns its RESP form.
 
         Raises :class:`EntryTooLarge` for more than 1 GiB of fields and values.
         """
-        text = ids.text(identity)
-        packed = pack(tuple(items))
-        payload = b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, packed)
-        size = len(packed)
+        head = head_of(identity)
+        payload = with_items(head, items)
+        size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
             raise EntryTooLarge
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):

@@ -96,6 +96,11 @@ class Packed:
         """Bytes that are kept for the entries."""
         return len(self._raw or b"") + len(self._squeezed or b"")
 
+    @property
+    def lowest(self) -> int:
+        """The lowest ID, which has the code of its sequence number."""
+        return self._base << 64 | self._codes[0]
+
     def before(self, identity: int) -> int:
         """How many entries have a lower ID."""
         ms = (identity >> 64) - self._base

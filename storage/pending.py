@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from storage.records import make
 from storage.sorted_ids import SEGMENT, SortedIDs
 
 NEVER: Final = -1
@@ -97,7 +98,8 @@ class Segment:
 
     def entry(self, at: int) -> PendingEntry:
         """The entry at a place."""
-        return PendingEntry(self.ids[at], self.owners[at], self.times[at], self.counts[at])
+        values = (self.ids[at], self.owners[at], self.times[at], self.counts[at])
+        return make(PendingEntry, values)
 
 
 def _earliest(segment: Segment) -> tuple[int, int]:
@@ -235,7 +237,7 @@ class PendingList:
     def longest_idle(self, latest: int, count: int) -> list[PendingEntry]:
         """Up to ``count`` owned entries delivered at ``latest`` or before, by time, then by ID."""
         oldest = islice(self._by_age(latest), count)
-        return [PendingEntry(identity, owner, time, n) for time, identity, owner, n in oldest]
+        return [make(PendingEntry, (row[1], row[2], row[0], row[3])) for row in oldest]
 
     def _by_age(self, latest: int) -> Iterator[_Aged]:
         """All of them, by time, then by ID; a segment is looked into when its turn has come."""

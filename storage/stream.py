@@ -88,7 +88,7 @@ class Stream:
             raise IDTooSmall
         return identity
 
-    def add(self, identity: int, items: Sequence[bytes]) -> bytes:
+    def add(self, identity: int, items: list[bytes]) -> bytes:
         """Appends an entry, whose ID is above :attr:`last_id`; returns its RESP form."""
         payload = self.log.append(identity, items)
         self.last_id = identity

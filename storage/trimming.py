@@ -15,15 +15,20 @@ ACKED: Final = "acked"
 entry (DELREF), or the entry stays until every group has acknowledged it (ACKED)."""
 
 
-class Trim(NamedTuple):
+class Trim:
     """A trimming to be done. ``threshold`` is a number of entries (``by_length``) or the lowest ID
     to keep. ``approximate`` removes whole blocks only, at most ``limit`` entries (0: no limit)."""
 
-    by_length: bool
-    threshold: int
-    approximate: bool
-    limit: int
-    policy: str
+    __slots__ = ("approximate", "by_length", "limit", "policy", "threshold")
+
+    def __init__(
+        self, by_length: bool, threshold: int, approximate: bool, limit: int, policy: str
+    ) -> None:
+        self.by_length = by_length
+        self.threshold = threshold
+        self.approximate = approximate
+        self.limit = limit
+        self.policy = policy
 
 
 class Trimmed(NamedTuple):
@@ -33,6 +38,9 @@ class Trimmed(NamedTuple):
     removed: int
     holes: list[int]
     references: dict[bytes, list[int]]
+
+
+_NOTHING: Final = Trimmed(0, [], {})
 
 
 def trim(stream: Stream, order: Trim) -> Trimmed:
@@ -45,6 +53,8 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
     log = stream.log
     removed = _count_oldest(stream, order)
     gone: list[int] = []
+    if not removed:
+        return _NOTHING
     if order.policy == DELREF and stream.groups:
         gone, _ = log.range_with_ids(ids.MIN, ids.MAX, removed)
     log.trim_to_length(log.length - removed)

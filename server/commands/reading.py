@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import array, array_of, bulk
@@ -440,18 +440,13 @@ class _GroupRead:
         if taken < len(payloads):
             del identities[taken:], payloads[taken:]
         if identities:
-            place = _Place(self._db, key, stream, group)
+            place = (self._db, key, stream, group)
             _hand_out(place, consumer, identities, self._options.noack)
         return payloads
 
 
-class _Place(NamedTuple):
-    """A consumer group and where it is."""
-
-    db: Database
-    key: bytes
-    stream: Stream
-    group: Group
+_Place = tuple[Database, bytes, Stream, Group]
+"""A consumer group and where it is."""
 
 
 def _hand_out(place: _Place, consumer: Consumer, identities: list[int], noack: bool) -> None:
@@ -480,7 +475,7 @@ def _read_new(session: Session, options: ReadOptions) -> Encoded | None:
         return None
     consumer = consumer_of(db, key, group, options.consumer)
     identities, chunks = stream.log.chunks_with_ids(group.last_id + 1, ids.MAX, options.count)
-    _hand_out(_Place(db, key, stream, group), consumer, identities, options.noack)
+    _hand_out((db, key, stream, group), consumer, identities, options.noack)
     head = b"%1\r\n" if session.resp3 else b"*1\r\n*2\r\n"
     return Encoded(b"".join([head, bulk(key), b"*%d\r\n" % len(identities), *chunks]))
 

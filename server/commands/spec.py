@@ -8,7 +8,6 @@ definition; each server counts calls on copies of its own, made by :func:`new_ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from protocol.replies import Reply
@@ -237,6 +236,29 @@ class Command:
         self.rejected = 0
         self.failed = 0
 
+    def copy(self) -> Command:
+        """The same command with counters of its own, and without subcommands."""
+        twin = Command(
+            self.name,
+            self.arity,
+            self.handler,
+            " ".join(self.flags),
+            self.group,
+            self.since,
+            self.summary,
+            self.complexity,
+            self.syntax,
+            self.keys,
+            "",
+            self.tips,
+            self.history,
+            self.deprecated,
+            self.protected,
+        )
+        twin.categories = self.categories
+        twin.special = self.special
+        return twin
+
     def fits(self, count: int) -> bool:
         """Whether the command takes ``count`` arguments, its name included."""
         return count == self.arity or (self.arity < 0 and count >= -self.arity)
@@ -373,7 +395,7 @@ def new_table() -> Table:
 
 
 def _copied(table: Table) -> Table:
-    copies = {entry: copy(entry) for entry in table.values()}
+    copies = {entry: entry.copy() for entry in dict.fromkeys(table.values())}
     for entry, its_copy in copies.items():
         its_copy.subcommands = _copied(entry.subcommands)
     return {label: copies[entry] for label, entry in table.items()}

@@ -7,7 +7,6 @@ anything to do in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from server.loading import Loader
@@ -21,11 +20,9 @@ from storage.aof.folder import Folder, FolderError, FolderInUse
 from storage.aof.framing import parse_command
 from storage.aof.snapshot import snapshot
 from storage.aof.writer import Writer
-from storage.effects import Effect
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.session import Session
 
 __all__ = ["Persistence", "PersistenceError"]
 
@@ -50,8 +47,6 @@ class Persistence:
         self.rewriting = Rewriting(server, self._jobs, self.appender)
         self.recovery: Recovery | None = None
         self.on = False
-        self.changes = 0
-        """How many effects there were since a base was last made."""
         self._changes_at_start = 0
         self._scheduled = False
         self._scheduled_save = False
@@ -134,6 +129,7 @@ class Persistence:
 
     def _turn(self, on: bool) -> None:
         self.on = on
+        self._server.record = self.appender.note if on else None
         if not on:
             self._server.bar()
 
@@ -165,12 +161,6 @@ class Persistence:
             self._folder = None
 
     # --- while the server runs ------------------------------------------------------------
-
-    def note(self, effects: Sequence[Effect], session: Session | None) -> None:
-        """Takes note of what a command has done."""
-        self.changes += len(effects)
-        if self.on:
-            self.appender.note(effects, session)
 
     @property
     def refusal(self) -> str | None:
@@ -247,7 +237,7 @@ class Persistence:
         folder = self._take_folder()
         self.rewriting.is_save = is_save
         try:
-            self._changes_at_start = self.changes
+            self._changes_at_start = self._server.changes
             self.rewriting.start(folder, fresh=self.appender.needs_base)
         except OSError as error:
             raise PersistenceError(reason(error)) from None
@@ -267,7 +257,7 @@ class Persistence:
         folder = self._take_folder()
         self.rewriting.is_save = True
         try:
-            self._changes_at_start = self.changes
+            self._changes_at_start = self._server.changes
             self.rewriting.save(folder, fresh=self.appender.needs_base)
         except OSError as error:
             raise PersistenceError(reason(error)) from None
@@ -317,7 +307,7 @@ class Persistence:
         """Makes new files from what is in memory, in place of those that cannot be trusted."""
         assert self._folder is not None
         if not self.rewriting.in_progress:
-            self._changes_at_start = self.changes
+            self._changes_at_start = self._server.changes
             self.rewriting.is_save = False
             try:
                 self.rewriting.start(self._folder, fresh=True)
@@ -340,7 +330,7 @@ class Persistence:
     def rewrite_ended(self) -> None:
         """A rewrite has ended, well or not."""
         if self.rewriting.last_ok:
-            self.changes -= self._changes_at_start
+            self._server.changes -= self._changes_at_start
         if not self.on:
             self._release()
 
@@ -364,7 +354,7 @@ class Persistence:
             self._release()
             text = reason(error) if isinstance(error, OSError) else str(error)
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
-        self._changes_at_start = self.changes
+        self._changes_at_start = self._server.changes
         self._turn(True)
 
     def _turn_off(self) -> None:

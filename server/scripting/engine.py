@@ -175,18 +175,18 @@ class Scripting:
         busy: Busy,
     ) -> Encoded:
         """Runs the script; what it changes counts as a whole or not at all."""
-        persistence = self._server.persistence
+        appender = self._server.persistence.appender
         busy.begin()
         calls.begin(session, read_only)
-        persistence.appender.begin_unit()
+        appender.begin_unit()
         try:
             outcome = calls.interpreter.run(
                 script.function, script.sha1, session.resp3, keys, arguments
             )
         finally:
-            if calls.wrote:
-                persistence.note((), session)
-            persistence.appender.end_unit()
+            if calls.wrote and self._server.record is not None:
+                self._server.record([], session)
+            appender.end_unit()
         if calls.crash is not None:
             raise calls.crash
         if outcome.reply.startswith(b"-"):

@@ -12,6 +12,8 @@ from typing import Final, cast
 
 from hiredis import pack_command
 
+from storage.effects import Delivered
+
 _pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 """Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""
 
@@ -94,28 +96,20 @@ def _claim_state(time: int, count: int) -> bytes:
     return b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b" % (times, counts)
 
 
-def deliver(
-    key: bytes,
-    group: bytes,
-    consumer: bytes,
-    identities: Sequence[int],
-    time: int,
-    counts: Sequence[int],
-    last_id: int | None,
-) -> bytes:
+def deliver(effect: Delivered, last_id: int | None) -> bytes:
     """The XCLAIMs that make the entries pending, as a delivery or a claim leaves them.
 
     Each names ``last_id`` as the group's last-delivered-id; if that is ``None``, the entry's own.
     """
-    head = _claim_head(14, key, group, consumer)
+    head = _claim_head(14, effect.key, effect.group, effect.consumer)
     last = b"" if last_id is None else bulk_id(last_id)
     parts: list[bytes] = []
     known = -1
     state = b""
-    for identity, count in zip(identities, counts, strict=True):
+    for identity, count in zip(effect.ids, effect.counts, strict=True):
         if count != known:
             known = count
-            state = _claim_state(time, count) + _FORCED + _LASTID
+            state = _claim_state(effect.time, count) + _FORCED + _LASTID
         text = bulk_id(identity)
         parts.append(head)
         parts.append(text)

@@ -34,8 +34,15 @@ _REPLACING: Final[frozenset[type]] = frozenset(
 )
 """Effects after which another group may have the same name."""
 
+_OfConsumer = e.Delivered | e.ConsumerCreated | e.ConsumerSeen
+
 _CARRYING: Final[frozenset[type]] = frozenset({e.KeyRenamed, e.KeyCopied, e.KeyMoved, e.Swapped})
 """Effects that take consumers to another place, with the times at which they were seen."""
+
+
+def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> tuple[int, bytes, bytes]:
+    """Which group an effect is about."""
+    return effect.db, effect.key, effect.group
 
 
 class Forms:
@@ -172,17 +179,15 @@ class Forms:
         """XCLAIMs. Those of a delivery move the group from entry to entry; claims leave it."""
         effect = effects[at]
         assert isinstance(effect, e.Delivered)
-        db, key, group, consumer, identities, time, counts, seen = effect
         if self._moves_on(effects, at + 1, effect):
             last_id = None
         else:
             last_id = self._last_id(effects, effect)
-        data = deliver(key, group, consumer, identities, time, counts, last_id)
-        self._write(db, data, len(identities))
-        if time == seen:
-            self._seen.forget((db, key, group), consumer)
+        self._write(effect.db, deliver(effect, last_id), len(effect.ids))
+        if effect.time == effect.seen:
+            self._seen.forget(_group_of(effect), effect.consumer)
         else:
-            self._seen.note((db, key, group), consumer, seen, seen)
+            self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.seen)
         return at + 1
 
     def _moves_on(self, effects: Sequence[e.Effect], at: int, delivered: e.Delivered) -> bool:
@@ -192,7 +197,7 @@ class Forms:
         effect = effects[at]
         return (
             isinstance(effect, e.GroupPositionSet)
-            and effect[:3] == delivered[:3]
+            and _group_of(effect) == _group_of(delivered)
             and not effect.explicit
             and effect.last_id == delivered.ids[-1]
         )
@@ -219,8 +224,7 @@ class Forms:
         """Nothing yet (see :meth:`flush_seen`)."""
         effect = effects[at]
         assert isinstance(effect, e.ConsumerSeen)
-        db, key, group, consumer, seen, active = effect
-        self._seen.note((db, key, group), consumer, seen, active)
+        self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.active)
         return at + 1
 
     def _is_given(self, effects: Sequence[e.Effect], at: int, created: e.ConsumerCreated) -> bool:
@@ -230,7 +234,11 @@ class Forms:
         if at == len(effects):
             return False
         effect = effects[at]
-        return isinstance(effect, e.Delivered) and effect[:4] == created[:4]
+        return (
+            isinstance(effect, e.Delivered)
+            and _group_of(effect) == _group_of(created)
+            and effect.consumer == created.consumer
+        )
 
     def _group_position_set(self, effects: Sequence[e.Effect], at: int) -> int:
         """XGROUP SETID, unless it is XCLAIM's LASTID, which the claims will name."""
@@ -251,7 +259,7 @@ class Forms:
         effect = effects[at]
         return (
             isinstance(effect, e.Delivered)
-            and effect[:3] == position[:3]
+            and _group_of(effect) == _group_of(position)
             and self._last_id(effects, effect) == position.last_id
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -25,11 +26,10 @@ class Engine(RuleBasedStateMachine):
         self.keyspace = self.direct.server.keyspace
         self.client = self.direct.client()
         self.effects: list[Effect] = []
-        self.direct.server.settle = self._record  # type: ignore[method-assign]
+        self.direct.server.record = self._record
 
-    def _record(self, session: object = None) -> None:
-        self.effects += self.keyspace.effects
-        self.keyspace.effects.clear()
+    def _record(self, effects: Sequence[Effect], session: object) -> None:
+        self.effects += effects
 
     @rule(command=st.one_of(*commands.EVERYTHING[:-1], commands.NEWER, commands.KEYSPACE))
     def send(self, command: commands.Words) -> None:

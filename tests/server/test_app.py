@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from server.app import ListenError, Server
+from server.app import Server
 from server.config import Config
+from server.listening import ListenError
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
 

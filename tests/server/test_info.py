@@ -108,7 +108,7 @@ class TestServer:
     def test_it_tells_where_it_listens(self, tmp_path: Path) -> None:
         path = str(tmp_path / "socket")
         direct = Direct(bind="127.0.0.1 -::1", unixsocket=path)
-        direct.server.port = 7000
+        direct.server.listening.port = 7000
         found = fields(direct.client(), "server")
         assert found["tcp_port"] == "7000"
         assert found["listener0"] == "name=tcp,bind=127.0.0.1,bind=-::1,port=7000"

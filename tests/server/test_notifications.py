@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.effects import Effect
+from storage.effects import ConsumerSeen
 from tests.support.direct import Direct
 
 
@@ -220,9 +220,5 @@ def test_an_effect_that_is_no_event_announces_nothing() -> None:
     client = direct.client(resp3=True)
     client.send("PSUBSCRIBE", "*")
 
-    class Unknown:
-        db, key = 0, b"k"
-
-    effect: Effect = Unknown()  # type: ignore[assignment]
-    direct.server.notifier.announce(effect)
+    direct.server.notifier.announce(ConsumerSeen(0, b"k", b"g", b"ann", 1, 1))
     assert client.take_pushed() == b""

@@ -265,7 +265,7 @@ def test_nothing_is_claimed_where_nothing_is_asked_for(case: Case) -> None:
 
 
 def test_a_consumer_may_claim_its_own(case: Case) -> None:
-    claim = case.claim()._replace(consumer=case.ann)
+    claim = Claim(case.ann, 0, NOW, NOW)
     claims = claim_idle(case.group, case.log, 1, claim, _always)
     assert _ids(claims) == [1]
     assert case.entry(1) == PendingEntry(1, case.ann, NOW, 2)

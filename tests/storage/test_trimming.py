@@ -40,7 +40,11 @@ def by_id(lowest: int, policy: str = KEEPREF) -> Trim:
 
 
 def approximately(order: Trim, limit: int = 0) -> Trim:
-    return order._replace(approximate=True, limit=limit)
+    return Trim(order.by_length, order.threshold, True, limit, order.policy)
+
+
+def with_policy(order: Trim, policy: str) -> Trim:
+    return Trim(order.by_length, order.threshold, order.approximate, order.limit, policy)
 
 
 # --- how much goes ---------------------------------------------------------------------------
@@ -70,7 +74,7 @@ def test_without_groups_the_policy_makes_no_difference(
     order: Trim, left: list[int], policy: str
 ) -> None:
     stream = stream_of(5)
-    done = trim(stream, order._replace(policy=policy))
+    done = trim(stream, with_policy(order, policy))
     assert list(stream.log) == left
     assert done == (5 - len(left), [], {})
     stream.check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hiredis import Reader
 
 from server.loading import Loader
@@ -21,12 +23,11 @@ class Recording:
         self.client: DirectClient = self.direct.client()
         self.out: list[bytes] = []
         self._effects: list[Effect] = []
-        self.direct.server.settle = self._settle  # type: ignore[method-assign]
+        self.direct.server.record = self._record
         self.forms.begin(self.out)
 
-    def _settle(self, session: object = None) -> None:
-        self._effects += self.keyspace.effects
-        self.keyspace.effects.clear()
+    def _record(self, effects: Sequence[Effect], session: object) -> None:
+        self._effects += effects
 
     def send(self, *arguments: Argument) -> bytes | None:
         """The raw reply; what the command did is in the file."""

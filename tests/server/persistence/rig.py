@@ -97,8 +97,7 @@ class Rig:
         own = {"bind": "127.0.0.1", "port": 0, "dir": folder, "appendonly": True}
         config = Config(**{**own, "enable_debug_command": "yes", **settings})
         log = Log(self._output, "notice")
-        self.server = Server(config, lambda: self.now_ms, log, self.disk)
-        self.server._schedule_cron = lambda: None  # type: ignore[method-assign]
+        self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
         self.persistence = self.server.persistence
         self.clients: list[Client] = []
         self.first: Client
