@@ -31,6 +31,8 @@ LARGEST: Final = 1024 * 1024
 """A block with more bytes is not compressed: that would take more than 10 ms."""
 THAWED_BYTES: Final = 64 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
+WAITING: Final = 500
+"""How many blocks wait to be packed, at most."""
 PACKED_A_ROUND: Final = 50
 """How many blocks one round packs; that takes some 2 ms."""
 SQUEEZED_A_ROUND: Final = 256 * 1024
@@ -191,8 +193,18 @@ class Packer:
         """How many bytes compression has freed, until the one who is interested sets it to 0."""
 
     def add(self, block: Block) -> None:
-        """Takes note of a block that is full, to be packed in one of the next rounds."""
+        """Takes note of a block that is full, to be packed in one of the next rounds; or at once,
+        where they come faster than rounds pack them: memory that single entries have taken is not
+        given back when they are packed long after."""
         self._full.append(block)
+        if len(self._full) > WAITING:
+            self._pack_oldest()
+
+    def _pack_oldest(self) -> None:
+        packed = self._full.popleft().pack()
+        if packed is not None:
+            packed.touched = self.now_ms
+            self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
 
     def thawed(self, packed: Packed) -> None:
         """Takes note that a compressed block is uncompressed as well, to end that in time."""
@@ -216,10 +228,7 @@ class Packer:
         Returns whether there is more to be done, so that another round should follow soon."""
         self.now_ms = now_ms
         for _ in range(min(len(self._full), PACKED_A_ROUND)):
-            packed = self._full.popleft().pack()
-            if packed is not None:
-                packed.touched = now_ms
-                self._warm.append((now_ms + COLD_AFTER_MS, packed))
+            self._pack_oldest()
         room = SQUEEZED_A_ROUND
         while room > 0 and (packed := self._next_cold(self._warm)) is not None:
             room -= packed.size

@@ -108,6 +108,19 @@ def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatc
     assert [size is None for size in held(log)] == [False, False, False, True]
 
 
+def test_where_blocks_come_faster_than_rounds_the_oldest_are_packed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packing, "WAITING", 2)
+    limits = StreamLimits()
+    log = full_blocks(limits, 5)
+    assert [size is None for size in held(log)] == [False, False, False, True, True, True]
+    log.check()
+    limits.packer.round(COLD_AFTER_MS)
+    limits.packer.round(COLD_AFTER_MS + 1)
+    assert [size is None for size in held(log)] == [False] * 5 + [True]
+
+
 def test_a_packed_block_is_compressed_when_nobody_has_touched_it_for_a_while() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 2)
