@@ -73,7 +73,7 @@ def _cpu(most: float, why: str = "") -> tuple[Target, ...]:
 EACH_READ: Final = (
     "the system calls of a read and a write cost both servers the same; beside them, every read"
     " goes through the event loop, the connection and two calls of the parser, which are some"
-    " 3 µs of Python where Redis needs less than one"
+    " 2 µs of Python where Redis needs less than one"
 )
 EACH_ENTRY: Final = (
     "with many requests a read, Redis needs about 1 µs for the whole command. Splitting a request"
