@@ -25,6 +25,8 @@ SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.shuffle.partitions": "8",
+    # Over TCP every task waits 40 ms for a delayed acknowledgement between Java and Python.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 """What differs from Spark's own defaults unless the file says otherwise."""
 

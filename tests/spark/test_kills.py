@@ -1,7 +1,7 @@
 """Every row once, though drivers and Python workers are killed at random points.
 
 Each kill of a driver costs the start of another one, so the folder's run has twenty kills in all;
-``PENSTOCK_SPARK_KILLS`` asks each test for as many as one likes.
+``PENSTOCK_SPARK_KILLS`` asks each test for another number.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tests.spark.conftest import PROGRAMS, SPARK_SETTINGS
 from tests.spark.driving import contents
 from tests.support.process import ROOT
 
-KILLS = os.environ.get("PENSTOCK_SPARK_KILLS")
-ROWS = 6000
+KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "0"))
+ROWS = max(6000, 900 * KILLS)
 BATCH = 150
 LIMIT_S = 600
 
@@ -109,9 +109,10 @@ def settings_of(
 def run_with_kills(settings: dict[str, Any], kills: int, seed: int) -> None:
     """Kills after some batches: two workers, then the driver; lets the last driver finish."""
     choice = random.Random(seed)
+    kills = KILLS or kills
     driver = Driver(settings)
     batches = driver.batches()
-    for number in range(int(KILLS or kills)):
+    for number in range(kills):
         for _ in range(choice.randint(1, ROWS // BATCH // (kills + 2))):
             assert next(batches, None) is not None, driver.failure()
         # A moment's wait puts the kill somewhere into the batch that follows.
