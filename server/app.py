@@ -208,6 +208,7 @@ class Server:
                 self._follow_appendonly()
         except (ListenError, PersistenceError) as error:
             failure = error
+        # Not in the handler: once compiled, it could not raise the error again after an await.
         if failure is not None:
             await self.stop()
             raise failure
