@@ -143,7 +143,8 @@ class Session:
         builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
         builder = builder.config("spark.python.unix.domain.socket.enabled", unix_sockets)
         self.spark: Any = builder.getOrCreate()
-        self.spark.sparkContext.setLogLevel("ERROR")
+        # A query that is stopped in the middle of a batch would be told at length.
+        self.spark.sparkContext.setLogLevel("OFF")
         self.spark.dataSource.register(OneRow)
 
     def rates(self, sink: str, rows: int, number: int) -> list[float]:
