@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, ResponseError
 
 from tests.support.servers import PenstockThread
 
@@ -66,8 +66,15 @@ def end(author: Redis) -> object:
         return str(error)
 
 
-def test_the_server_can_be_stopped_while_a_script_runs(client: Redis, author: Redis) -> None:
+def test_the_server_can_be_stopped_while_a_script_runs(
+    penstock: PenstockThread, client: Redis, author: Redis
+) -> None:
     begin(author, client, "EVAL", "while true do pcall(redis.call,'set','k','v') end", "0")
+    penstock.stop()
+    with pytest.raises(ConnectionError):
+        connection_of(author).read_response()
+    with pytest.raises(ConnectionError):
+        client.ping()
 
 
 def test_a_client_that_leaves_does_not_end_its_script(
