@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-NEEDED = ("pyspark", "pyarrow", "pandas", "redis", "rich")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+from tests.support.extra import SparkFolder
 
-collect_ignore_glob = ["test_*.py"] if MISSING else []
+FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis", "rich"))
+
+collect_ignore_glob = FOLDER.ignored
+pytest_collection_modifyitems = FOLDER.mark
+pytest_terminal_summary = FOLDER.tell
 
 if TYPE_CHECKING:
     import redis
@@ -35,26 +37,6 @@ SPARK_SETTINGS = {
     "spark.sql.streaming.pollingDelay": "50",
 }
 """What makes Spark start faster and need less."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Names the mark by which a run can leave these tests out."""
-    config.addinivalue_line("markers", "spark: needs the extra `spark`")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is in this folder."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker("spark")
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Says aloud that nothing here was run."""
-    if MISSING:
-        names = ", ".join(MISSING)
-        terminalreporter.section("tests/pipeline left out", yellow=True)
-        terminalreporter.line(f"not installed: {names}; install the extra `spark` to run them")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-NEEDED = ("pyspark", "pyarrow", "pandas", "redis")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+from tests.support.extra import SparkFolder
 
-collect_ignore_glob = ["test_*.py"] if MISSING else []
+FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis"))
+
+collect_ignore_glob = FOLDER.ignored
+pytest_collection_modifyitems = FOLDER.mark
+pytest_terminal_summary = FOLDER.tell
 
 if TYPE_CHECKING:
     import redis
@@ -24,27 +26,7 @@ if TYPE_CHECKING:
     from tests.spark.backends import Backend
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Names the mark by which a run can leave these tests out."""
-    config.addinivalue_line("markers", "spark: needs the extra `spark`")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is in this folder."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker("spark")
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Says aloud that nothing here was run."""
-    if MISSING:
-        names = ", ".join(MISSING)
-        terminalreporter.section("tests/spark left out", yellow=True)
-        terminalreporter.line(f"not installed: {names}; install the extra `spark` to run them")
-
-
-if not MISSING:
+if not FOLDER.missing:
     from tests.spark.backends import find_programs
 
     PROGRAMS: dict[str, str | None] = {"penstock": None, **find_programs()}
