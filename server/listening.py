@@ -58,6 +58,9 @@ class Listening:
             listener = await asyncio.get_running_loop().create_server(
                 self._connection, host, self.port, backlog=config.tcp_backlog
             )
+        except UnicodeError:
+            text = f"cannot listen on {host}:{self.port}: this is no name of a host"
+            raise ListenError(text) from None
         except OSError as error:
             # A port that the first address chose freely may be taken on the next one.
             if optional and (error.errno in ADDRESS_MISSING or config.port == 0):
@@ -73,12 +76,12 @@ class Listening:
             listener = await asyncio.get_running_loop().create_unix_server(
                 self._connection, path, backlog=config.tcp_backlog
             )
+            self._listeners.append(listener)
+            self._socket_path = path
+            if config.unixsocketperm:
+                os.chmod(path, config.unixsocketperm)
         except OSError as error:
             raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
-        self._listeners.append(listener)
-        self._socket_path = path
-        if config.unixsocketperm:
-            os.chmod(path, config.unixsocketperm)
 
     def addresses(self) -> list[str]:
         """Where it listens: ``host:port``, ``[host]:port``, or the path of a socket."""

@@ -146,6 +146,7 @@ def test_an_option_takes_several_words() -> None:
             ["--bind", "192.0.2.1"],
             "cannot listen on 192.0.2.1:6379: Cannot assign requested address",
         ),
+        (["--bind", "a..b"], "cannot listen on a..b:6379: this is no name of a host"),
         (["--bind", "-192.0.2.1"], "none of the addresses to listen on exists on this host"),
         (
             ["--bind", "", "--unixsocket", "none/socket"],
