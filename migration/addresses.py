@@ -66,6 +66,10 @@ def parse(url: str) -> Address:
     _check_options(url, options)
     if not parts.hostname:
         raise _bad(url, "it names no host")
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        raise _bad(url, f"'{parts.hostname}' is no name of a host") from None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     db = parts.path.strip("/")
     bare = f"{parts.scheme}://{parts.netloc}?{parts.query}"

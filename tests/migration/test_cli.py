@@ -63,6 +63,7 @@ def test_options_are_understood() -> None:
             "http://***@a: expected redis://, rediss:// or unix:// and an address",
         ),
         ("redis://u:secret@", "redis://***@: it names no host"),
+        ("redis://u:secret@a..b", "redis://***@a..b: 'a..b' is no name of a host"),
         ("unix://", "unix://: it names no socket"),
         ("unix:///s?db=0&x=1", "unix:///s?db=0&x=1: unknown option 'x'; there is db"),
         (
