@@ -52,7 +52,7 @@ def copy_stream(ends: Ends, plan: Plan, advance: Advance) -> Copied:
     counters = wanted_counters(plan.source, head)
     set_counters(ends, key, counters, groups)
     set_settings(ends, key, plan.source)
-    set_expiry(ends, key)
+    set_expiry(ends, key, plan.source)
     return Copied(plan, added, head, counters, groups)
 
 

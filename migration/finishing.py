@@ -132,9 +132,12 @@ def set_settings(ends: Ends, key: bytes, source: Head) -> None:
     ends.target.ask("XCFGSET", key, "IDMP-DURATION", duration, "IDMP-MAXSIZE", maxsize)
 
 
-def set_expiry(ends: Ends, key: bytes) -> None:
-    """Lets the target's key expire when the source's does."""
+def set_expiry(ends: Ends, key: bytes, start: Head) -> None:
+    """Lets the target's key expire when the source's does.
+
+    Raises :class:`StreamGone` if the source's is gone, which reads as one that never expires."""
     wanted = read_expiry(ends.source, key)
+    source_head(ends.source, key, start)
     if read_expiry(ends.target, key) == wanted:
         return
     if wanted is None:

@@ -11,6 +11,7 @@ from migration.copying import Copied, copy_stream
 from migration.ends import End
 from migration.failures import StreamGone
 from migration.findings import Depth, Findings
+from migration.finishing import set_expiry
 from migration.planning import Ends, make_plan
 from migration.verifying import verify_stream
 from tests.migration.running import copy
@@ -166,6 +167,18 @@ def test_a_stream_that_disappears_is_told(ends: Ends, source: Client, meanwhile:
     source.script(meanwhile)
     with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
         verified(ends, copied)
+
+
+def test_a_source_that_expires_does_not_let_its_copy_live_for_ever(
+    ends: Ends, source: Client, target: Client
+) -> None:
+    source.send("PEXPIREAT k 9000000000000")
+    plan = make_plan(ends, KEY, replace=False)
+    copy_stream(ends, plan, lambda entries: None)
+    source.send("DEL k")
+    with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
+        set_expiry(ends, KEY, plan.source)
+    assert target.send("PEXPIRETIME k") == 9_000_000_000_000
 
 
 def test_a_key_that_is_gone_before_its_turn_is_told(ends: Ends, source: Client) -> None:
