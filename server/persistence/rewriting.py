@@ -90,6 +90,7 @@ class Rewriting:
             self._install()
         except OSError as error:
             self._failed(error)
+            self._appender.flush()
             raise
         self._installed()
 
@@ -129,7 +130,7 @@ class Rewriting:
         old = appender.writer
         assert old is not None
         cut = _Cut(self._folder, old, tail)
-        self._jobs.run(cut.make, lambda error: self._cut_made(cut, error, number))
+        self._jobs.run(cut.make, lambda error: self._cut_answered(cut, error, number))
 
     def _cut_at_once(self) -> None:
         appender = self._appender
@@ -143,6 +144,15 @@ class Rewriting:
             self._cut_made(cut, error, number)
             raise
         self._cut_made(cut, None, number)
+        appender.flush()
+
+    def _cut_answered(self, cut: _Cut, error: OSError | None, number: int) -> None:
+        """A cut in the background has been made, or has failed, which ends the rewrite."""
+        self._cut_made(cut, error, number)
+        if error is not None:
+            self._kill_child()
+            self._failed(error)
+        self._appender.flush()
 
     def _cut_made(self, cut: _Cut, error: OSError | None, number: int) -> None:
         """The files are ready for what has happened since the cut, or remain what they were."""
@@ -154,10 +164,6 @@ class Rewriting:
         if not cut.old_holds_all and not cut.old.broken:
             appender.buffer.insert(0, cut.tail)
         appender.end_flight(None if cut.old_holds_all and not cut.old.broken else error, number)
-        if error is not None:
-            self._kill_child()
-            self._failed(error)
-        appender.flush()
 
     # --- the end --------------------------------------------------------------------------
 

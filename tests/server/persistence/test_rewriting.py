@@ -382,6 +382,7 @@ async def test_a_save_that_fails_changes_nothing(start: Start, broken: str) -> N
     await fill(rig)
     rig.disk.refused.add(broken)
     assert await rig.ask("SAVE") == "ERR The data could not be saved: No space left on device"
+    assert (await rig.info())["aof_rewrites_consecutive_failures"] == "1"
     rig.disk.refused.clear()
     assert await rig.ask("SET", "k", "on") == b"OK"
     await rig.stop()
