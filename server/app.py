@@ -201,6 +201,8 @@ class Server:
         Raises :class:`ListenError` and :class:`PersistenceError`; clients that come while data is
         loaded are told so."""
         failure: Exception | None = None
+        # What is loaded comes to rest now, not in 1970.
+        self.keyspace.limits.packer.now_ms = self.clock()
         try:
             await self.listening.start()
             await self.persistence.load()

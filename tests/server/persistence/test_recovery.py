@@ -12,6 +12,7 @@ import pytest
 
 from server.persistence import PersistenceError, recovery
 from server.persistence.recovery import Recovery
+from storage import packing
 from tests.server.command_info import recorded
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
@@ -267,3 +268,22 @@ async def test_a_file_that_cannot_be_turned_on_after_loading_stops_the_start(
     with pytest.raises(PersistenceError, match="Not a directory"):
         await rig.start()
     await rig.stop()
+
+
+async def test_what_was_loaded_is_not_cold_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "WAITING", 1)
+    rig = Rig(tmp_path, stream_node_max_entries=1)
+    await rig.start()
+    for _ in range(9):
+        await rig.ask("XADD", "k", "*", "f", "v" * 100)
+    await rig.stop()
+    again = Rig(tmp_path, stream_node_max_entries=1)
+    await again.start()
+    packer = again.server.keyspace.limits.packer
+    again.cron()
+    assert packer.freed == 0
+    again.cron(packing.COLD_AFTER_MS)
+    assert packer.freed > 0
+    await again.stop()
