@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pipeline.definition import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Sink, Transform
 from pipeline.options import snake
 
-SECRET: Final = ("auth", "password", "redis.password", "user", "redis.username", "url")
+SECRET: Final = ("auth", "password", "user", "redis.username", "url")
 """Options that are not shown; of ``url`` only the address is."""
 
 GUARANTEES: Final = {
@@ -51,7 +52,7 @@ def _lines(pipeline: Pipeline) -> Iterator[str]:
 def _source(pipeline: Pipeline) -> Iterator[str]:
     yield f"  {'server':<20} {address(pipeline.source)}"
     for name, value in pipeline.source.items():
-        if name not in SECRET:
+        if name.lower() not in SECRET and not name.lower().endswith("password"):
             yield f"  {snake(name):<20} {value}"
 
 
@@ -106,8 +107,15 @@ def _place(output: Sink) -> str:
     if output.type == "stream":
         return f"stream {output.place} of {address(output.options)}"
     if output.type == "jdbc":
-        return f"table {output.place} of {output.options['url'].split('?')[0].split(';')[0]}"
+        return f"table {output.place} of {_database(output.options['url'])}"
     return f"{output.type} {output.place}".rstrip()
+
+
+def _database(url: str) -> str:
+    """A database's URL without parameters, user and password: ``jdbc:mysql:***@host/database``."""
+    bare = re.split(r"[?;]", url)[0]
+    before, at, place = bare.rpartition("@")
+    return f"{':'.join(before.split(':')[:2])}:***@{place}" if at else bare
 
 
 def _running(pipeline: Pipeline) -> Iterator[str]:

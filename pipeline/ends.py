@@ -14,6 +14,7 @@ from pipeline.definition import Pipeline
 from pipeline.expanding import expand
 from pipeline.failures import PipelineError
 from pipeline.loading import load
+from pipeline.options import server_options
 from pyspark_redis_streams.catalog import Stream, StreamInfo, info_of, key_of, pairs
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.servers import Servers
@@ -108,9 +109,7 @@ def _server_options(
     if url is not None:
         found["url"] = _expanded(url)
     elif pipeline is not None:
-        place = ("url", "retries", "host", "port", "auth", "user", "dbNum", "ssl", "timeout")
-        source = pipeline.source
-        found = {n: v for n, v in source.items() if n in place or n.lower()[:6] == "redis."}
+        found = server_options(pipeline.source)
     for option in options:
         name, equals, value = option.partition("=")
         if not equals:

@@ -61,9 +61,11 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
     folder = file.resolve().parent
     name = _name(root, file)
     dead = root.table("dead_letters")
-    source = _source(root, dead, name)
+    why = "the stream that gets what does not parse"
+    letters = None if dead is None else dead.needed("stream", why)
+    source = _source(root, letters, name)
     parse = read_parse(root)
-    dead_letters = _dead_letters(dead, source)
+    dead_letters = _dead_letters(dead, letters, source)
     if parse is not None and dead is None:
         root.wrong("parse", "needs [dead_letters]: entries that do not parse have to go somewhere")
     transforms = read_transforms(root, folder)
@@ -99,7 +101,7 @@ def _name(root: Table, file: Path) -> str:
     return name
 
 
-def _source(root: Table, dead: Table | None, name: str) -> dict[str, str]:
+def _source(root: Table, letters: str | None, name: str) -> dict[str, str]:
     from pyspark_redis_streams.settings import read_settings
 
     table = root.table("source")
@@ -112,17 +114,18 @@ def _source(root: Table, dead: Table | None, name: str) -> dict[str, str]:
     options = data_source_options(table, "read")
     if options.get("mode", "").lower() == "group":
         options.setdefault("consumerName", name)
-        if "maxDeliveries" in options and "deadLetterStream" not in options and dead is not None:
-            options["deadLetterStream"] = str(dead.peek("stream") or "")
+        if "maxDeliveries" in options and "deadLetterStream" not in options and letters:
+            options["deadLetterStream"] = letters
     if len(table.findings.problems) == before:
         check(table, keys, options, lambda given: read_settings(given, streaming=True))
     return options
 
 
-def _dead_letters(table: Table | None, source: Mapping[str, str]) -> Sink | None:
-    if table is None:
+def _dead_letters(
+    table: Table | None, stream: str | None, source: Mapping[str, str]
+) -> Sink | None:
+    if table is None or stream is None:
         return None
-    stream = table.needed("stream", "the stream that gets what does not parse")
     options = stream_options(table, source, stream)
     return Sink(DEAD_LETTERS, "stream", ENTRIES, stream, "append", options=options)
 

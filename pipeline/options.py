@@ -10,6 +10,9 @@ from pipeline.tables import Table
 
 GIVEN: Final = "${...}"
 
+ADDRESS: Final = ("url", "host", "port", "auth", "user", "dbNum", "ssl")
+"""Options that say which server is meant."""
+
 Check = Callable[[Mapping[str, str]], Any]
 """Reads the settings out of options; raises OptionError."""
 
@@ -53,9 +56,13 @@ def _names(used: str) -> dict[str, str]:
 
     known = options.SERVER + (options.READ if used == "read" else options.WRITE)
     names = {_plain(name): o.name for o in known for name in (o.name, *o.aliases)}
-    return names | {
-        name: name for name in ("host", "port", "auth", "user", "dbnum", "ssl", "timeout")
-    }
+    return names | {_plain(name): name for name in (*ADDRESS, "timeout")}
+
+
+def server_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that are about the server and the client."""
+    names = (*ADDRESS, "retries", "timeout")
+    return {n: v for n, v in options.items() if n in names or n.lower().startswith("redis.")}
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.definition import DEAD_LETTERS, Sink
-from pipeline.options import check, data_source_options
+from pipeline.options import ADDRESS, check, data_source_options, server_options
 from pipeline.places import resolve
 from pipeline.tables import Table
 
@@ -19,8 +19,6 @@ _MODES: Final[dict[str, tuple[str, ...]]] = {
     "jdbc": ("append", "update"),
 }
 TYPES: Final = tuple(_MODES)
-
-_SERVER: Final = ("url", "retries", "host", "port", "auth", "user", "dbNum", "ssl", "timeout")
 
 
 def read_sinks(
@@ -95,9 +93,8 @@ def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict
     keys = table.rest()
     before = len(table.findings.problems)
     options = data_source_options(Table(keys, table.path, table.findings), "write")
-    if not any(name in options for name in _SERVER):
-        shared = (*_SERVER, *(name for name in source if name.lower().startswith("redis.")))
-        options |= {name: source[name] for name in shared if name in source}
+    if not any(name in options for name in ADDRESS):
+        options = server_options(source) | options
     options["stream"] = stream
     if stream and len(table.findings.problems) == before:
         check(table, keys, options, write_settings)

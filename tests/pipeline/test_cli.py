@@ -80,6 +80,15 @@ A query for each: sums, copy, base, look, dead-letters
   metrics              FOLDER/m.jsonl"""
 
 
+def test_a_plan_shows_no_password_wherever_it_stands(command: Command, tmp_path: Path) -> None:
+    text = LEAST.replace("[source]\n", '[source]\n"redis.ssl_password" = "hush"\n')
+    text += '[[sink]]\nname = "b"\ntype = "jdbc"\ntable = "t"\nurl = "jdbc:mysql://u:hush@h/db"\n'
+    status, out, _ = command("plan", str(write(tmp_path, text)))
+    assert status == 0
+    assert "table t of jdbc:mysql:***@h/db" in out
+    assert "hush" not in out
+
+
 def test_a_plan_of_mode_group_has_one_query(command: Command, tmp_path: Path) -> None:
     text = LEAST.replace('"orders"', '"orders"\nmode = "group"\ngroup_id = "g"', 1)
     lines = command.out("plan", write(tmp_path, text))

@@ -340,3 +340,41 @@ def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_bytes(b"\xff")
     with pytest.raises(PipelineError, match="is not text in UTF-8"):
         load(tmp_path / "p.toml")
+
+
+ELSEWHERE = """\
+[source]
+host = "redis.example"
+db_num = 3
+retries = 2
+redis.username = "reader"
+subscribe = "orders"
+
+[[sink]]
+type = "stream"
+stream = "copy"
+retries = 9
+redis.username = "writer"
+
+[checkpoint]
+path = "checkpoint"
+"""
+
+
+def test_a_sink_is_on_the_database_of_the_source_with_its_own_settings(load_text: Load) -> None:
+    pipeline = load_text(ELSEWHERE)
+    assert pipeline.source["dbNum"] == "3"
+    assert pipeline.sinks[0].options == {
+        "host": "redis.example",
+        "dbNum": "3",
+        "retries": "9",
+        "redis.username": "writer",
+        "stream": "copy",
+    }
+
+
+def test_dead_letters_of_mode_group_go_to_the_stream_that_the_environment_names(
+    load_text: Load,
+) -> None:
+    pipeline = load_text(GROUP + '[dead_letters]\nstream = "${DEAD}"\n', DEAD="orders-dead")
+    assert pipeline.source["deadLetterStream"] == "orders-dead"
