@@ -217,17 +217,25 @@ class Competitor:
         lags = self._lags()
         if self._budgets is not None:
             lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
-        shares = lags if limit is None else share(max(limit, 0), lags)
-        taken = 0
-        for stream, part in shares.items():
-            mine = PendingEntries(self._servers, self._settings, stream)
-            got = mine.deliver(self.consumer(batch), part) if part else 0
-            taken += got
-            self._delivered[stream] = got
-            if self._budgets is not None:
-                # Where rivals were faster nothing more may be taken for what they took.
-                self._budgets[stream] = self._budgets.get(stream, 0) - got if got == part else 0
-        return taken
+        self._delivered = dict.fromkeys(lags, 0)
+        left = sum(lags.values()) if limit is None else max(limit, 0)
+        while left and lags:
+            for stream, part in share(left, lags).items():
+                got = self._deliver_from(stream, batch, part) if part else 0
+                left -= got
+                # A server that can't tell a lag may seem to have more than it has.
+                lags[stream] = lags[stream] - got if got == part else 0
+            lags = {stream: lag for stream, lag in lags.items() if lag > 0}
+        return sum(self._delivered.values())
+
+    def _deliver_from(self, stream: Stream, batch: int, part: int) -> int:
+        mine = PendingEntries(self._servers, self._settings, stream)
+        got = mine.deliver(self.consumer(batch), part)
+        self._delivered[stream] += got
+        if self._budgets is not None:
+            # Where rivals were faster nothing more may be taken for what they took.
+            self._budgets[stream] = self._budgets.get(stream, 0) - got if got == part else 0
+        return got
 
     def partitions(self, batch: int) -> list[Partition]:
         """The tasks of a batch: about equal parts of its pending entries."""

@@ -81,6 +81,21 @@ def test_a_limit_holds_for_all_streams_together(on_each: redis.Redis) -> None:
     query.close()
 
 
+def test_a_stream_whose_lag_nobody_knows_leaves_the_limit_to_the_others(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 300))
+    add(on_each, "t", "0-1")
+    given = options(on_each, subscribe="s,t", maxOffsetsPerTrigger="20")
+    query = Query(given)
+    query.drain()
+    add(on_each, "s", "999-1")
+    on_each.xdel("s", "999-1")
+    add(on_each, "t", *numbers(1, 5))
+    assert query.drain()[-5:] == [("t", id) for id in numbers(1, 5)]
+    query.close()
+
+
 def test_a_batch_is_cut_into_equal_tasks(on_each: redis.Redis) -> None:
     add(on_each, "s", *numbers(1, 30))
     query = Query(options(on_each, minPartitions="4", fetchCount="3"))
