@@ -57,7 +57,9 @@ class BatchReader(DataSourceReader):
             if after < to and to >= info.first:
                 everything = after < info.first and to == info.last
                 count = info.length if everything else None
-                yield Range(stream, after, to, floor=info.removed, count=count)
+                # What was removed before the start was not to be read.
+                floor = start[1] if after == start[0] else info.removed
+                yield Range(stream, after, to, floor=floor, count=count)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow batches."""

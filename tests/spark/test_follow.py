@@ -10,7 +10,7 @@ import redis
 
 from pyspark_redis_streams.errors import DataLossError, OptionError, RedisStreamsError
 from pyspark_redis_streams.streaming import Pace
-from tests.spark.driving import Query, Row, add, url_of, warnings_of
+from tests.spark.driving import SCHEMA, Query, Row, add, rows_of, source, url_of, warnings_of
 
 
 def options(client: redis.Redis, **more: str) -> dict[str, str]:
@@ -367,3 +367,15 @@ def test_an_idle_query_asks_one_thing_a_stream(server: redis.Redis) -> None:
     after = server.info("stats")["total_commands_processed"]
     assert after - before == 21, "and the INFO of this test"
     query.close()
+
+
+def test_trimming_before_the_start_of_a_batch_takes_nothing_from_it(on_each: redis.Redis) -> None:
+    add(on_each, "s", *(f"{number}-0" for number in range(1, 201)))
+    given = {"url": url_of(on_each), "subscribe": "s", "startingTimestamp": "100"}
+    reader = source(given).reader(SCHEMA)
+    partitions = reader.partitions()
+    on_each.xtrim("s", minid="100-0", approximate=False)
+    assert rows_of(reader, partitions) == [("s", f"{number}-0") for number in range(100, 201)]
+    on_each.xtrim("s", minid="102-0", approximate=False)
+    with pytest.raises(DataLossError, match="removed before being read"):
+        rows_of(reader, partitions)
