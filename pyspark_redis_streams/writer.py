@@ -45,7 +45,23 @@ class TaskWrite:
                 replies = servers.call_all(0, commands)
                 for (_, entry), reply in zip(part, replies, strict=True):
                     if isinstance(reply, ResponseError):
-                        _refused(servers, entry, reply)
+                        self._refused(servers, entry, reply)
+
+    def _refused(self, servers: Servers, entry: Entry, error: ResponseError) -> None:
+        """Lets pass what an earlier attempt of the task has added: an entry with an ID of its own
+        that is there, or that lies where this writer's own trimming has removed entries."""
+        if entry.id is not None and str(error).startswith("The ID specified"):
+            full = entry.id if "-" in entry.id else f"{entry.id}-0"
+            found = servers.call(0, "XRANGE", entry.key, full, full)
+            if found and found[0][1] == entry.fields:
+                return
+            if (
+                not found
+                and self._trimming
+                and not servers.call(0, "XREVRANGE", entry.key, full, "-", "COUNT", 1)
+            ):
+                return
+        raise _refusal(entry, error)
 
     def _command(self, idempotence: Idempotence, row: int, entry: Entry) -> tuple[Any, ...]:
         # An entry with an ID of its own can't be added twice anyway.
@@ -58,15 +74,9 @@ def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
     return iter(lambda: list(islice(iterator, size)), [])
 
 
-def _refused(servers: Servers, entry: Entry, error: ResponseError) -> None:
-    """Lets pass an entry with an ID of its own that is there already: the task is repeated."""
-    if entry.id is not None and str(error).startswith("The ID specified"):
-        full = entry.id if "-" in entry.id else f"{entry.id}-0"
-        found = servers.call(0, "XRANGE", entry.key, full, full)
-        if found and found[0][1] == entry.fields:
-            return
+def _refusal(entry: Entry, error: ResponseError) -> RedisStreamsError:
     shown = entry.key.decode("utf-8", "backslashreplace")
-    raise RedisStreamsError(
+    return RedisStreamsError(
         f"stream '{shown}' refuses the entry with ID '{entry.id or '*'}': {error}; rows with IDs "
         "of their own must come in the order of these, so write each stream from one partition"
     )

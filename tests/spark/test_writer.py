@@ -134,6 +134,15 @@ def test_rows_with_ids_of_their_own_are_added_once_on_every_server(on_each: redi
     assert on_each.xinfo_stream("s")["last-generated-id"] == b"29-0"
 
 
+def test_a_repeated_task_passes_over_what_its_own_trimming_removed(on_each: redis.Redis) -> None:
+    some = [Entry(b"s", f"{number}", [b"n", b"%d" % number]) for number in range(1, 30)]
+    for _ in range(2):
+        write(on_each, some, maxlen="10", approximate="false")
+        assert numbers(on_each) == list(range(20, 30))
+    with pytest.raises(RedisStreamsError, match="refuses the entry with ID '1'"):
+        write(on_each, some)
+
+
 @pytest.mark.parametrize("other", [[b"n", b"8"], [b"m", b"9"]])
 def test_an_id_that_is_taken_by_another_entry_is_refused(
     on_each: redis.Redis, other: list[bytes]
