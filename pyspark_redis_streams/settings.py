@@ -202,11 +202,18 @@ _PARTS = ("host", "port", "auth", "user", "dbnum", "ssl")
 
 def _url(address: Mapping[str, str]) -> str:
     """The URL of what spark-redis gives in parts."""
-    scheme = "rediss" if address.get("ssl", "").lower() == "true" else "redis"
+    scheme = "rediss" if _is_true("ssl", address.get("ssl", "false")) else "redis"
     user, auth = address.get("user"), address.get("auth")
     login = "" if auth is None else f"{quote(user or '', safe='')}:{quote(auth, safe='')}@"
     place = f"{address.get('host', '127.0.0.1')}:{address.get('port', '6379')}"
     return f"{scheme}://{login}{place}/{address.get('dbnum', '0')}"
+
+
+def _is_true(name: str, value: str) -> bool:
+    try:
+        return values.boolean(value)
+    except ValueError:
+        raise OptionError(name, value, "true, false") from None
 
 
 def _milliseconds(value: str) -> int:

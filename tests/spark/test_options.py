@@ -152,6 +152,7 @@ def test_streams_have_to_be_named() -> None:
         ({"startingOffsets": "latest", "startingTimestamp": "5"}, "startingOffsets"),
         ({"host": "h", "url": "redis://h"}, "host"),
         ({"timeout": "soon"}, "timeout"),
+        ({"host": "h", "ssl": "yes"}, "ssl"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(options: dict[str, str], named: str) -> None:
