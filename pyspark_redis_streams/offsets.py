@@ -13,7 +13,7 @@ Servers have no name when there is only one, so that a query goes on when its UR
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark_redis_streams.catalog import Stream, key_of, name_of
@@ -109,11 +109,3 @@ def _unclear(name: str, where: str) -> str:
 
 def _position(entry: Mapping[str, Any]) -> Position:
     return Position(parse_id(entry["id"]), entry["n"], parse_id(entry["from"]), entry["n0"])
-
-
-def settled(positions: Positions) -> dict[Stream, Position]:
-    """The same ends with nothing to read before them."""
-    return {
-        stream: replace(position, start=position.id, n0=position.n)
-        for stream, position in positions.items()
-    }

@@ -87,13 +87,10 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, settings: WriteSettings, schema: StructType, overwrite: bool) -> None:
         _no_overwriting(overwrite, "mode('append')")
+        Rows(settings, schema)
         self._settings = settings
-        self._rows = Rows(settings, schema)
         self._schema = schema
         self._job = uuid.uuid4().hex
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_rows"}
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Adds the rows of one task."""
