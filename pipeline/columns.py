@@ -11,6 +11,9 @@ from pipeline.tables import Table
 RESERVED: Final = ("stream", "id", "timestamp")
 """Columns that every entry has."""
 
+OWN: Final = ("fields", "_reason")
+"""Names of columns that parsing needs for itself."""
+
 
 def read_parse(root: Table) -> Parse | None:
     """How entries are parsed; None if they are not."""
@@ -38,11 +41,27 @@ def _columns(table: Table, json: bool) -> tuple[Column, ...]:
             table.wrong(
                 name, f"every entry has a column of this name; write other = {{from = '{name}'}}"
             )
+        elif name.lower() in OWN:
+            table.wrong(name, f"this name is needed for parsing; write other = {{from = '{name}'}}")
         elif name.lower() in found:
             table.wrong(name, f"is the same as '{found[name.lower()].name}': case is ignored")
         else:
             found[name.lower()] = _column(table, name, value, json)
+    if json:
+        _check_members(table, tuple(found.values()))
     return tuple(found.values())
+
+
+def _check_members(table: Table, columns: tuple[Column, ...]) -> None:
+    """A member of a JSON object is read once, so it has one type."""
+    known: dict[str, Column] = {}
+    for column in columns:
+        other = known.setdefault(column.origin.lower(), column)
+        if other.type.lower() != column.type.lower():
+            table.wrong(
+                column.name,
+                f"is {column.type}, but '{other.name}' of the same member is {other.type}",
+            )
 
 
 def _column(table: Table, name: str, value: Any, json: bool) -> Column:

@@ -16,7 +16,7 @@ ALLOWED: Final = (
     "string, binary, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
     "timestamp"
 )
-NESTED: Final = f"{ALLOWED}, array<T>, map<K,V>, struct<name:T,...>"
+NESTED: Final = f"{ALLOWED}, array<T>, map<string,V>, struct<name:T,...>"
 
 _TOKEN: Final = re.compile(r"\s*(decimal\s*\(\s*\d+\s*(?:,\s*-?\d+\s*)?\)|`[^`]+`|\w+|[<>:,])")
 _DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
@@ -62,7 +62,8 @@ def _type(tokens: list[str]) -> bool:
     if name == "array":
         return _take(tokens, "<") and _type(tokens) and _take(tokens, ">")
     if name == "map":
-        key = _take(tokens, "<") and _type(tokens) and _take(tokens, ",")
+        # The names of members are the keys, which Spark takes from JSON as texts alone.
+        key = _take(tokens, "<") and _take(tokens, "string") and _take(tokens, ",")
         return key and _type(tokens) and _take(tokens, ">")
     if name == "struct":
         return _take(tokens, "<") and _members(tokens)

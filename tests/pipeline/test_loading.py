@@ -226,6 +226,12 @@ PROBLEMS = [
          "4: parse.columns.ID: every entry has a column of this name; write other = {from = 'ID'}"),
         ('"orders"', '"orders"\n[parse.columns]\nb = "int"\nB = "int"\n[dead_letters]\nstream="d"',
          "5: parse.columns.B: is the same as 'b': case is ignored"),
+        ('"orders"', '"orders"\n[parse.columns]\nFields = "int"\n[dead_letters]\nstream="d"',
+         "4: parse.columns.Fields: this name is needed for parsing; write other = {from = "
+         "'Fields'}"),
+        ('"orders"', '"orders"\n[parse]\njson = "j"\ncolumns.qty = "int"\n'
+         'columns.raw = {type = "string", from = "qty"}\n[dead_letters]\nstream="d"',
+         "6: parse.columns.raw: is string, but 'qty' of the same member is int"),
         ('"orders"', '"orders"\n[parse.columns]\nb = {type = "int", format = "x"}\n'
          '[dead_letters]\nstream="d"',
          "4: parse.columns.b.format: is for plain fields of the types date and timestamp"),

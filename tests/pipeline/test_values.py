@@ -72,7 +72,15 @@ def test_types_may_hold_others(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("array", "array<", "array<int", "array<int>>", "map<int>", "map<int,string"),
+        *(
+            "array",
+            "array<",
+            "array<int",
+            "array<int>>",
+            "map<int>",
+            "map<int,string",
+            "map<int,string>",
+        ),
         *("struct<>", "struct<a>", "struct<a:>", "struct<a:int", "struct<a:int,>", "array<int>;"),
     ],
 )
