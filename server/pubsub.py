@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push
-from server.glob import matches
+from server.glob import Matcher, matcher
 
 if TYPE_CHECKING:
     from server.app import Server
@@ -23,6 +23,8 @@ class PubSub:
         self._server = server
         self.channels: Audience = {}
         self.patterns: Audience = {}
+        self._matchers: dict[bytes, Matcher] = {}
+        """What tells for each pattern whether a channel fits."""
 
     # --- listening ------------------------------------------------------------------------
 
@@ -34,7 +36,10 @@ class PubSub:
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
         """Lets the session listen to every channel that fits the pattern."""
         session.patterns[pattern] = None
-        self.patterns.setdefault(pattern, {})[session] = None
+        if pattern not in self.patterns:
+            self.patterns[pattern] = {}
+            self._matchers[pattern] = matcher(pattern)
+        self.patterns[pattern][session] = None
 
     def unsubscribe(self, session: Session, channel: bytes) -> None:
         """The session no longer listens to the channel, if it did."""
@@ -47,6 +52,8 @@ class PubSub:
         if pattern in session.patterns:
             del session.patterns[pattern]
             _leave(self.patterns, pattern, session)
+            if pattern not in self.patterns:
+                del self._matchers[pattern]
 
     def leave_all(self, session: Session) -> None:
         """Ends every subscription of the session."""
@@ -69,10 +76,10 @@ class PubSub:
             delivered += self._deliver(
                 self.channels[channel], Push(["message", Bulk(channel), Bulk(message)])
             )
-        for pattern, sessions in list(self.patterns.items()):
-            if matches(pattern, channel):
-                push = Push(["pmessage", Bulk(pattern), Bulk(channel), Bulk(message)])
-                delivered += self._deliver(sessions, push)
+        for pattern in [pattern for pattern, fits in self._matchers.items() if fits(channel)]:
+            sessions = self.patterns.get(pattern, {})  # A listener may have gone meanwhile.
+            push = Push(["pmessage", Bulk(pattern), Bulk(channel), Bulk(message)])
+            delivered += self._deliver(sessions, push)
         return delivered
 
     def _deliver(self, sessions: dict[Session, None], push: Push) -> int:

@@ -34,12 +34,12 @@ class Database:
 
     __slots__ = (
         "_expiries",
-        "_scan",
         "emit",
         "encodings",
         "expires",
         "index",
         "keyspace",
+        "scan",
         "used",
         "values",
     )
@@ -55,7 +55,8 @@ class Database:
         self.encodings: dict[bytes, str] = {}
         """The encodings of strings for which another would be expected from the value."""
         self._expiries = ExpiryQueue(self.expires)
-        self._scan: ScanIndex | None = None
+        self.scan = ScanIndex()
+        """The keys in an order that lets SCAN go on where it stopped."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -216,7 +217,7 @@ class Database:
         self.used.clear()
         self.encodings.clear()
         self._expiries.clear()
-        self._scan = None
+        self.scan = ScanIndex()
 
     def _place(
         self,
@@ -225,8 +226,8 @@ class Database:
         expires_at: int | None = None,
         encoding: str | None = None,
     ) -> None:
-        if self._scan is not None and key not in self.values:
-            self._scan.add(key)
+        if key not in self.values:
+            self.scan.add(key)
         self.values[key] = value
         self.used[key] = self.keyspace.now_ms
         self.expires.pop(key, None)
@@ -242,8 +243,7 @@ class Database:
         self.expires.pop(key, None)
         self.encodings.pop(key, None)
         del self.used[key]
-        if self._scan is not None:
-            self._scan.discard(key)
+        self.scan.discard(key)
 
     def _schedule(self, key: bytes, at: int) -> None:
         self.expires[key] = at
@@ -266,21 +266,13 @@ class Database:
             if not self.expires or self.expires.get(key, now + 1) > now:
                 yield key
 
-    @property
-    def scan(self) -> ScanIndex:
-        """The keys in an order that lets SCAN go on where it stopped."""
-        if self._scan is None:
-            self._scan = ScanIndex(self.values)
-        return self._scan
-
     def check(self) -> None:
         """Verifies the invariants of the database and of every stream in it."""
         assert self.expires.keys() <= self.values.keys()
         assert self.encodings.keys() <= self.values.keys()
         assert self.used.keys() == self.values.keys()
         self._expiries.check()
-        if self._scan is not None:
-            self._scan.check(self.values)
+        self.scan.check(self.values)
         for value in self.values.values():
             if isinstance(value, Stream):
                 value.check()
@@ -308,7 +300,7 @@ class Keyspace:
             return
         one, two = self.databases[first], self.databases[second]
         keys = frozenset(one.values) | frozenset(two.values)
-        for name in ("values", "expires", "encodings", "used", "_expiries", "_scan"):
+        for name in ("values", "expires", "encodings", "used", "_expiries", "scan"):
             ours, theirs = getattr(one, name), getattr(two, name)
             setattr(one, name, theirs)
             setattr(two, name, ours)

@@ -3,123 +3,156 @@
 from __future__ import annotations
 
 import random
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-SEGMENT: Final = 512
-"""How many keys a segment is made with; it holds between half and twice as many."""
+LOAD: Final = 8
+"""How many keys a bucket holds on average, at most."""
 
-_POSITIONS: Final = 2**52
+_BITS: Final = 52
+_POSITIONS: Final = 2**_BITS
 """Positions fit in a double, as some clients keep their cursors in one."""
+
+_REVERSED: Final = [int(f"{byte:08b}"[::-1], 2) for byte in range(256)]
+
+Bucket = tuple[bytes, ...]
+
+
+def _turned(bits: int) -> int:
+    """The lowest 52 bits the other way round."""
+    turned = 0
+    for _ in range(7):
+        turned = turned << 8 | _REVERSED[bits & 255]
+        bits >>= 8
+    return turned >> 4 & _POSITIONS - 1
 
 
 def position(key: bytes) -> int:
-    """Where a scan comes past the key, whichever other keys there are."""
-    return hash(key) % _POSITIONS
-
-
-def _rank(key: bytes) -> tuple[int, bytes]:
-    return position(key), key
+    """Where a scan comes past the key, whichever other keys there are: its hash, turned round, so
+    that the keys of a bucket are neighbours."""
+    return _turned(hash(key) & _POSITIONS - 1)
 
 
 class ScanIndex:
-    """Keys by position, in segments of a sorted list.
+    """Keys in buckets by the lowest bits of their hashes (linear hashing).
 
-    A cursor is a position, so it needs no state here: a scan meets every key that is there from its
-    beginning to its end exactly once, and a key that comes or goes meanwhile at most once.
+    When there are many keys for the buckets one of the buckets is split in two, when there are few
+    two are joined, so that no key that comes or goes costs more than another. By position a bucket
+    is a range, and splitting it cuts the range in two. A cursor is a position, so it needs no state
+    here: a scan meets every key that is there from its beginning to its end exactly once, and a key
+    that comes or goes meanwhile at most once.
+
+    Buckets are tuples: they take less memory than lists, and a copy of the list of them is a
+    picture of all keys at one moment.
     """
 
-    __slots__ = ("_firsts", "_segments")
+    __slots__ = ("_buckets", "_half", "_length", "_split")
 
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
-        ordered = sorted(keys, key=_rank)
-        self._segments = [ordered[i : i + SEGMENT] for i in range(0, len(ordered), SEGMENT)]
-        if len(self._segments) > 1 and len(self._segments[-1]) < SEGMENT // 2:
-            rest = self._segments.pop()
-            self._segments[-1] += rest
-        self._firsts = [_rank(segment[0]) for segment in self._segments]
+        self._buckets: list[Bucket] = [()]
+        self._half = 1
+        """The highest power of two that is not above the number of buckets."""
+        self._split = 0
+        """So many buckets, the first ones, have been split since there were ``_half``."""
+        self._length = 0
+        for key in keys:
+            self.add(key)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _bucket_of(self, hashed: int) -> int:
+        """The bucket of the keys that have this hash."""
+        at = hashed & self._half - 1
+        return hashed & 2 * self._half - 1 if at < self._split else at
 
     def add(self, key: bytes) -> None:
         """Adds a key that is not in the index."""
-        if not self._segments:
-            self._segments.append([key])
-            self._firsts.append(_rank(key))
-            return
-        index = self._segment_of(_rank(key))
-        segment = self._segments[index]
-        insort(segment, key, key=_rank)
-        self._firsts[index] = _rank(segment[0])
-        if len(segment) > 2 * SEGMENT:
-            self._split(index)
+        hashed = hash(key)
+        half = self._half
+        at = hashed & half - 1
+        if at < self._split:
+            at = hashed & 2 * half - 1
+        self._buckets[at] += (key,)
+        self._length += 1
+        if self._length > LOAD * len(self._buckets):
+            self._grow()
 
     def discard(self, key: bytes) -> None:
         """Takes the key out, if it is in the index."""
-        if not self._segments:
+        at = self._bucket_of(hash(key))
+        bucket = self._buckets[at]
+        try:
+            place = bucket.index(key)
+        except ValueError:
             return
-        rank = _rank(key)
-        index = self._segment_of(rank)
-        segment = self._segments[index]
-        at = bisect_right(segment, rank, key=_rank) - 1
-        if at < 0 or segment[at] != key:
-            return
-        del segment[at]
-        if len(segment) < SEGMENT // 2:
-            self._merge(index)
-        else:
-            self._firsts[index] = _rank(segment[0])
+        self._buckets[at] = bucket[:place] + bucket[place + 1 :]
+        self._length -= 1
+        if self._length < LOAD // 4 * len(self._buckets) and len(self._buckets) > 1:
+            self._shrink()
 
-    def _segment_of(self, rank: tuple[int, bytes]) -> int:
-        """The index of the segment that such a key is in, or belongs in."""
-        return max(0, bisect_right(self._firsts, rank) - 1)
+    def _grow(self) -> None:
+        """Splits the next bucket in two."""
+        half, at = self._half, self._split
+        bucket = self._buckets[at]
+        self._buckets[at] = tuple([key for key in bucket if not hash(key) & half])
+        self._buckets.append(tuple([key for key in bucket if hash(key) & half]))
+        self._split += 1
+        if self._split == half:
+            self._half, self._split = 2 * half, 0
 
-    def _split(self, index: int) -> None:
-        segment = self._segments[index]
-        half = len(segment) // 2
-        self._segments[index : index + 1] = [segment[:half], segment[half:]]
-        self._firsts.insert(index + 1, _rank(segment[half]))
+    def _shrink(self) -> None:
+        """Joins the two buckets that were split last."""
+        if self._split == 0:
+            self._half //= 2
+            self._split = self._half
+        self._split -= 1
+        self._buckets[self._split] += self._buckets.pop()
 
-    def _merge(self, index: int) -> None:
-        """Joins a segment that has become short with a neighbour."""
-        if len(self._segments) > 1:
-            index = max(0, index - 1)
-            self._segments[index] += self._segments.pop(index + 1)
-            del self._firsts[index + 1]
-        if not self._segments[index]:
-            del self._segments[index], self._firsts[index]
-            return
-        self._firsts[index] = _rank(self._segments[index][0])
-        if len(self._segments[index]) > 2 * SEGMENT:
-            self._split(index)
+    # --- walking --------------------------------------------------------------------------
 
     def page(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
         """About ``count`` keys from ``cursor`` on, and the cursor of what follows (0: nothing)."""
         page: list[bytes] = []
-        start = self._segment_of((cursor, b""))
-        for index in range(start, len(self._segments)):
-            segment = self._segments[index]
-            first = bisect_left(segment, (cursor, b""), key=_rank) if index == start else 0
-            for key in segment[first:]:
-                if len(page) >= count and position(key) != position(page[-1]):
-                    return position(key), page
-                page.append(key)
-        return 0, page
+        while cursor < _POSITIONS and len(page) < count:
+            start, following, bucket = self._range_at(cursor)
+            page += bucket if start == cursor else [k for k in bucket if position(k) >= cursor]
+            cursor = following
+        return (cursor if cursor < _POSITIONS else 0), page
+
+    def _range_at(self, cursor: int) -> tuple[int, int, Bucket]:
+        """The bucket whose range holds a position, where that range begins, and where it ends."""
+        at = self._bucket_of(_turned(cursor))
+        whole = at >= self._split and at < self._half
+        width = _POSITIONS // (self._half if whole else 2 * self._half)
+        start = cursor // width * width
+        return start, start + width, self._buckets[at]
+
+    def buckets(self) -> Sequence[Bucket]:
+        """All keys as they are now, in pieces, whatever becomes of them."""
+        return self._buckets[:]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for bucket in self._buckets:
+            yield from bucket
 
     def random(self) -> bytes | None:
-        """Any of the keys, each as likely as the others; ``None`` if there are none."""
-        if not self._segments:
-            return None
-        longest = len(self._segments[0]) if len(self._segments) == 1 else 2 * SEGMENT
-        while True:
-            segment = random.choice(self._segments)
-            at = random.randrange(longest)
-            if at < len(segment):
-                return segment[at]
+        """Any of the keys, each as likely as the others as long as no bucket is as full as four;
+        ``None`` if there are none."""
+        while self._length:
+            bucket = random.choice(self._buckets)
+            if random.randrange(4 * LOAD) < len(bucket):
+                return random.choice(bucket)
+        return None
 
     def check(self, keys: Collection[bytes]) -> None:
         """Verifies the invariants of the index, and that it holds exactly ``keys``."""
-        held = [key for segment in self._segments for key in segment]
-        assert held == sorted(keys, key=_rank)
-        assert self._firsts == [_rank(segment[0]) for segment in self._segments]
-        least = SEGMENT // 2 if len(self._segments) > 1 else 1
-        assert all(least <= len(segment) <= 2 * SEGMENT for segment in self._segments)
+        held = list(self)
+        assert len(held) == self._length == len(keys)
+        assert set(held) == set(keys)
+        assert len(self._buckets) == self._half + self._split
+        assert 0 <= self._split < self._half
+        for at, bucket in enumerate(self._buckets):
+            assert all(self._bucket_of(hash(key)) == at for key in bucket)
+        assert self._length <= LOAD * len(self._buckets)
+        assert len(self._buckets) == 1 or self._length >= LOAD // 4 * len(self._buckets)

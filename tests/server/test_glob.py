@@ -90,26 +90,61 @@ def test_case_may_be_ignored() -> None:
         (b"a*" * 200 + b"b", b"a" * 20_000),
         (b"*" * 20_000 + b"b", b"a" * 20_000),
         (b"*?" * 100 + b"[^a]", b"a" * 20_000),
+        (b"*?" * 50_000 + b"b", b"a" * 50_000),
+        (b"*" + b"a?" * 500 + b"b*", b"a" * 20_000),
+        (b"*" + b"[ab]?" * 500 + b"c*", b"ab" * 10_000),
+        (b"a?" * 500_000, b"key"),
+        (b"[" + b"a" * 1_000_000 + b"]", b"key"),
     ],
-    ids=["stars first", "stars last", "only stars", "question marks"],
+    ids=[
+        "stars first",
+        "stars last",
+        "only stars",
+        "question marks",
+        "more stars than may be",
+        "a part that nearly fits everywhere",
+        "a part of classes",
+        "a long pattern",
+        "a long class",
+    ],
 )
 def test_no_pattern_takes_more_than_a_moment(pattern: bytes, text: bytes) -> None:
     assert not matches(pattern, text)
 
 
+@pytest.mark.parametrize("unit", [b"*a", b"*?", b"*[a-c]", b"**a"])
+def test_a_pattern_may_hold_a_thousand_stars_before_its_end(unit: bytes) -> None:
+    assert matches(unit * 1000, b"a" * 1000)
+    assert matches(unit * 1000 + b"**", b"a" * 1002)
+    assert not matches(unit * 1001, b"a" * 1001)
+    assert matches(b"a*" * 1001, b"a" * 1001)
+    assert not matches(b"a*" * 1002, b"a" * 1002)
+
+
+@pytest.mark.parametrize("distance", [0, 1, 4095, 4096, 4097, 10_000])
+def test_a_part_is_found_wherever_it_is(distance: int) -> None:
+    text = b"ax" * (distance // 2) + b"x" * (distance % 2) + b"aybzc" + b"ax" * 100
+    assert matches(b"*a[^x]b?c*", text)
+    assert not matches(b"*a[^x]b?d*", text)
+
+
+def test_a_literal_pattern_of_any_length_is_compared_as_a_whole() -> None:
+    text = b"x" * 1_000_000
+    assert matches(text, text)
+    assert not matches(text, text[:-1])
+
+
 def naive(pattern: bytes, text: bytes) -> bool:
-    """The plain meaning of a pattern of letters, stars and question marks."""
-    expression = b"".join(
-        {ord("*"): b".*", ord("?"): b"."}.get(char, re.escape(bytes([char]))) for char in pattern
-    )
+    """The plain meaning of a pattern of letters, simple classes, stars and question marks."""
+    expression = pattern.replace(b"?", b".").replace(b"*", b".*")
     return re.fullmatch(expression, text, re.DOTALL) is not None
 
 
 @given(
-    st.lists(st.sampled_from(b"ab*?"), max_size=8).map(bytes),
+    st.lists(st.sampled_from([b"a", b"b", b"*", b"?", b"[ab]", b"[^a]"]), max_size=8).map(b"".join),
     st.lists(st.sampled_from(b"ab"), min_size=1, max_size=10).map(bytes),
 )
-def test_stars_and_question_marks_mean_what_they_say(pattern: bytes, text: bytes) -> None:
+def test_stars_question_marks_and_classes_mean_what_they_say(pattern: bytes, text: bytes) -> None:
     assert matches(pattern, text) is naive(pattern, text)
 
 

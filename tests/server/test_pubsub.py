@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from server import pubsub
+from server.glob import Matcher, matcher
 from tests.support.direct import Direct, DirectClient
 
 
@@ -229,3 +231,27 @@ def test_pubsub_help_names_the_subcommands(client: DirectClient) -> None:
     assert all(line.startswith(b"+") for line in lines)
     for name in (b"+CHANNELS", b"+NUMPAT", b"+NUMSUB", b"+HELP"):
         assert any(line.startswith(name) for line in lines)
+
+
+def test_a_pattern_is_taken_apart_once_however_many_there_are(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bytes] = []
+
+    def count(pattern: bytes) -> Matcher:
+        taken.append(pattern)
+        return matcher(pattern)
+
+    monkeypatch.setattr(pubsub, "matcher", count)
+    listener, publisher = direct.client(), direct.client()
+    patterns = [f"news.{number}.?*" for number in range(1100)]
+    listener.send("PSUBSCRIBE", *patterns)
+    assert [
+        publisher.send("PUBLISH", f"news.{number}.x", "m") for number in (7, 7, 1099, 2000)
+    ] == [
+        b":1\r\n",
+        b":1\r\n",
+        b":1\r\n",
+        b":0\r\n",
+    ]
+    assert taken == [pattern.encode() for pattern in patterns]
