@@ -54,11 +54,13 @@ HOT = {
         "clock",
         "connection",
         "dispatch",
+        "glob",
         "loading",
         "notifications",
         "session",
         "settling",
         "stats",
+        "steps",
         "watching",
     ],
     "server/commands": [

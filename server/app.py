@@ -31,6 +31,7 @@ from server.scripting.engine import Scripting
 from server.session import Session
 from server.settling import settle
 from server.stats import Stats
+from server.steps import Working
 from server.watching import Watching
 from storage.aof.disk import Disk
 from storage.effects import Effect
@@ -88,6 +89,7 @@ class Server:
         self.users = Users()
         self.watching = Watching()
         self.blocking = Blocking(self)
+        self.working = Working(self)
         self.pubsub = PubSub(self)
         self.notifier = Notifier(self)
         self.output_limits = OutputLimits(lambda: self.clock())
@@ -156,6 +158,8 @@ class Server:
         self.sessions.pop(session.id, None)
         if session.waiter is not None:
             self.blocking.abandon(session.waiter)
+        if session.job is not None:
+            self.working.abandon(session.job)
         connection = self.connections.pop(session, None)
         if connection is not None:
             self.output_limits.forget(connection)
@@ -243,6 +247,7 @@ class Server:
         self.persistence.close()
         self.scripting.close()
         self.blocking.close()
+        self.working.close()
         self.pauses.close()
         for transport in list(self.transports):
             transport.close()
@@ -308,7 +313,7 @@ class Server:
     def _close_idle(self, now: int) -> None:
         limit = self.config.timeout * 1000
         for session in list(self.sessions.values()):
-            waiting = session.waiter is not None or session.subscriptions
+            waiting = session.awaited is not None or session.subscriptions
             if not waiting and now - session.seen_ms > limit:
                 session.close()
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from server.app import Server
     from server.commands.spec import Command
     from server.session import Session
+    from server.steps import Steps
 
 Place = tuple[int, bytes]
 """A database's index and a key."""
@@ -61,7 +62,7 @@ class Block:
         self,
         keys: list[bytes],
         deadline: int | None,
-        retry: Callable[[], Reply | Block],
+        retry: Callable[[], Reply | Block | Steps],
         *,
         needs_key: bool,
         group: bytes | None = None,

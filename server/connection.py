@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from protocol import errors
 from protocol.encoder import error_line
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
         self._backlog: list[Request] = []
         self._pushed: list[bytes] = []
         self._answering = False
-        self._parked: asyncio.Future[bytes] | None = None
+        self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         self._choked = False
         self._held = False
         self.session: Session | None = None
@@ -175,11 +175,11 @@ class Connection(asyncio.Protocol):
         self._backlog.extend(requests[first:])
 
     def _await_waiter(self, session: Session) -> None:
-        assert session.waiter is not None
-        self._parked = session.waiter.future
+        self._parked = session.awaited
+        assert self._parked is not None
         self._parked.add_done_callback(self._woken)
 
-    def _woken(self, future: asyncio.Future[bytes]) -> None:
+    def _woken(self, future: asyncio.Future[Any]) -> None:
         """A parked command has its reply: it is sent, and later requests go on."""
         if self.session is not None:
             self._write_parked_reply(self.session)
@@ -189,7 +189,11 @@ class Connection(asyncio.Protocol):
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
         if self._parked is not None and self._parked.done():
             reply, self._parked = self._parked.result(), None
-            self._write([session.mute(reply) if session.muting is not None else reply])
+            if session.muting is not None:
+                self._write([session.mute(b"")])
+                return
+            for piece in [reply] if isinstance(reply, bytes) else reply:
+                self._write([piece])
 
     def _write(self, out: list[bytes]) -> None:
         if out:

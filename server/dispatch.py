@@ -11,6 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded, Reply
 from server.blocking import Block, Waiter
 from server.commands.spec import Arguments, Command, find
+from server.steps import Steps, finish
 from storage import failures
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ class Dispatcher:
                 self._server.settle(session)
         if type(reply) is Block:
             return self._park(session, command, reply)
+        if type(reply) is Steps:
+            return self._server.working.do(session, command, reply)
         command.calls += 1
         command.nanoseconds += _now_ns() - started
         if type(reply) is bytes:
@@ -210,7 +213,7 @@ class Dispatcher:
         """Runs a parked client's command again; ``None`` if it must go on waiting."""
         self._keyspace.now_ms = self._server.clock()
         try:
-            reply: Reply | Block = waiter.block.retry()
+            reply: Reply | Block | Steps = waiter.block.retry()
         except (CommandError, failures.StorageFailure) as error:
             return self._failed(waiter.command, error)
         finally:
@@ -219,6 +222,8 @@ class Dispatcher:
         if isinstance(reply, Block):
             waiter.block = reply
             return None
+        if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
+            reply = Encoded(finish(reply))
         waiter.command.calls += 1
         return encode(reply, waiter.session.resp3)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from server.app import Server
     from server.blocking import Waiter
     from server.commands.spec import Arguments, Command
+    from server.steps import Job
     from storage.keyspace import Database
 
 
@@ -32,6 +34,7 @@ class Session:
         "executing",
         "gated",
         "id",
+        "job",
         "laddr",
         "lib_name",
         "lib_ver",
@@ -68,6 +71,8 @@ class Session:
         self.traffic: Callable[[], dict[str, int]] = dict
         """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiter: Waiter | None = None
+        self.job: Job | None = None
+        """The command that is being worked on in steps."""
         self.unsaved = 0
         """The round of the append-only file in which the client last changed anything."""
         self.executing = False
@@ -114,6 +119,15 @@ class Session:
     def subscriptions(self) -> int:
         """How many channels and patterns the client listens to."""
         return len(self.channels) + len(self.patterns)
+
+    @property
+    def awaited(self) -> asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None:
+        """The reply to the last command, where it comes later: the client waits, or is worked for.
+
+        It comes as a whole, or in pieces."""
+        if self.waiter is not None:
+            return self.waiter.future
+        return None if self.job is None else self.job.future
 
     def update_gate(self) -> None:
         """Notes whether a command must pass the checks of a state that most clients are not in."""

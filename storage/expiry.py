@@ -45,6 +45,18 @@ class ExpiryQueue:
             if self._times.get(key) == at:
                 yield key
 
+    def overdue(self, now_ms: int) -> Iterator[bytes]:
+        """The keys that expire by now, which stay in the queue; no other items are looked at."""
+        heap = self._heap
+        places = [0]
+        while places:
+            place = places.pop()
+            if place < len(heap) and heap[place][0] <= now_ms:
+                at, key = heap[place]
+                if self._times.get(key) == at:
+                    yield key
+                places += (2 * place + 1, 2 * place + 2)
+
     def clear(self) -> None:
         """Forgets every item."""
         self._heap.clear()

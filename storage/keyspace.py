@@ -6,7 +6,7 @@ which is an effect like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from storage.effects import (
     Effect,
@@ -259,12 +259,9 @@ class Database:
 
     # --- walking --------------------------------------------------------------------------
 
-    def keys(self) -> Iterator[bytes]:
-        """Every key that has not expired."""
-        now = self.keyspace.now_ms
-        for key in list(self.values):
-            if not self.expires or self.expires.get(key, now + 1) > now:
-                yield key
+    def overdue(self) -> set[bytes]:
+        """The keys that are past their expiry and still here."""
+        return set(self._expiries.overdue(self.keyspace.now_ms))
 
     def check(self) -> None:
         """Verifies the invariants of the database and of every stream in it."""

@@ -15,11 +15,12 @@ from protocol.replies import Reply
 if TYPE_CHECKING:
     from server.blocking import Block
     from server.session import Session
+    from server.steps import Steps
 
 Arguments = list[bytes]
 """A whole request: the command's name (and subcommand's), then its arguments."""
 
-Handler = Callable[["Session", Arguments], "Reply | Block"]
+Handler = Callable[["Session", Arguments], "Reply | Block | Steps"]
 
 COMMAND_FLAGS: Final = (
     "write",

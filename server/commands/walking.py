@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from protocol import errors
+from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
 from server.arguments import integer, parse_integer
 from server.commands.spec import Arguments, command
-from server.glob import matches
+from server.glob import Matcher, matcher
 from server.session import Session
+from server.steps import Steps, Work
 from storage.keyspace import Database, Value
+from storage.scanning import Bucket
 
 _CURSORS: Final = 2**64
 _LENIENT_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")
 _CURSOR_DIGITS: Final = 20
 _PAGE: Final = 10
 """How many keys SCAN looks at when it is not told."""
+_STEP: Final = 1000
+"""How many keys it looks at in one step, at most about."""
+_BUCKETS: Final = 128
+"""Of how many buckets KEYS takes the keys in one step."""
 
 
 def type_name(value: Value | None) -> str:
@@ -40,13 +48,28 @@ def type_name(value: Value | None) -> str:
     categories="dangerous",
     tips=("request_policy:all_shards", "nondeterministic_output_order"),
 )
-def keys(session: Session, args: Arguments) -> Reply:
-    """Every key that fits the pattern."""
-    pattern = args[1]
-    found = session.db.keys()
-    if pattern == b"*":
-        return [Bulk(key) for key in found]
-    return [Bulk(key) for key in found if matches(pattern, key)]
+def keys(session: Session, args: Arguments) -> Steps:
+    """Every key there is now that fits the pattern."""
+    database, pattern = session.db, args[1]
+    fits = None if pattern == b"*" else matcher(pattern)
+    return Steps(_fitting(database.scan.buckets(), database.overdue(), fits))
+
+
+def _fitting(buckets: Sequence[Bucket], overdue: set[bytes], fits: Matcher | None) -> Work:
+    """The reply of KEYS, from what was taken when it began."""
+    count = 0
+    pieces = [b""]
+    for at in range(0, len(buckets), _BUCKETS):
+        found = [key for bucket in buckets[at : at + _BUCKETS] for key in bucket]
+        if fits is not None:
+            found = list(filter(fits, found))
+        if overdue:
+            found = [key for key in found if key not in overdue]
+        count += len(found)
+        pieces.append(b"".join([b"$%d\r\n%b\r\n" % (len(key), key) for key in found]))
+        yield
+    pieces[0] = b"*%d\r\n" % count
+    return pieces
 
 
 @command(
@@ -79,22 +102,34 @@ def randomkey(session: Session, args: Arguments) -> Reply:
     tips=("nondeterministic_output", "request_policy:special", "response_policy:special"),
     history=[("6.0.0", "The `TYPE` option.")],
 )
-def scan(session: Session, args: Arguments) -> Reply:
+def scan(session: Session, args: Arguments) -> Steps:
     """The cursor to go on with (0: there is nothing more), and the keys of this page."""
     cursor = _cursor(args[1])
-    options = _ScanOptions(args)
-    following, page = session.db.scan.page(cursor, options.count)
-    return [str(following), [Bulk(key) for key in page if options.accept(session.db, key)]]
+    return Steps(_page(session.db, cursor, _ScanOptions(args)))
+
+
+def _page(database: Database, cursor: int, options: _ScanOptions) -> Work:
+    """The reply of SCAN. Keys may come and go between its steps as between its calls."""
+    left = options.count
+    found: list[bytes] = []
+    while True:
+        cursor, page = database.scan.page(cursor, min(left, _STEP))
+        found += [bulk(key) for key in page if options.accept(database, key)]
+        left -= len(page)
+        if not cursor or left <= 0:
+            break
+        yield
+    return [b"*2\r\n", bulk(b"%d" % cursor), array(found)]
 
 
 class _ScanOptions:
     """What SCAN returns of the keys that it comes past."""
 
-    __slots__ = ("count", "pattern", "type")
+    __slots__ = ("count", "fits", "type")
 
     def __init__(self, args: Arguments) -> None:
         self.count = _PAGE
-        self.pattern = b"*"
+        self.fits: Matcher | None = None
         self.type: bytes | None = None
         for at in range(2, len(args), 2):
             self._take(args[at].upper(), args[at + 1 : at + 2])
@@ -109,7 +144,7 @@ class _ScanOptions:
             if self.count < 1:
                 raise CommandError(errors.SYNTAX)
         elif name == b"MATCH":
-            self.pattern = value[0]
+            self.fits = None if value[0] == b"*" else matcher(value[0])
         elif name == b"TYPE":
             self.type = value[0].lower()
         else:
@@ -117,7 +152,7 @@ class _ScanOptions:
 
     def accept(self, database: Database, key: bytes) -> bool:
         """Whether the key is there, and is what the options ask for."""
-        if self.pattern != b"*" and not matches(self.pattern, key):
+        if self.fits is not None and not self.fits(key):
             return False
         if self.type is None:
             return database.get(key) is not None

@@ -100,3 +100,18 @@ def test_exactly_the_keys_that_are_due_come(
     due = list(queue.due(now_ms, 1000))
     assert set(due) == {key for key, at in times.items() if at <= now_ms}
     assert [times[key] for key in due] == sorted(times[key] for key in due)
+
+
+@given(st.dictionaries(st.binary(max_size=2), st.integers(0, 20)), st.integers(0, 20))
+def test_overdue_keys_are_found_and_stay_in_the_queue(times: dict[bytes, int], now: int) -> None:
+    queue = queue_of(times)
+    late = sorted(key for key, at in times.items() if at <= now)
+    assert sorted(queue.overdue(now)) == late
+    assert sorted(queue.due(now, 1000)) == late
+
+
+def test_an_item_that_is_outdated_is_not_overdue() -> None:
+    times = {b"a": 1, b"b": 2}
+    queue = queue_of(times)
+    del times[b"a"]
+    assert list(queue.overdue(5)) == [b"b"]

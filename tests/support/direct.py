@@ -83,7 +83,7 @@ class DirectClient:
         """Whether the server has cut the connection."""
         self._server = server
         self._loop = loop
-        self._parked: asyncio.Future[bytes] | None = None
+        self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         session.send = self.pushed.append
         session.close = self._close
 
@@ -93,24 +93,27 @@ class DirectClient:
         return self._loop.run(lambda: self._execute(request))
 
     def _execute(self, request: list[bytes]) -> bytes | None:
-        assert self.session.waiter is None, "a parked client is not read from"
+        assert self.session.awaited is None, "a parked client is not read from"
         self.session.seen_ms = self._server.clock()
         reply = self._server.dispatcher.execute(self.session, request)
         if reply is None:
-            assert self.session.waiter is not None
-            self._parked = self.session.waiter.future
+            self._parked = self.session.awaited
+            assert self._parked is not None
         return reply
 
     @property
     def parked(self) -> bool:
         """Whether the client waits for the reply of its last command."""
-        return self.session.waiter is not None
+        return self.session.awaited is not None
 
     @property
     def reply_when_woken(self) -> bytes | None:
         """The reply to the command that was parked last; ``None`` while it waits."""
         assert self._parked is not None, "no command of this client was ever parked"
-        return self._parked.result() if self._parked.done() else None
+        if not self._parked.done():
+            return None
+        reply = self._parked.result()
+        return reply if isinstance(reply, bytes) else b"".join(reply)
 
     def take_pushed(self) -> bytes:
         """What has been pushed since the last call, in one piece."""

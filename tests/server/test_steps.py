@@ -1,0 +1,210 @@
+"""Commands in steps: who is answered meanwhile, and what the reply tells of."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from server.commands.spec import Arguments
+from server.session import Session
+from server.steps import TURN_NS, Steps, Work
+from tests.support.direct import Direct, DirectClient
+
+MANY = 3000
+
+
+def one_step_a_turn(direct: Direct) -> None:
+    """From now on a turn is over after one step."""
+    clock = count(0, TURN_NS)
+    direct.server.working.nanoseconds = lambda: next(clock)
+
+
+@pytest.fixture
+def direct() -> Direct:
+    direct = Direct()
+    client = direct.client()
+    client.send("MSET", *(word for number in range(MANY) for word in (f"key:{number}", "v")))
+    one_step_a_turn(direct)
+    return direct
+
+
+def finish(direct: Direct) -> int:
+    """Ends all work; returns in how many turns."""
+    turns = 0
+    while len(direct.server.working):
+        direct.server.working.turn()
+        turns += 1
+    return turns
+
+
+def keys_in(reply: bytes | None) -> list[bytes]:
+    assert reply is not None
+    lines = reply.split(b"\r\n")
+    assert lines[0] == b"*%d" % ((len(lines) - 2) // 2)
+    return sorted(lines[2::2])
+
+
+ALL = sorted(b"key:%d" % number for number in range(MANY))
+
+
+def test_others_are_answered_between_the_steps_of_a_command(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    assert client.send("KEYS", "*") is None
+    assert client.parked
+    assert other.send("PING") == b"+PONG\r\n"
+    finish(direct)
+    assert keys_in(client.reply_when_woken) == ALL
+    assert not client.parked
+
+
+def test_a_command_that_takes_a_moment_is_answered_at_once(direct: Direct) -> None:
+    direct.server.working.nanoseconds = lambda: 0
+    assert keys_in(direct.client().send("KEYS", "*")) == ALL
+
+
+def test_keys_are_those_there_were_when_the_command_began(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    assert client.send("KEYS", "key:*") is None
+    other.send("SET", "key:new", "v")
+    other.send("DEL", *ALL[:2000])
+    other.send("RENAME", "key:999", "renamed")
+    other.send("FLUSHALL")
+    finish(direct)
+    assert keys_in(client.reply_when_woken) == ALL
+
+
+def test_a_key_that_had_expired_is_none_of_them(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    other.send("PEXPIRE", "key:7", "10")
+    other.send("PEXPIRE", "key:8", "11")
+    direct.now_ms += 10
+    assert client.send("KEYS", "*") is None
+    direct.now_ms += 1
+    other.send("GET", "key:7")
+    other.send("GET", "key:8")
+    finish(direct)
+    assert keys_in(client.reply_when_woken) == [key for key in ALL if key != b"key:7"]
+
+
+def test_a_client_that_is_worked_for_is_not_blocked(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    assert client.send("KEYS", "*") is None
+    info = other.send("INFO", "clients")
+    assert info is not None
+    assert b"blocked_clients:0\r\n" in info
+    assert other.send("CLIENT", "UNBLOCK", str(client.session.id)) == b":0\r\n"
+    listed = other.send("CLIENT", "LIST", "ID", str(client.session.id))
+    assert listed is not None
+    assert b" flags=N " in listed
+    assert b" cmd=keys " in listed
+
+
+def test_several_clients_take_turns(direct: Direct) -> None:
+    clients = [direct.client() for _ in range(3)]
+    for client in clients:
+        assert client.send("KEYS", "*") is None
+    ends: list[int] = []
+    for turn in count():
+        if not len(direct.server.working):
+            break
+        direct.server.working.turn()
+        ends += [turn for client in clients if not client.parked and len(ends) < 3]
+    assert ends[-1] - ends[0] < 3 * 3
+    assert all(keys_in(client.reply_when_woken) == ALL for client in clients)
+
+
+def test_a_client_that_is_gone_ends_its_work(direct: Direct) -> None:
+    client = direct.client()
+    assert client.send("KEYS", "*") is None
+    direct.server.farewell(client.session)
+    assert len(direct.server.working) == 0
+    assert client.session.awaited is None
+    direct.server.working.turn()
+
+
+def test_the_end_of_the_server_ends_all_work(direct: Direct) -> None:
+    client = direct.client()
+    assert client.send("KEYS", "*") is None
+    direct.server.working.close()
+    assert len(direct.server.working) == 0
+
+
+def test_in_a_transaction_all_steps_are_taken_at_once(direct: Direct) -> None:
+    client = direct.client()
+    for request in ("MULTI", "KEYS *", "SET key:1 w", "SCAN 0 COUNT 5000"):
+        client.send(*request.split())
+    reply = client.send("EXEC")
+    assert reply is not None
+    assert reply.startswith(b"*3\r\n*3000\r\n$")
+    assert b"+OK\r\n*2\r\n$1\r\n0\r\n*3000\r\n" in reply
+
+
+def test_in_a_script_all_steps_are_taken_at_once(direct: Direct) -> None:
+    assert direct.client().send("EVAL", "return #redis.call('keys', '*')", "0") == b":3000\r\n"
+
+
+def test_a_command_in_steps_counts_once(direct: Direct) -> None:
+    client = direct.client()
+    client.send("CONFIG", "RESETSTAT")
+    client.send("KEYS", "*")
+    finish(direct)
+    command = direct.server.table[b"keys"]
+    assert (command.calls, command.failed, command.nanoseconds > TURN_NS) == (1, 0, True)
+
+
+def scanned(reply: bytes | None) -> tuple[int, list[bytes]]:
+    assert reply is not None
+    head, _, keys = reply.partition(b"\r\n*")
+    return int(head.split()[2]), keys_in(b"*" + keys)
+
+
+def test_a_scan_with_a_high_count_gives_way_too(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    assert client.send("SCAN", "0", "COUNT", "5000") is None
+    assert other.send("SET", "key:1", "w") == b"+OK\r\n"
+    finish(direct)
+    assert scanned(client.reply_when_woken) == (0, ALL)
+
+
+def test_a_scan_tells_of_the_keys_that_it_finds_expired(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    other.send("CONFIG", "SET", "notify-keyspace-events", "Ex")
+    other.send("PEXPIRE", "key:5", "10")
+    listener = direct.client()
+    listener.send("SUBSCRIBE", "__keyevent@0__:expired")
+    direct.now_ms += 10
+    assert client.send("SCAN", "0", "COUNT", "5000") is None
+    finish(direct)
+    assert scanned(client.reply_when_woken) == (0, [key for key in ALL if key != b"key:5"])
+    assert b"key:5" in listener.take_pushed()
+    assert direct.server.keyspace.effects == []
+
+
+def failing(session: Session, args: Arguments) -> Steps:
+    def work() -> Work:
+        yield
+        yield
+        raise ZeroDivisionError
+
+    return Steps(work())
+
+
+def test_a_defect_in_a_step_closes_the_connection(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: DirectClient = direct.client()
+    monkeypatch.setattr(direct.server.table[b"keys"], "handler", failing)
+    assert client.send("KEYS", "*") is None
+    with pytest.raises(ZeroDivisionError):
+        finish(direct)
+    assert client.closed
+
+
+async def test_the_loop_does_the_work_by_itself(direct: Direct) -> None:
+    client = direct.client()
+    assert client.send("KEYS", "*") is None
+    assert client.session.job is not None
+    pieces = await asyncio.wait_for(client.session.job.future, None)
+    assert keys_in(b"".join(pieces)) == ALL
