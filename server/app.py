@@ -18,12 +18,13 @@ from server.commands import spec
 from server.config import BadSetting, Config
 from server.connection import Connection
 from server.dispatch import Dispatcher
-from server.listening import ListenError, Listening, address_text
+from server.listening import Listening, address_text
 from server.log import Log
 from server.notifications import Notifier
 from server.output_limits import OutputLimits
 from server.pausing import Pausing
 from server.persistence import Persistence, PersistenceError
+from server.phase import Phase
 from server.process import resident_memory
 from server.pubsub import PubSub
 from server.resting import Resting
@@ -68,6 +69,7 @@ class Server:
         periodic: bool = True,
     ) -> None:
         register_commands()
+        self.phase: Phase
         self.config = config or Config()
         self.timekeeper = Clock(clock)
         self.clock = self.timekeeper.read
@@ -112,6 +114,7 @@ class Server:
         self._periodic = periodic
         self.stopping = asyncio.Event()
         self._follow_settings()
+        self.enter(Phase.STARTING)
 
     def _follow_settings(self) -> None:
         listen, limits = self.config.listen, self.keyspace.limits
@@ -190,36 +193,43 @@ class Server:
 
     def bar(self) -> None:
         """Sees whether the state of the server forbids some commands."""
-        persistence = self.persistence
         self.dispatcher.barred = (
-            persistence.recovery is not None
-            or persistence.refusal is not None
+            self.phase is not Phase.SERVING
+            or self.persistence.refusal is not None
             or self.scripting.busy
         )
+
+    def enter(self, phase: Phase) -> None:
+        """Goes on to another phase."""
+        self.phase = phase
+        self.bar()
 
     # --- life -----------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Listens on the configured addresses and loads what is on the disk.
 
-        Raises :class:`ListenError` and :class:`PersistenceError`; clients that come while data is
-        loaded are told so."""
+        Raises :class:`ListenError` and :class:`PersistenceError`. Clients that come before the data
+        is there are told so, and after a failure nobody is answered."""
         failure: Exception | None = None
         # What is loaded comes to rest now, not in 1970.
         self.keyspace.limits.packer.now_ms = self.clock()
         try:
             await self.listening.start()
+            self.enter(Phase.LOADING)
             await self.persistence.load()
             if not self.stopping.is_set():
                 self._follow_appendonly()
-        except (ListenError, PersistenceError) as error:
+        except Exception as error:
             failure = error
         # Not in the handler: once compiled, it could not raise the error again after an await.
         if failure is not None:
             await self.stop()
             raise failure
-        if self._periodic:
-            self._schedule_cron()
+        if not self.stopping.is_set():
+            self.enter(Phase.SERVING)
+            if self._periodic:
+                self._schedule_cron()
 
     def _follow_appendonly(self) -> None:
         """Only now: a client may have changed it while data was loaded."""
@@ -238,7 +248,8 @@ class Server:
         return self.listening.addresses()
 
     async def stop(self) -> None:
-        """Stops listening and closes every connection."""
+        """Stops listening and closes every connection; nobody is answered from now on."""
+        self.enter(Phase.STOPPED)
         self.listening.close()
         if self._cron is not None:
             self._cron.cancel()
@@ -249,6 +260,8 @@ class Server:
         self.blocking.close()
         self.working.close()
         self.pauses.close()
+        for connection in list(self.connections.values()):
+            connection.dismiss()
         for transport in list(self.transports):
             transport.close()
         await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from protocol import errors
 from protocol.encoder import error_line
 from protocol.requests import ProtocolError, Request, RequestParser
+from server.phase import Phase
 from server.session import Session
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Welcomes a client, or turns it away when there are too many."""
         self.transport = cast(asyncio.Transport, transport)
+        if self._server.phase is Phase.STOPPED:
+            self.transport.abort()
+            return
         self._server.transports.add(self.transport)
         if len(self._server.sessions) >= self._server.config.maxclients:
             self._server.stats.rejected_connections += 1
@@ -235,6 +239,8 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         elif not self.transport.is_closing():
             self.transport.write(data)
+            if self.session is not None and self.session.subscriptions:
+                self.check_output()
 
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""
@@ -267,6 +273,10 @@ class Connection(asyncio.Protocol):
             self._server.persistence.appender.hold(self, None)
         else:
             self.transport.close()
+
+    def dismiss(self) -> None:
+        """Answers nothing any more: the server ends. What has been written may still be sent."""
+        self._leave()
 
     def _abort(self) -> None:
         """Closes the connection at once; what has not been sent is lost."""

@@ -11,6 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded, Reply
 from server.blocking import Block, Waiter
 from server.commands.spec import Arguments, Command, find
+from server.phase import Phase
 from server.steps import Steps, finish
 from storage import failures
 
@@ -140,7 +141,7 @@ class Dispatcher:
         persistence = self._server.persistence
         if session.executing:  # These are the commands of the file itself.
             return None
-        if persistence.recovery is not None and "loading" not in command.flags:
+        if self._server.phase is not Phase.SERVING and "loading" not in command.flags:
             return errors.LOADING
         if self._server.scripting.busy and "allow_busy" not in command.flags:
             return errors.BUSY

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from server import process
 from server.commands.spec import every
+from server.phase import Phase
 from server.version import PENSTOCK_VERSION, REDIS_VERSION
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _persistence(server: Server) -> Fields:
     recovery = persistence.recovery
     saving = rewriting.in_progress and rewriting.is_save
     return {
-        "loading": int(recovery is not None),
+        "loading": int(server.phase is not Phase.SERVING),
         "async_loading": 0,
         "rdb_changes_since_last_save": server.changes,
         "rdb_bgsave_in_progress": int(saving),

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import socket
+import stat
 from typing import TYPE_CHECKING, Final
 
 from server.connection import Connection
@@ -71,17 +72,32 @@ class Listening:
 
     async def _listen_on_path(self, path: str) -> None:
         """Listens on a Unix socket."""
-        config = self._server.config
+        backlog = self._server.config.tcp_backlog
         try:
+            sock = self._bind_path(path)
             listener = await asyncio.get_running_loop().create_unix_server(
-                self._connection, path, backlog=config.tcp_backlog
+                self._connection, sock=sock, backlog=backlog
             )
-            self._listeners.append(listener)
-            self._socket_path = path
-            if config.unixsocketperm:
-                os.chmod(path, config.unixsocketperm)
         except OSError as error:
             raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
+        self._listeners.append(listener)
+
+    def _bind_path(self, path: str) -> socket.socket:
+        """A Unix socket that nobody can connect to yet, so that it has its permissions before
+        anybody can; what a former server has left at the path is replaced."""
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                os.unlink(path)
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.bind(path)
+            self._socket_path = path
+            if self._server.config.unixsocketperm:
+                os.chmod(path, self._server.config.unixsocketperm)
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
     def addresses(self) -> list[str]:
         """Where it listens: ``host:port``, ``[host]:port``, or the path of a socket."""

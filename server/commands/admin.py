@@ -19,6 +19,7 @@ from server.clock import LATEST_MS, Clock
 from server.commands.spec import Arguments, KeySpec, command, container
 from server.help import help_lines, help_reply
 from server.persistence import PersistenceError
+from server.phase import Phase
 from server.session import Session
 
 KEY_OVERHEAD: Final = 150
@@ -101,7 +102,7 @@ def shutdown(session: Session, args: Arguments) -> Reply:
 def _is_safe_to_end(session: Session, save: bool) -> bool:
     """Writes what is to be written before the server ends; whether that went well."""
     persistence = session.server.persistence
-    if persistence.recovery is not None:
+    if session.server.phase is not Phase.SERVING:  # What there is so far must replace nothing.
         return True
     if save:
         try:
@@ -165,7 +166,7 @@ def _turn_clock(session: Session, args: Arguments) -> None:
     by_ms = _turn(session.server.timekeeper, args)
     if session.executing:
         raise CommandError(errors.NOT_INSIDE_MULTI)
-    if session.server.persistence.recovery is not None:
+    if session.server.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
     session.server.turn_clock(by_ms)
     # The client is not idle, whatever time it is now.
@@ -196,7 +197,7 @@ def _load_again(session: Session) -> None:
 
 
 def _reload(session: Session) -> None:
-    if session.server.persistence.recovery is not None:
+    if session.server.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
     try:
         session.server.persistence.reload()

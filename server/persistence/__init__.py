@@ -46,6 +46,7 @@ class Persistence:
         self.appender = Appender(server, self._jobs)
         self.rewriting = Rewriting(server, self._jobs, self.appender)
         self.recovery: Recovery | None = None
+        """The loading of files that is going on."""
         self.on = False
         self._changes_at_start = 0
         self._scheduled = False
@@ -97,12 +98,10 @@ class Persistence:
 
     async def _recover(self, folder: Folder) -> None:
         self.recovery = recovery = Recovery.of_folder(self._server, folder)
-        self._server.bar()
         try:
             await recovery.run()
         finally:
             self.recovery = None
-            self._server.bar()
         base = folder.manifest.base
         if base is not None:
             self.rewriting.base_size = self._disk.length(folder.path_of(base.name))

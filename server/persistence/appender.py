@@ -1,9 +1,15 @@
-"""Appending: effects go to the current increment, and replies wait for that where they have to.
+"""Appending: effects go to the current increment, and replies go out after them.
 
-``appendfsync`` says what a reply promises. With ``always``, all commands of a round of the event
-loop are written and synced together in another thread, and everything that goes out to clients in
-the meantime is held back until it is done. With ``everysec`` and ``no`` effects are written at the
-end of the round; ``everysec`` syncs in the other thread, and writes wait while it does.
+``appendfsync`` says what a reply promises: with ``always`` that the change survives a loss of
+power, with ``everysec`` and ``no`` that it survives the end of the process. So whatever goes out to
+clients, be it a reply, a message or the entries of a woken reader, is held back from the first
+change of a round of the event loop until what the round has changed is in the file:
+
+- ``always``: it is written and synced by the thread for the disk;
+- otherwise it is written by the event loop when the round ends. While the thread is syncing, a
+  second thread writes: a write may then have to wait for the disk, which the event loop must not.
+
+One write takes all commands of a round, from whichever client they came.
 """
 
 from __future__ import annotations
@@ -32,6 +38,9 @@ RETRY_AFTER_MS: Final = 1000
 """How long it takes after a failure until the disk is tried again."""
 SEEN_EVERY_MS: Final = 1000
 """How often it is written when consumers were last seen."""
+LARGE: Final = 1024 * 1024
+"""Replies of so many bytes do not wait for the end of the round: only what was given to the
+transport slows a client down that does not read."""
 
 Held = list[tuple["Connection", bytes | None]]
 """What is held back: bytes for a client, or ``None`` for the end of its connection."""
@@ -55,6 +64,7 @@ class Appender:
         self.failure: str | None = None
         self.delayed_syncs = 0
         self._unit: list[Effect] | None = None
+        self._unit_session: Session | None = None
         self._units_open = 0
         self._scheduled = False
         self._always = False
@@ -71,8 +81,6 @@ class Appender:
 
     def _set_policy(self, policy: str) -> None:
         self._always = policy == "always"
-        if self._in_flight is None:
-            self._let_go(None)
 
     @property
     def size(self) -> int:
@@ -106,6 +114,8 @@ class Appender:
             self._append(effects)
         else:
             self._unit.extend(effects)
+            self._unit_session = session
+            self._schedule()
 
     def split_unit(self) -> None:
         """What the unit holds so far is to be written now; what follows is another."""
@@ -125,6 +135,9 @@ class Appender:
         if self._units_open:
             return
         effects, self._unit = self._unit, None
+        session, self._unit_session = self._unit_session, None
+        if session is not None:  # What took many rounds is written in this one.
+            session.unsaved = self._round
         if effects and self.writer is not None:
             self._append(effects)
 
@@ -154,18 +167,26 @@ class Appender:
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._end_round)
-        self._update_holding()
+        if not self._server.holding:
+            self._update_holding()
 
     def _end_round(self) -> None:
         self._scheduled = False
-        self.flush()
+        if self.buffer:
+            self.flush()
+        elif self._in_flight is None:
+            self._let_go()  # Nothing has come of what replies were held for.
 
     # --- holding replies back -------------------------------------------------------------
 
     def _update_holding(self) -> None:
-        """Replies wait as long as something is on its way that they may speak of."""
-        promised = self._always and self.failure is None and not self.provisional
-        waiting = promised and bool(self.buffer)
+        """Replies wait as long as something is on its way that they may speak of.
+
+        What a script has done that takes long is not on its way before it ends: those who are told
+        meanwhile that the server is busy need not wait for it."""
+        promised = self.failure is None and not self.provisional
+        under_way = bool(self._unit) and not self._server.scripting.busy
+        waiting = promised and (bool(self.buffer) or under_way)
         self._server.holding = self._in_flight is not None or waiting
         if waiting and not self._scheduled:
             self._schedule()
@@ -174,36 +195,48 @@ class Appender:
         """Keeps what is to be sent until all is safe that has happened so far."""
         if self._in_flight is not None and not self.buffer:
             self._in_flight.append((connection, data))
-        else:
-            self._held.append((connection, data))
+            return
+        self._held.append((connection, data))
+        if data is not None and len(data) >= LARGE:
+            self.flush()
 
-    def _let_go(self, lost: int | None) -> None:
-        """Sends what was held back for what is no longer in flight.
-
-        What happened from the round ``lost`` on is not safe. Nobody can say that it has not
-        happened either, so clients that wrote then get no answer at all, as if the server had died.
-        """
+    def _let_go(self) -> None:
+        """Sends what was held back for what is no longer in flight."""
         held, self._in_flight = self._in_flight or [], None
         self._update_holding()
         if not self._server.holding:
             held += self._held
             self._held = []
         for connection, data in held:
-            session = connection.session
-            if lost is None or (session is not None and session.unsaved < lost):
-                connection.release(data)
-            else:
+            connection.release(data)
+
+    def _lose(self, lost: int) -> None:
+        """What happened from the round ``lost`` on is not safe.
+
+        Nobody can say that it has not happened either, so clients that wrote then get no answer at
+        all, as if the server had died. All others are answered."""
+        for session, connection in list(self._server.connections.items()):
+            if session.unsaved >= lost:
                 connection.abandon()
+        for connection, _ in (self._in_flight or []) + self._held:
+            if connection.session is None:  # It was to end when all was sent.
+                connection.abandon()
+        self._let_go()
 
     # --- writing --------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Writes the buffer, unless the disk is busy: then it is written after that."""
-        if self.buffer and not self._jobs.busy and self.writer is not None:
-            if self._always and not self.provisional:
-                self._commit(self.writer)
-            else:
-                self._write_now(self.writer)
+        """Writes the buffer, or lets it be written after what the disk is busy with."""
+        writer = self.writer
+        if not self.buffer or writer is None:
+            return
+        if self._jobs.busy:
+            if self._jobs.shares and not self._always:
+                self._commit(writer, syncing=False)
+        elif self._always and not self.provisional:
+            self._commit(writer, syncing=self._may_sync)
+        else:
+            self._write_now(writer)
 
     def _take_buffer(self) -> bytes:
         data = b"".join(self.buffer)
@@ -211,21 +244,27 @@ class Appender:
         return data
 
     def _write_now(self, writer: Writer) -> None:
+        number = self._round
+        self._round += 1
         data = self._take_buffer()
         try:
             writer.write(data)
         except OSError as error:
             self.buffer.insert(0, data)
             self.fail(error)
+            self._lose(number)
             return
+        self._note_unsynced()
+        self._recover(writer)
+        self._let_go()
+
+    def _note_unsynced(self) -> None:
         if self._unsynced_since is None:
             self._unsynced_since = self._server.clock()
-        self._recover(writer)
 
-    def _commit(self, writer: Writer) -> None:
-        """Writes and syncs the buffer in the other thread; replies are held until then."""
+    def _commit(self, writer: Writer, *, syncing: bool) -> None:
+        """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
         data = self._take_buffer()
-        syncing = self._may_sync
         number = self.begin_flight()
 
         def work() -> None:
@@ -236,17 +275,18 @@ class Appender:
         def then(error: OSError | None) -> None:
             if error is not None and not writer.broken:
                 self.buffer.insert(0, data)
-            if not syncing and self._unsynced_since is None:
-                self._unsynced_since = self._server.clock()
+            if not syncing:
+                self._note_unsynced()
             self.end_flight(error, number)
             if error is None:
                 self.flush()
 
-        self._jobs.run(work, then)
+        run = self._jobs.run_beside if self._jobs.busy else self._jobs.run
+        run(work, then)
 
     def begin_flight(self) -> int:
         """From now on replies wait for the job that is about to begin; returns its number."""
-        if self.failure is None and self._always and not self.provisional:
+        if self.failure is None and not self.provisional:
             self._in_flight, self._held = self._held, []
         self._round += 1
         self._update_holding()
@@ -254,13 +294,16 @@ class Appender:
 
     def end_flight(self, error: OSError | None, number: int) -> None:
         """The job has ended, well or with an error."""
-        if error is None:
-            assert self.writer is not None
-            self._recover(self.writer)
-            self._let_go(None)
-        else:
+        if error is not None:
             self.fail(error)
-            self._let_go(number)
+            self._lose(number)
+            return
+        assert self.writer is not None
+        self._recover(self.writer)
+        if self.failure is None:
+            self._let_go()
+        else:  # A sync has failed meanwhile: what came later will not be written to this file.
+            self._lose(number + 1)
 
     def cut(self) -> bytes:
         """Takes what waits to be written, and begins what the next increment will hold."""
@@ -322,10 +365,11 @@ class Appender:
         def then(error: OSError | None) -> None:
             if error is not None:
                 self.fail(error)
-                self._let_go(self._round)
+                if self._in_flight is None:
+                    self._lose(self._round)
             self.flush()
 
-        self._jobs.run(writer.sync, then)
+        self._jobs.run(writer.sync, then, shares=True)
 
     def _watch_delay(self) -> None:
         """Lets commands that write wait while the disk does not answer."""
@@ -342,7 +386,7 @@ class Appender:
 
     def _disk_answered(self) -> None:
         """Lets commands go on that had to wait."""
-        if self._told_of_delay:
+        if self._told_of_delay and self._jobs.running_ms < STALLED_AFTER_MS:
             self._told_of_delay = False
             self._server.pauses.unstall()
 
@@ -412,7 +456,7 @@ class Appender:
         self.failure = None
         self.provisional = False
         self._unsynced_since = None
-        self._let_go(None)
+        self._let_go()
         self._server.bar()
 
 

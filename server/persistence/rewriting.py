@@ -176,7 +176,7 @@ class Rewriting:
                 self._child_ended(os.waitstatus_to_exitcode(status))
         if self._written and not self._jobs.busy:
             self._written = False
-            self._jobs.run(self._install, self._install_ended)
+            self._jobs.run(self._install, self._install_ended, shares=not self._fresh)
 
     def _child_ended(self, code: int) -> None:
         if code == 0:

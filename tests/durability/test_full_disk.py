@@ -45,7 +45,7 @@ def fill(port: int) -> int:
                 number += 1
             assert text(reply) == FULL
         except ConnectionError:
-            pass  # With ``always``, whoever has written what could not be kept hears nothing.
+            pass  # Whoever has written what could not be kept hears nothing.
     return number
 
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
+import signal
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.durability.disks import PowerLossDisk
 from tests.durability.driver import Crowd
-from tests.durability.servers import FOLDER
+from tests.durability.servers import FOLDER, AofProcess
+from tests.durability.talking import AsyncTalker, Talker
+from tests.support.process import PenstockProcess
 
 CHAINS = 2
 """How many servers are killed side by side."""
 
-KILLS = 50
-
 ALWAYS = ("--appendfsync", "always")
-EVERYSEC = ("--appendfsync", "everysec")
 
 
-def kill_often(folder: Path, seed: int, kills: int) -> None:
-    """Kills a server with ``appendfsync always``, and lets nothing be lost that was answered."""
-    crowd = Crowd(folder, seed, *ALWAYS)
+def kill_often(folder: Path, seed: int, kills: int, policy: str) -> None:
+    """Kills a server again and again, and lets nothing be lost that was answered."""
+    crowd = Crowd(folder, seed, "--appendfsync", policy)
     moments = random.Random(seed)
     for _ in range(kills):
         crowd.write_until_killed(moments.uniform(0.01, 0.15))
@@ -29,12 +34,14 @@ def kill_often(folder: Path, seed: int, kills: int) -> None:
     assert crowd.lost == 0
 
 
-def test_no_answered_command_is_lost_by_a_kill_with_always(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("policy", "kills"), [("always", 40), ("everysec", 12), ("no", 8)])
+def test_no_answered_command_is_lost_by_a_kill(tmp_path: Path, policy: str, kills: int) -> None:
     folders = [tmp_path / str(number) for number in range(CHAINS)]
     with ThreadPoolExecutor(CHAINS) as pool:
         for folder in folders:
             folder.mkdir()
-        list(pool.map(kill_often, folders, range(CHAINS), [KILLS // CHAINS] * CHAINS))
+        numbers = [kills // CHAINS] * CHAINS
+        list(pool.map(kill_often, folders, range(CHAINS), numbers, [policy] * CHAINS))
 
 
 def test_no_answered_command_is_lost_by_a_loss_of_power_with_always(tmp_path: Path) -> None:
@@ -50,16 +57,82 @@ def test_no_answered_command_is_lost_by_a_loss_of_power_with_always(tmp_path: Pa
     assert crowd.lost == 0
 
 
-def lose_a_second_at_most(folder: Path, seed: int) -> None:
-    """Kills servers with ``appendfsync everysec`` after more than the second that may be lost."""
-    crowd = Crowd(folder, seed, *EVERYSEC, pause=0.01)
-    first = crowd.write_until_killed(0.2)
-    crowd.check(crowd.write_until_killed(1.7, first - 1) - 1)
+# --- what others were told -------------------------------------------------------------------
+
+SETUP = ("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+READ = ("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
 
 
-def test_no_more_than_the_last_second_is_lost_by_a_kill_with_everysec(tmp_path: Path) -> None:
-    folders = [tmp_path / str(number) for number in range(CHAINS)]
-    with ThreadPoolExecutor(CHAINS) as pool:
-        for folder in folders:
-            folder.mkdir()
-        list(pool.map(lose_a_second_at_most, folders, range(CHAINS)))
+@contextlib.asynccontextmanager
+async def talking(port: int) -> AsyncIterator[AsyncTalker]:
+    """A client, until the server ends."""
+    with contextlib.suppress(ConnectionError):
+        talker = await AsyncTalker.connect(port)
+        try:
+            yield talker
+        finally:
+            talker.close()
+
+
+async def add(port: int) -> None:
+    """Adds entries, each in a transaction that tells of it as well."""
+    async with talking(port) as talker:
+        while True:
+            add = ("XADD", "s", "*", "f", "v")
+            talker.send([("MULTI",), add, ("INCR", "n"), ("EXEC",)])
+            for _ in range(4):
+                await talker.receive()
+
+
+async def read(port: int, got: list[str]) -> None:
+    """Is woken for each entry, and notes which ones it was given."""
+    async with talking(port) as talker:
+        while True:
+            talker.send([READ])
+            [[_, entries]] = await talker.receive()
+            got += [identity for identity, _ in entries]
+
+
+async def listen(port: int, told: list[str]) -> None:
+    """Notes each message that says that the counter went up."""
+    async with talking(port) as talker:
+        talker.send([("SUBSCRIBE", "__keyevent@0__:incrby")])
+        await talker.receive()
+        while True:
+            told.append((await talker.receive())[2])
+
+
+async def live(server: PenstockProcess, seconds: float) -> tuple[list[str], list[str]]:
+    """Kills a server after so long; what its reader had got, and its listener had heard."""
+    got: list[str] = []
+    told: list[str] = []
+    port = server.address[1]
+    tasks = [
+        asyncio.ensure_future(work) for work in (read(port, got), listen(port, told), add(port))
+    ]
+    await asyncio.sleep(seconds)
+    server.stop(signal.SIGKILL)
+    await asyncio.gather(*tasks)
+    return got, told
+
+
+@pytest.mark.parametrize("policy", ["everysec", "no"])
+def test_what_a_consumer_or_a_subscriber_was_told_is_there_after_a_kill(
+    tmp_path: Path, policy: str
+) -> None:
+    moments = random.Random(3)
+    options = ("--appendfsync", policy, "--notify-keyspace-events", "E$")
+    with AofProcess(tmp_path, *options) as server, Talker(server.address[1]) as talker:
+        talker.ask(*SETUP)
+    everything = 0
+    for _ in range(3):
+        with AofProcess(tmp_path, *options) as server:
+            with Talker(server.address[1]) as talker:
+                before = int(talker.ask("GET", "n") or 0)
+            got, told = asyncio.run(live(server, moments.uniform(0.1, 0.3)))
+        with AofProcess(tmp_path, *options) as server, Talker(server.address[1]) as talker:
+            pending = talker.ask("XPENDING", "s", "g", "-", "+", 1_000_000, "c")
+            assert set(got) <= {entry[0] for entry in pending}
+            assert int(talker.ask("GET", "n") or 0) - before >= len(told)
+        everything += len(got)
+    assert everything > 0

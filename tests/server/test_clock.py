@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from server.clock import LATEST_MS, Clock, system_clock
+from server.phase import Phase
 from tests.support.direct import START_MS, Direct, DirectClient
 from tests.support.listening import Listener
 
@@ -162,11 +162,11 @@ def test_a_transaction_cannot_turn_the_clock(client: DirectClient) -> None:
 
 
 def test_it_waits_until_everything_is_loaded(direct: Direct, client: DirectClient) -> None:
-    direct.server.persistence.recovery = cast(Any, "under way")
+    direct.server.enter(Phase.LOADING)
     assert client.send("DEBUG", "CLOCK", "ADVANCE", 5) == (
         b"-LOADING Redis is loading the dataset in memory\r\n"
     )
-    direct.server.persistence.recovery = None
+    direct.server.enter(Phase.SERVING)
     assert time_of(client) == START_MS
 
 

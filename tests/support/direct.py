@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from server.app import Server
 from server.config import Config
+from server.phase import Phase
 from server.session import Session
 from tests.support.folders import folder_of
 
@@ -140,6 +141,7 @@ class Direct:
         if "dir" not in settings:
             settings["dir"] = folder_of(self._clock)  # Which the server keeps.
         self.server = Server(Config(**settings), clock=self._clock)
+        self.server.enter(Phase.SERVING)
 
     @property
     def now_ms(self) -> int:

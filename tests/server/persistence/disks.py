@@ -14,9 +14,10 @@ class TestDisk(Disk):
     """The real file system, with a hand on it.
 
     ``syncs`` are the names of the files that were synced. While ``gate`` is closed no sync of a
-    file returns, except in child processes. What ``refused`` names fails: an operation with the end
-    of a file's name, such as ``write .incr.aof``; a failing write stores ``half`` of its bytes
-    before.
+    file returns, except in child processes, and while ``write_gate`` is closed no write to an
+    increment. What ``refused`` names fails: an operation
+    with the end of a file's name, such as ``write .incr.aof``; a failing write stores ``half`` of
+    its bytes before.
     """
 
     __test__ = False
@@ -27,6 +28,10 @@ class TestDisk(Disk):
         self.gate.set()
         self.waiting = threading.Event()
         """Set once a sync waits for the gate."""
+        self.write_gate = threading.Event()
+        self.write_gate.set()
+        self.write_waiting = threading.Event()
+        """Set once a write waits for its gate."""
         self.refused: set[str] = set()
         self.half = 0
         self._names: dict[int, str] = {}
@@ -45,6 +50,9 @@ class TestDisk(Disk):
         return fd
 
     def write(self, fd: int, data: bytes | bytearray | memoryview) -> int:
+        if not self.write_gate.is_set() and self._names[fd].endswith(".incr.aof"):
+            self.write_waiting.set()
+            self.write_gate.wait()
         try:
             self._check("write", self._names[fd])
         except OSError:

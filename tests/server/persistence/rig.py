@@ -112,6 +112,7 @@ class Rig:
     async def stop(self) -> None:
         """Ends clients and server."""
         self.disk.gate.set()
+        self.disk.write_gate.set()
         for client in self.clients:
             client.close()
         await self.server.stop()

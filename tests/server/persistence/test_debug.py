@@ -137,12 +137,17 @@ async def test_what_cannot_be_written_stops_loading_before_it_begins(start: Star
     rig = await start()
     await fill(rig)
     rig.disk.refused.add("write .incr.aof")
-    rig.first.send_bytes(b"SET k v\r\nDEBUG LOADAOF\r\n")
-    assert [await rig.first.reply(), await rig.first.reply()] == [
-        b"OK",
-        "ERR Error trying to load the AOF files: No space left on device",
-    ]
-    assert await rig.ask("XLEN", "s") == 2
+    other = rig.client()
+    assert await other.ask("ECHO", "x") == b"x"
+    rig.first.send("SET", "k", "v")
+    other.send("DEBUG", "LOADAOF")
+    rig.await_arrival(rig.first, 27)
+    rig.await_arrival(other, 28)
+    assert await rig.first.reply() == "closed"
+    assert await other.reply() == (
+        "ERR Error trying to load the AOF files: No space left on device"
+    )
+    assert await other.ask("XLEN", "s") == 2
 
 
 async def test_a_file_that_has_gone_stops_loading_before_it_begins(start: Start) -> None:

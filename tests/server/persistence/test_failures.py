@@ -15,10 +15,30 @@ MISCONF = "MISCONF Errors writing to the AOF file: No space left on device"
 
 
 async def fail_once(rig: Rig) -> None:
-    """Lets a write of everysec fail, which its own client does not hear of."""
+    """Lets a write fail, whose client gets no answer; the first client is another one then."""
     rig.disk.refused.add("write .incr.aof")
-    assert await rig.ask("SET", "k", "lost?") == b"OK"
-    await rig.until(lambda: rig.persistence.refusal)
+    assert await rig.ask("SET", "k", "lost?") == "closed"
+    assert rig.persistence.refusal
+    rig.first = rig.client()
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+async def test_who_has_read_in_the_round_of_a_failed_write_is_answered(
+    start: Start, policy: str
+) -> None:
+    rig = await start(appendfsync=policy)
+    reader, leaver = rig.client(), rig.client()
+    for client in (reader, leaver):
+        assert await client.ask("ECHO", "x") == b"x"
+    rig.disk.refused.add("write .incr.aof")
+    rig.first.send_bytes(b"SET k v\r\n")
+    leaver.send_bytes(b"SET k w\r\nQUIT\r\n")
+    reader.send_bytes(b"ECHO y\r\n")
+    for client, size in ((rig.first, 9), (leaver, 15), (reader, 8)):
+        rig.await_arrival(client, size)
+    assert await reader.reply() == b"y"
+    assert await rig.first.reply() == "closed"
+    assert await leaver.reply() == "closed"
 
 
 async def test_after_a_failed_write_commands_that_write_are_refused(start: Start) -> None:

@@ -76,7 +76,8 @@ async def test_a_base_that_cannot_be_made_prevents_the_end(start: Start) -> None
 async def test_what_cannot_be_written_prevents_the_end(start: Start) -> None:
     rig = await start()
     rig.disk.refused.add("write .incr.aof")
-    assert await rig.ask("SET", "k", "v") == b"OK"
+    assert await rig.ask("SET", "k", "v") == "closed"
+    rig.first = rig.client()
     assert await rig.ask("SHUTDOWN") == FAILED
     assert not is_ending(rig)
 
@@ -85,7 +86,8 @@ async def test_what_cannot_be_written_prevents_the_end(start: Start) -> None:
 async def test_those_who_insist_end_the_server_all_the_same(start: Start, words: list[str]) -> None:
     rig = await start()
     rig.disk.refused.add("write .incr.aof")
-    assert await rig.ask("SET", "k", "v") == b"OK"
+    assert await rig.ask("SET", "k", "v") == "closed"
+    rig.first = rig.client()
     rig.first.send("SHUTDOWN", *words)
     await rig.until(lambda: is_ending(rig))
 
