@@ -14,6 +14,7 @@ HOT = {
     "protocol": ["encoder", "errors", "inline", "replies", "requests"],
     "storage": [
         "block",
+        "buffers",
         "disposal",
         "effects",
         "entries",

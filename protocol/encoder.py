@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from protocol.replies import (
     Bulk,
+    Double,
     Encoded,
     Failure,
     Many,
@@ -134,6 +135,14 @@ def _verbatim3(value: Verbatim, out: list[bytes], _: Writers) -> None:
     out.append(b"=%d\r\ntxt:%b\r\n" % (len(value.data) + 4, value.data))
 
 
+def _double2(value: Double, out: list[bytes], _: Writers) -> None:
+    out.append(bulk(value.text))
+
+
+def _double3(value: Double, out: list[bytes], _: Writers) -> None:
+    out.append(b",%b\r\n" % value.text)
+
+
 def _many(value: Many, out: list[bytes], writers: Writers) -> None:
     _elements(value.items, out, writers)
 
@@ -163,6 +172,7 @@ RESP2: Final[Writers] = {
     Map: _map2,
     Pairs: _pairs2,
     Verbatim: _verbatim2,
+    Double: _double2,
     NullArray: _constant(b"*-1\r\n"),
     type(None): _constant(b"$-1\r\n"),
 }
@@ -174,6 +184,7 @@ RESP3: Final[Writers] = {
     Map: _map3,
     Pairs: _map3,
     Verbatim: _verbatim3,
+    Double: _double3,
     NullArray: _constant(b"_\r\n"),
     type(None): _constant(b"_\r\n"),
 }

@@ -50,6 +50,15 @@ class Verbatim:
         self.data = data
 
 
+class Double:
+    """A number with decimal places, given as text: a bulk string in RESP2, ``,text`` in RESP3."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+
 class Map:
     """Key/value pairs in order: a flat array in RESP2, a map in RESP3."""
 
@@ -115,6 +124,7 @@ Reply = Union[
     Simple,
     Failure,
     Verbatim,
+    Double,
     Map,
     Pairs,
     Set,

@@ -15,7 +15,9 @@ MANTISSA_BITS: Final = 64
 LONGEST_TEXT: Final = 5119
 """No longer text is taken for a number."""
 
-_HIGHEST: Final = Fraction(2**MANTISSA_BITS - 1) * 2 ** (16384 - MANTISSA_BITS)
+HIGHEST: Final = Fraction(2**MANTISSA_BITS - 1) * 2 ** (16384 - MANTISSA_BITS)
+"""The highest finite number."""
+
 _LOWEST: Final = Fraction(1, 2**16446)
 """Numbers up to this one vanish: it is half the lowest that can be held."""
 
@@ -37,24 +39,27 @@ def add(first: bytes, second: bytes) -> bytes:
     Raises :class:`ValueError` if a text is no number or its number cannot be held, and
     :class:`OverflowError` if the sum is not finite.
     """
-    one, two = _parse(first), _parse(second)
+    one, two = parse(first), parse(second)
     if one is None or two is None:
         raise OverflowError
-    total = _rounded(one + two)
-    if abs(total) > _HIGHEST:
+    total = rounded(one + two)
+    if abs(total) > HIGHEST:
         raise OverflowError
-    return _text(total)
+    return text_of(total)
 
 
-def _parse(text: bytes) -> Fraction | None:
-    """The number that ``text`` spells as C's strtold reads it; ``None`` if that is infinity."""
+def parse(text: bytes) -> Fraction | None:
+    """The number that ``text`` spells as C's strtold reads it; ``None`` if that is infinity.
+
+    Raises :class:`ValueError` if it is no number, or one that cannot be held.
+    """
     if len(text) > LONGEST_TEXT:
         raise ValueError("too long for a number")
     if _INFINITY.fullmatch(text):
         return None
     exact = _exact(text)
-    value = _rounded(exact)
-    if abs(value) > _HIGHEST or (exact and abs(exact) <= _LOWEST):
+    value = rounded(exact)
+    if abs(value) > HIGHEST or (exact and abs(exact) <= _LOWEST):
         raise ValueError("out of range")
     return value
 
@@ -77,7 +82,7 @@ def _exponent(text: bytes | None) -> int:
     return max(-_EXPONENT_LIMIT, min(_EXPONENT_LIMIT, value))
 
 
-def _rounded(value: Fraction) -> Fraction:
+def rounded(value: Fraction) -> Fraction:
     """The nearest number of 64 significant bits; of two that are as near, the even one."""
     if not value:
         return value
@@ -88,7 +93,8 @@ def _rounded(value: Fraction) -> Fraction:
     return round(value / unit) * unit
 
 
-def _text(value: Fraction) -> bytes:
+def text_of(value: Fraction) -> bytes:
+    """The number with up to 17 decimal places and no zeros at its end."""
     digits = str(Decimal(abs(round(value * 10**_DECIMALS)))).rjust(_DECIMALS + 1, "0")
     whole, rest = digits[:-_DECIMALS], digits[-_DECIMALS:].rstrip("0")
     text = f"{whole}.{rest}" if rest else whole

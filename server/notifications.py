@@ -81,11 +81,11 @@ def _one(letter: str, name: str) -> Callable[[Any], list[Event]]:
     return events
 
 
-def _string_set(effect: e.StringSet) -> list[Event]:
-    """A string that is new is announced as such; one given an expiry has two events."""
+def _string_changed(effect: e.StringSet | e.StringEdited) -> list[Event]:
+    """A string that is new is announced as such; one whose expiry changed has two events."""
     events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
     for name in effect.event.split():
-        letter = GENERIC if name == "expire" else STRING
+        letter = GENERIC if name in ("expire", "persist") else STRING
         events.append(Event(letter, name, effect.db, effect.key))
     return events
 
@@ -133,7 +133,8 @@ def _group_position_set(effect: e.GroupPositionSet) -> list[Event]:
 
 
 EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
-    e.StringSet: _string_set,
+    e.StringSet: _string_changed,
+    e.StringEdited: _string_changed,
     e.KeyDeleted: _key_deleted,
     e.ExpirySet: _one(GENERIC, "expire"),
     e.ExpiryCleared: _one(GENERIC, "persist"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MODIFYING: Final[frozenset[type]] = frozenset(
     {
         e.StringSet,
+        e.StringEdited,
         e.KeyDeleted,
         e.ExpirySet,
         e.ExpiryCleared,
@@ -31,6 +32,7 @@ MODIFYING: Final[frozenset[type]] = frozenset(
 WAKING: Final[frozenset[type]] = frozenset(
     {
         e.StringSet,
+        e.StringEdited,
         e.KeyDeleted,
         e.KeyRenamed,
         e.KeyMoved,

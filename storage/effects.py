@@ -18,12 +18,31 @@ class StringSet(NamedTuple):
     """The key now holds this string; ``expires_at`` is its expiry, if it has one.
 
     ``event`` names what happened, for keyspace events: ``set``, ``incrby``, ``append``, ..., or
-    ``set expire`` where the expiry is part of the news."""
+    ``set expire`` where the expiry is part of the news. ``encoding`` is what OBJECT ENCODING says
+    of it, if that does not follow from the value."""
 
     db: int
     key: bytes
     value: bytes
     expires_at: int | None
+    event: str
+    created: bool
+    encoding: str | None = None
+
+
+Piece = tuple[int, bytes]
+"""Bytes of a string, and the offset at which they begin."""
+
+
+class StringEdited(NamedTuple):
+    """Parts of the string were overwritten, in this order, with zeros before what is beyond its
+    end; a string that was ``created`` was empty. Its expiry stays.
+
+    ``event`` is empty if listeners are not told, but of a key that is new."""
+
+    db: int
+    key: bytes
+    pieces: tuple[Piece, ...]
     event: str
     created: bool
 
@@ -308,6 +327,7 @@ class DuplicateSuppressed(NamedTuple):
 
 Effect = (
     StringSet
+    | StringEdited
     | KeyDeleted
     | ExpirySet
     | ExpiryCleared

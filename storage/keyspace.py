@@ -1,13 +1,14 @@
 """Databases: which key holds what, and until when.
 
-A value is a stream or a string (``bytes``). Reading a key that is past its expiry removes it first,
-which is an effect like any other.
+A value is a stream or a string. Reading a key that is past its expiry removes it first, which is an
+effect like any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage.buffers import overwrite
 from storage.effects import (
     Effect,
     ExpiryCleared,
@@ -17,7 +18,9 @@ from storage.effects import (
     KeyDeleted,
     KeyMoved,
     KeyRenamed,
+    Piece,
     StreamCreated,
+    StringEdited,
     StringSet,
     Swapped,
 )
@@ -26,7 +29,8 @@ from storage.failures import WrongType
 from storage.scanning import ScanIndex
 from storage.stream import Stream, StreamLimits
 
-Value = Stream | bytes
+Value = Stream | bytes | bytearray
+"""A string is ``bytes``, or a ``bytearray`` from an edit in place until it is needed as a whole."""
 
 
 class Database:
@@ -108,17 +112,28 @@ class Database:
 
     def string(self, key: bytes) -> bytes | None:
         """The string at the key, or ``None``; raises :class:`WrongType` for a stream."""
-        value = self.get(key)
-        if value is None or type(value) is bytes:
-            return value
-        raise WrongType
+        return self._whole(key, self.get(key))
 
     def string_to_read(self, key: bytes, *, touch: bool = True) -> bytes | None:
         """Like :meth:`string`, for a command that reads (see :meth:`read`)."""
-        value = self.read(key, touch=touch)
+        return self._whole(key, self.read(key, touch=touch))
+
+    def _whole(self, key: bytes, value: Value | None) -> bytes | None:
         if value is None or type(value) is bytes:
             return value
+        if type(value) is bytearray:
+            whole = self.values[key] = bytes(value)
+            return whole
         raise WrongType
+
+    def buffer(self, key: bytes) -> bytes | bytearray | None:
+        """Like :meth:`string`, for a command that looks at parts of the string, at no cost for the
+        rest. What is returned must not be kept: it may be edited in place."""
+        return _string_only(self.get(key))
+
+    def buffer_to_read(self, key: bytes, *, touch: bool = True) -> bytes | bytearray | None:
+        """Like :meth:`buffer`, for a command that reads (see :meth:`read`)."""
+        return _string_only(self.read(key, touch=touch))
 
     def _expire_if_due(self, key: bytes) -> None:
         at = self.expires.get(key)
@@ -153,7 +168,36 @@ class Database:
         ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
         created = self.get(key) is None
         self._place(key, value, expires_at, encoding)
-        self.emit(StringSet(self.index, key, value, expires_at, event, created))
+        self.emit(StringSet(self.index, key, value, expires_at, event, created, encoding))
+
+    def edit(self, key: bytes) -> bytearray:
+        """The string at the key for editing in place; it is empty, and nowhere, if there is none.
+
+        :meth:`edited` must follow if anything is changed. Raises :class:`WrongType`."""
+        value = self.buffer(key)
+        if value is None:
+            return bytearray()
+        self.encodings[key] = "raw"
+        self.used[key] = self.keyspace.now_ms
+        if type(value) is bytearray:
+            return value
+        buffer = self.values[key] = bytearray(value)
+        return buffer
+
+    def edited(self, key: bytes, buffer: bytearray, pieces: tuple[Piece, ...], event: str) -> None:
+        """Puts what :meth:`edit` gave back to its place; ``pieces`` say what was changed in it."""
+        created = key not in self.values
+        self._place(key, buffer, self.expires.get(key), "raw")
+        self.emit(StringEdited(self.index, key, pieces, event, created))
+
+    def overwrite(self, key: bytes, offset: int, data: bytes, event: str) -> int:
+        """Writes ``data`` over a part of the string at the key; returns the length of the string.
+
+        No key counts as an empty string, and what is missing before ``offset`` is filled with
+        zeros. Raises :class:`WrongType`."""
+        buffer = overwrite(self.edit(key), offset, data)
+        self.edited(key, buffer, ((offset, data),), event)
+        return len(buffer)
 
     def delete(self, key: bytes) -> bool:
         """Removes the key; false if there was none."""
@@ -189,7 +233,7 @@ class Database:
         """Copies an existing key's value and expiry to ``target`` of ``to``, replacing it."""
         to.get(target)
         value = self.values[key]
-        copied = value.copy() if isinstance(value, Stream) else value
+        copied = value if isinstance(value, bytes) else value.copy()
         to._place(target, copied, self.expires.get(key), self.encodings.get(key))
         self.emit(KeyCopied(self.index, key, to.index, target))
 
@@ -273,6 +317,12 @@ class Database:
         for value in self.values.values():
             if isinstance(value, Stream):
                 value.check()
+
+
+def _string_only(value: Value | None) -> bytes | bytearray | None:
+    if isinstance(value, Stream):
+        raise WrongType
+    return value
 
 
 class Keyspace:

@@ -42,7 +42,13 @@ def _group(keyspace: Keyspace, effect: Any) -> Group:
 
 
 def _string_set(keyspace: Keyspace, effect: e.StringSet) -> None:
-    _database(keyspace, effect).set_string(effect.key, effect.value, effect.expires_at)
+    database = _database(keyspace, effect)
+    database.set_string(effect.key, effect.value, effect.expires_at, effect.event, effect.encoding)
+
+
+def _string_edited(keyspace: Keyspace, effect: e.StringEdited) -> None:
+    for offset, data in effect.pieces:
+        _database(keyspace, effect).overwrite(effect.key, offset, data, effect.event)
 
 
 def _key_deleted(keyspace: Keyspace, effect: e.KeyDeleted) -> None:
@@ -179,6 +185,7 @@ def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
 
 _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.StringSet: _string_set,
+    e.StringEdited: _string_edited,
     e.KeyDeleted: _key_deleted,
     e.ExpirySet: _expiry_set,
     e.ExpiryCleared: _expiry_cleared,

@@ -21,6 +21,7 @@ from server.help import help_lines, help_reply
 from server.persistence import PersistenceError
 from server.phase import Phase
 from server.session import Session
+from storage.stream import Stream
 
 KEY_OVERHEAD: Final = 150
 """What a key takes besides its name and value, in bytes: its places in the tables of a database."""
@@ -242,7 +243,7 @@ def memory_usage(session: Session, args: Arguments) -> Reply:
     value = session.db.get(args[2])
     if value is None:
         return None
-    size = len(value) if isinstance(value, bytes) else value.memory_usage()
+    size = value.memory_usage() if isinstance(value, Stream) else len(value)
     return KEY_OVERHEAD + len(args[2]) + size
 
 

@@ -1,4 +1,4 @@
-"""Strings that are changed rather than replaced: counters, and APPEND."""
+"""Strings that count."""
 
 from __future__ import annotations
 
@@ -114,26 +114,3 @@ def incrbyfloat(session: Session, args: Arguments) -> Reply:
     encoding = "embstr" if len(total) <= LONGEST_EMBEDDED else None
     database.set_string(key, total, database.expires.get(key), "incrbyfloat", encoding)
     return bulk(total)
-
-
-@command(
-    "APPEND",
-    3,
-    flags=_FLAGS,
-    group="string",
-    since="2.0.0",
-    summary="Adds bytes to the end of a string; no key counts as an empty string.",
-    complexity="O(N) in the length of the string.",
-    syntax="key value",
-    keys=[KeySpec("RW insert")],
-)
-def append(session: Session, args: Arguments) -> Reply:
-    """The length of the string."""
-    database, key = session.db, args[1]
-    present = database.string(key)
-    value = (present or b"") + args[2]
-    if len(value) > session.server.config.proto_max_bulk_len:
-        raise CommandError(errors.STRING_TOO_LONG)
-    encoding = None if present is None else "raw"
-    database.set_string(key, value, database.expires.get(key), "append", encoding)
-    return len(value)

@@ -12,6 +12,7 @@ from server.commands.spec import Arguments, KeySpec, command, container
 from server.help import help_reply
 from server.session import Session
 from storage.keyspace import Database
+from storage.stream import Stream
 
 _KEYS: Final = [KeySpec("RO", index=2)]
 _TIPS: Final = ("nondeterministic_output",)
@@ -38,9 +39,9 @@ def encoding_of(database: Database, key: bytes) -> str | None:
     value = database.inspect(key)
     if value is None:
         return None
-    if type(value) is not bytes:
+    if isinstance(value, Stream):
         return "stream"
-    return database.encodings.get(key) or _string_encoding(value)
+    return database.encodings.get(key) or _string_encoding(bytes(value))
 
 
 def _string_encoding(value: bytes) -> str:
@@ -120,7 +121,7 @@ def refcount(session: Session, args: Arguments) -> Reply:
     if kept is None:
         return None
     value = database.values[key]
-    if kept == "int" and type(value) is bytes and 0 <= int(value) < _SHARED_INTEGERS:
+    if kept == "int" and isinstance(value, bytes) and 0 <= int(value) < _SHARED_INTEGERS:
         return _SHARED_REFERENCES
     return 1
 

@@ -1,4 +1,4 @@
-"""The options of SET and GETEX: on what condition, until when."""
+"""The options of commands that set strings: on what condition, until when."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from storage.xxh3 import xxh3_64
 _UNITS_MS: Final = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
 _RELATIVE: Final = frozenset({b"EX", b"PX"})
 
-_COMPARISONS: Final = frozenset({b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"})
-_CONDITIONS: Final = _COMPARISONS | {b"NX", b"XX"}
+COMPARISONS: Final = frozenset({b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"})
+"""Conditions on the string that is at a key."""
+
+EXISTENCE: Final = frozenset({b"NX", b"XX"})
+"""Conditions on whether there is a key."""
+
 _DIGEST: Final = re.compile(rb"[0-9a-fA-F]{16}")
 
 
@@ -46,8 +50,13 @@ class Lifetime:
             raise CommandError(errors.SYNTAX)
         self._kind = word
         if word != self._without:
-            self._amount = _value(following)
+            self._amount = option_value(following)
         return True
+
+    @property
+    def is_new(self) -> bool:
+        """Whether an expiry was given."""
+        return self._kind is not None and not self.is_without
 
     @property
     def is_without(self) -> bool:
@@ -62,16 +71,61 @@ class Lifetime:
         return positive_expiry_time(self._amount, _UNITS_MS[self._kind], since_ms, command)
 
 
+class Condition:
+    """At most one of the ``words``, with the string or digest that belongs to it."""
+
+    __slots__ = ("_operand", "_word", "_words")
+
+    def __init__(self, words: frozenset[bytes]) -> None:
+        self._words = words
+        self._word: bytes | None = None
+        self._operand = b""
+
+    def take(self, word: bytes, following: Iterator[bytes]) -> bool:
+        """Takes an option with its value; false if ``word`` is none of these."""
+        if word not in self._words:
+            return False
+        repeated = word == self._word and word not in COMPARISONS
+        if self._word is not None and not repeated:
+            raise CommandError(errors.SYNTAX)
+        self._word = word
+        if word in COMPARISONS:
+            self._operand = option_value(following)
+        if word in (b"IFDEQ", b"IFDNE") and _DIGEST.fullmatch(self._operand) is None:
+            raise CommandError(errors.DIGEST_LENGTH)
+        return True
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is about the string that is there, which must be a string then."""
+        return self._word in COMPARISONS
+
+    def met_by(self, previous: Value | None) -> bool:
+        """Whether it is met by what is at the key; that is ``None`` for no key."""
+        word = self._word
+        if word is None:
+            return True
+        if previous is None:
+            return word in (b"NX", b"IFNE", b"IFDNE")
+        if word in EXISTENCE:
+            return word == b"XX"
+        return self._is_equal(previous) is (word in (b"IFEQ", b"IFDEQ"))
+
+    def _is_equal(self, previous: Value) -> bool:
+        if self._word in (b"IFEQ", b"IFNE"):
+            return previous == self._operand
+        return isinstance(previous, bytes) and xxh3_64(previous) == int(self._operand, 16)
+
+
 class SetOptions:
     """The options of one SET."""
 
-    __slots__ = ("_condition", "_operand", "get", "lifetime")
+    __slots__ = ("condition", "get", "lifetime")
 
     def __init__(self, args: Arguments) -> None:
         self.lifetime = Lifetime(b"KEEPTTL")
+        self.condition = Condition(EXISTENCE | COMPARISONS)
         self.get = False
-        self._condition: bytes | None = None
-        self._operand = b""
         options = iter(args[3:])
         for option in options:
             self._take(option.upper(), options)
@@ -79,44 +133,11 @@ class SetOptions:
     def _take(self, word: bytes, following: Iterator[bytes]) -> None:
         if word == b"GET":
             self.get = True
-        elif word in _CONDITIONS:
-            self._take_condition(word, following)
-        elif not self.lifetime.take(word, following):
+        elif not (self.condition.take(word, following) or self.lifetime.take(word, following)):
             raise CommandError(errors.SYNTAX)
 
-    def _take_condition(self, word: bytes, following: Iterator[bytes]) -> None:
-        repeated = word == self._condition and word not in _COMPARISONS
-        if self._condition is not None and not repeated:
-            raise CommandError(errors.SYNTAX)
-        self._condition = word
-        if word in _COMPARISONS:
-            self._operand = _value(following)
-        if word in (b"IFDEQ", b"IFDNE") and _DIGEST.fullmatch(self._operand) is None:
-            raise CommandError(errors.DIGEST_LENGTH)
 
-    @property
-    def compares(self) -> bool:
-        """Whether the condition is about the string that is there, which must be a string then."""
-        return self._condition in _COMPARISONS
-
-    def met_by(self, previous: Value | None) -> bool:
-        """Whether the condition allows ``previous`` to be replaced; it is ``None`` for no key."""
-        condition = self._condition
-        if condition is None:
-            return True
-        if previous is None:
-            return condition in (b"NX", b"IFNE", b"IFDNE")
-        if condition in (b"NX", b"XX"):
-            return condition == b"XX"
-        return self._is_equal(previous) is (condition in (b"IFEQ", b"IFDEQ"))
-
-    def _is_equal(self, previous: Value) -> bool:
-        if self._condition in (b"IFEQ", b"IFNE"):
-            return previous == self._operand
-        return type(previous) is bytes and xxh3_64(previous) == int(self._operand, 16)
-
-
-def _value(following: Iterator[bytes]) -> bytes:
+def option_value(following: Iterator[bytes]) -> bytes:
     """The value that belongs to an option."""
     value = next(following, None)
     if value is None:

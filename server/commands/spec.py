@@ -98,7 +98,8 @@ class KeySpec:
     The search begins at argument ``index``, or behind the word ``keyword`` looked for from argument
     ``index``; from there ``last`` counts to the last key (negative: from the end of the arguments),
     every ``step``-th argument is a key, and ``limit`` of 2 takes the first half of what is left.
-    Where the keys are ``counted``, argument ``index`` is their number and they follow it.
+    Where the keys are ``counted``, argument ``index`` is their number and they follow it, every
+    ``step``-th argument one.
     ``notes`` is what a reader should know of the flags.
     """
 
@@ -144,8 +145,8 @@ class KeySpec:
     def _counted_keys(self, args: Arguments) -> list[bytes]:
         first = self.index + 1
         count = args[self.index]
-        number = int(count) if count.isdigit() else 0
-        return args[first : first + number] if first + number <= len(args) else []
+        last = first + self.step * (int(count) if count.isdigit() else 0)
+        return args[first : last : self.step] if last <= len(args) else []
 
     @property
     def moves(self) -> bool:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
-from server.commands.set_options import Lifetime, SetOptions, positive_expiry_time
+from server.arguments import INT32_MAX, parse_integer
+from server.commands.set_options import (
+    EXISTENCE,
+    Condition,
+    Lifetime,
+    SetOptions,
+    positive_expiry_time,
+)
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
-from storage.keyspace import Value
+from storage.failures import WrongType
+from storage.keyspace import Database, Value
 
 _LIFETIMES: Final = (
     "EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds"
@@ -64,7 +73,7 @@ def _set_with_options(session: Session, key: bytes, value: bytes, options: SetOp
     expires_at = options.lifetime.expires_at(database.keyspace.now_ms, "set")
     event = "set" if expires_at is None else "set expire"
     previous = _previous(session, key, options)
-    if options.met_by(previous):
+    if options.condition.met_by(previous):
         if options.lifetime.is_without:
             expires_at = database.expires.get(key)
         database.set_string(key, value, expires_at, event)
@@ -77,7 +86,7 @@ def _previous(session: Session, key: bytes, options: SetOptions) -> Value | None
     """What is at the key; it must be a string if it is answered with or compared."""
     if options.get:
         return session.db.string_to_read(key, touch=not session.no_touch)
-    return session.db.string(key) if options.compares else session.db.get(key)
+    return session.db.string(key) if options.condition.compares else session.db.get(key)
 
 
 @command(
@@ -178,6 +187,48 @@ def msetnx(session: Session, args: Arguments) -> Reply:
     return 1
 
 
+@command(
+    "MSETEX",
+    -4,
+    flags="write denyoom",
+    group="string",
+    since="8.4.0",
+    summary="Puts several strings at their keys at once, with one expiry for all of them.",
+    complexity="O(N) in the number of keys.",
+    syntax=f"numkeys key value [key value ...] [NX | XX] [{_LIFETIMES} | KEEPTTL]",
+    keys=[KeySpec("OW update", step=2, counted=True)],
+    tips=("request_policy:multi_shard", "response_policy:all_succeeded"),
+)
+def msetex(session: Session, args: Arguments) -> Reply:
+    """1 if all strings were set, 0 if none was since the condition is not met."""
+    database = session.db
+    pairs, options = _counted_pairs(args)
+    condition, lifetime = Condition(EXISTENCE), Lifetime(b"KEEPTTL")
+    for option in options:
+        word = option.upper()
+        if not (condition.take(word, options) or lifetime.take(word, options)):
+            raise CommandError(errors.SYNTAX)
+    expires_at = lifetime.expires_at(database.keyspace.now_ms, "msetex")
+    event = "set" if expires_at is None else "set expire"
+    if not all(condition.met_by(database.get(key)) for key, _ in pairs):
+        return 0
+    for key, value in pairs:
+        at = database.expires.get(key) if lifetime.is_without else expires_at
+        database.set_string(key, value, at, event)
+    return 1
+
+
+def _counted_pairs(args: Arguments) -> tuple[list[tuple[bytes, bytes]], Iterator[bytes]]:
+    """The keys with their values, of which the first argument is the number, and the options."""
+    count = parse_integer(args[1])
+    if count is None or not 0 < count <= INT32_MAX:
+        raise CommandError(errors.INVALID_NUMKEYS)
+    end = 2 + 2 * count
+    if end > len(args):
+        raise CommandError(errors.SYNTAX)
+    return list(zip(args[2:end:2], args[3:end:2], strict=True)), iter(args[end:])
+
+
 def _pairs(args: Arguments, name: str) -> list[tuple[bytes, bytes]]:
     if len(args) % 2 == 0:
         raise CommandError(errors.wrong_arity(name))
@@ -217,8 +268,15 @@ def get(session: Session, args: Arguments) -> Reply:
 def mget(session: Session, args: Arguments) -> Reply:
     """The strings, with null for a key that holds none."""
     touch = not session.no_touch
-    values = [session.db.read(key, touch=touch) for key in args[1:]]
-    return [Bulk(value) if type(value) is bytes else None for value in values]
+    values = [_string_at(session.db, key, touch) for key in args[1:]]
+    return [None if value is None else Bulk(value) for value in values]
+
+
+def _string_at(database: Database, key: bytes, touch: bool) -> bytes | None:
+    try:
+        return database.string_to_read(key, touch=touch)
+    except WrongType:
+        return None
 
 
 @command(
@@ -297,4 +355,4 @@ def getex(session: Session, args: Arguments) -> Reply:
 )
 def strlen(session: Session, args: Arguments) -> Reply:
     """The number of bytes, 0 for no key."""
-    return len(session.db.string_to_read(args[1], touch=not session.no_touch) or b"")
+    return len(session.db.buffer_to_read(args[1], touch=not session.no_touch) or b"")

@@ -17,6 +17,7 @@ from server.session import Session
 from server.steps import Steps, Work
 from storage.keyspace import Database, Value
 from storage.scanning import Bucket
+from storage.stream import Stream
 
 _CURSORS: Final = 2**64
 _LENIENT_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")
@@ -33,7 +34,7 @@ def type_name(value: Value | None) -> str:
     """What TYPE says of a value."""
     if value is None:
         return "none"
-    return "string" if type(value) is bytes else "stream"
+    return "stream" if isinstance(value, Stream) else "string"
 
 
 @command(

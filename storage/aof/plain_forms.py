@@ -39,15 +39,20 @@ def encode_again(key: bytes, value: bytes, encoding: str | None) -> list[bytes]:
 
 def _string_set(effect: e.StringSet) -> list[bytes]:
     words = [b"SET", effect.key, effect.value]
-    encoding: str | None = None
     if effect.event == "incrbyfloat":
-        encoding = "embstr"
         words.append(b"KEEPTTL")
     elif effect.expires_at is not None:
         words += (b"PXAT", number(effect.expires_at))
-    if effect.event == "append" and not effect.created:
-        encoding = "raw"
-    return [command(*words), *encode_again(effect.key, effect.value, encoding)]
+    return [command(*words), *encode_again(effect.key, effect.value, effect.encoding)]
+
+
+def _string_edited(effect: e.StringEdited) -> list[bytes]:
+    """What was changed, and not the whole string. Only APPEND can add nothing and be a change."""
+    if effect.event == "append":
+        return [command(b"APPEND", effect.key, data) for _, data in effect.pieces]
+    return [
+        command(b"SETRANGE", effect.key, number(offset), data) for offset, data in effect.pieces
+    ]
 
 
 def _expiry_set(effect: e.ExpirySet) -> list[bytes]:
@@ -176,6 +181,7 @@ def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
 
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.StringSet: _string_set,
+    e.StringEdited: _string_edited,
     e.ExpirySet: _expiry_set,
     e.ExpiryCleared: _expiry_cleared,
     e.KeyRenamed: _key_renamed,

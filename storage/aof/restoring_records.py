@@ -13,6 +13,7 @@ from storage.aof.errors import LoadError
 from storage.aof.places import group_at, integer, shown, stream_at
 from storage.idempotency import IdempotencyTable
 from storage.keyspace import Database, Keyspace
+from storage.stream import Stream
 
 Arguments = list[bytes]
 
@@ -84,7 +85,7 @@ def _seen(db: Database, args: Arguments) -> None:
     """A consumer, a group or a stream that has gone since has no times any more."""
     key, name, *times = args
     value = db.values.get(key)
-    if value is None or isinstance(value, bytes) or name not in value.groups:
+    if not isinstance(value, Stream) or name not in value.groups:
         return
     consumers = value.groups[name].consumers
     for consumer_name, seen, active in _in_threes(times):

@@ -58,8 +58,9 @@ def _database(database: Database) -> Iterator[bytes]:
         if isinstance(value, Stream):
             yield from _stream(key, value, database.keyspace.limits)
         else:
-            yield command(b"SET", key, value)
-            yield from encode_again(key, value, database.encodings.get(key))
+            string = bytes(value)
+            yield command(b"SET", key, string)
+            yield from encode_again(key, string, database.encodings.get(key))
         at = database.expires.get(key)
         if at is not None:
             yield command(b"PEXPIREAT", key, number(at))

@@ -20,6 +20,7 @@ _GROUPS: Final = {
     "stream": "Streams",
     "generic": "Keys",
     "string": "Strings",
+    "bitmap": "Bitmaps",
     "transactions": "Transactions",
     "pubsub": "Pub/sub",
     "connection": "Connections",
