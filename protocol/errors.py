@@ -42,6 +42,7 @@ def shown_name(data: bytes) -> str:
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 NOT_AN_INTEGER: Final = "ERR value is not an integer or out of range"
 NOT_A_FLOAT: Final = "ERR value is not a valid float"
+MUST_BE_POSITIVE: Final = "ERR value is out of range, must be positive"
 SYNTAX: Final = "ERR syntax error"
 NO_SUCH_KEY: Final = "ERR no such key"
 TIMEOUT_NOT_INTEGER: Final = "ERR timeout is not an integer or out of range"
@@ -243,6 +244,7 @@ WATCH_INSIDE_MULTI: Final = "ERR WATCH inside MULTI is not allowed"
 EXEC_WITHOUT_MULTI: Final = "ERR EXEC without MULTI"
 DISCARD_WITHOUT_MULTI: Final = "ERR DISCARD without MULTI"
 EXEC_ABORTED: Final = "EXECABORT Transaction discarded because of previous errors."
+SSUBSCRIBE_INSIDE_MULTI: Final = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
 NOT_INSIDE_MULTI: Final = "ERR Command not allowed inside a transaction"
 NO_AUTHENTICATION: Final = "NOAUTH Authentication required."
 TOO_MANY_CLIENTS: Final = "ERR max number of clients reached"
@@ -348,6 +350,10 @@ OTHER_CHILD: Final = (
     "ERR Another child process is active (AOF?): can't BGSAVE right now."
     " Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
 )
+BAD_PROTOCOL_TYPE: Final = (
+    "ERR Wrong protocol type name. Please use one of the following:"
+    " string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+)
 NOTHING_TO_LOAD: Final = "ERR There is no append-only file to load: appendonly is no"
 NO_SHUTDOWN: Final = "ERR No shutdown in progress."
 DEBUG_NOT_ALLOWED: Final = (
@@ -355,6 +361,16 @@ DEBUG_NOT_ALLOWED: Final = (
     " you can run it from a local connection, otherwise you need to set this option in the"
     " configuration file, and then restart the server."
 )
+WAITAOF_WITHOUT_AOF: Final = (
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+)
+INVALID_MASTER_PORT: Final = "ERR Invalid master port"
+NO_REPLICA: Final = (
+    "ERR This server cannot be a replica of another: 'penstock import' copies streams from one"
+)
+NO_FAILOVER: Final = "ERR No failover in progress."
+FAILOVER_TIMEOUT: Final = "ERR FAILOVER timeout must be greater than 0"
+FAILOVER_NEEDS_REPLICAS: Final = "ERR FAILOVER requires connected replicas."
 CLUSTER_DISABLED: Final = "ERR This instance has cluster support disabled"
 FUNCTION_FLUSH_MODE: Final = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
 FUNCTION_LIBRARY_MISSING: Final = "ERR library name argument was not given"

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Place = tuple[int, bytes]
 """A database's index and a key."""
 
+SYNCED: Final[Place] = (-1, b"")
+"""Where those wait who want their changes on the disk; no database has this index."""
+
 _FEW_TIMERS: Final = 64
 
 AGAIN_AFTER_MS: Final = 50
@@ -44,11 +47,12 @@ class Block:
     keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
     ``group`` names the consumer group of the one key whose new entries are all that the reader
     waits for; where another reader of the group has just found none, ``note_attempt`` is called in
-    place of ``retry``.
+    place of ``retry``. With ``for_sync`` it waits for the append-only file and not for keys.
     """
 
     __slots__ = (
         "deadline",
+        "for_sync",
         "group",
         "keys",
         "needs_key",
@@ -69,6 +73,7 @@ class Block:
         wake_at: int | None = None,
         on_timeout: Reply = NULL_ARRAY,
         note_attempt: Callable[[], None] = _nothing,
+        for_sync: bool = False,
     ) -> None:
         self.keys = keys
         self.deadline = deadline
@@ -78,6 +83,7 @@ class Block:
         self.wake_at = wake_at
         self.on_timeout = on_timeout
         self.note_attempt = note_attempt
+        self.for_sync = for_sync
 
 
 class Waiter:
@@ -96,7 +102,8 @@ class Waiter:
         self.block = block
         self.deadline = block.deadline
         self.future = future
-        self.places = list(dict.fromkeys((session.db.index, key) for key in block.keys))
+        places = [SYNCED] if block.for_sync else [(session.db.index, key) for key in block.keys]
+        self.places = list(dict.fromkeys(places))
 
 
 class Blocking:
@@ -205,7 +212,7 @@ class Blocking:
 
     def _may_serve(self, block: Block, place: Place) -> bool:
         """Readers without a group wait for a stream, whatever else is put in its place."""
-        return block.needs_key or self._server.holds_stream(*place)
+        return block.needs_key or block.for_sync or self._server.holds_stream(*place)
 
     def _retry(self, waiter: Waiter) -> bool:
         """Runs the command again; false if it has to go on waiting."""

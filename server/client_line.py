@@ -63,7 +63,7 @@ def _state(session: Session) -> dict[str, object]:
         "db": session.db.index,
         "sub": len(session.channels),
         "psub": len(session.patterns),
-        "ssub": 0,
+        "ssub": len(session.shards),
         "multi": -1 if session.queue is None else len(session.queue),
         "watch": 0 if session.dirty else len(session.watching),
     }

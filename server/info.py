@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from server import process
+from server.blocking import SYNCED
 from server.commands.spec import every
 from server.phase import Phase
 from server.version import PENSTOCK_VERSION, REDIS_VERSION
@@ -127,7 +128,7 @@ def _clients(server: Server) -> Fields:
             waiter.block.deadline is not None for waiter in blocking.waiters
         ),
         "total_watched_keys": len(server.watching.watchers),
-        "total_blocking_keys": len(blocking.waiting),
+        "total_blocking_keys": sum(place != SYNCED for place in blocking.waiting),
         "total_blocking_keys_on_nokey": sum(
             any(waiter.block.needs_key for waiter in queue) for queue in blocking.waiting.values()
         ),
@@ -273,7 +274,7 @@ def _stats(server: Server) -> Fields:
         "keyspace_misses": keyspace.misses,
         "pubsub_channels": len(pubsub.channels),
         "pubsub_patterns": len(pubsub.patterns),
-        "pubsubshard_channels": 0,
+        "pubsubshard_channels": len(pubsub.shards),
         "latest_fork_usec": server.persistence.rewriting.fork_us,
         "total_forks": 0,
         "migrate_cached_sockets": 0,

@@ -25,6 +25,8 @@ class PubSub:
         self.patterns: Audience = {}
         self._matchers: dict[bytes, Matcher] = {}
         """What tells for each pattern whether a channel fits."""
+        self.shards: Audience = {}
+        """Shard channels, which have names of their own and no patterns."""
 
     # --- listening ------------------------------------------------------------------------
 
@@ -55,12 +57,25 @@ class PubSub:
             if pattern not in self.patterns:
                 del self._matchers[pattern]
 
+    def subscribe_shard(self, session: Session, channel: bytes) -> None:
+        """Lets the session listen to a shard channel."""
+        session.shards[channel] = None
+        self.shards.setdefault(channel, {})[session] = None
+
+    def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
+        """The session no longer listens to the shard channel, if it did."""
+        if channel in session.shards:
+            del session.shards[channel]
+            _leave(self.shards, channel, session)
+
     def leave_all(self, session: Session) -> None:
         """Ends every subscription of the session."""
         for channel in list(session.channels):
             self.unsubscribe(session, channel)
         for pattern in list(session.patterns):
             self.unsubscribe_pattern(session, pattern)
+        for channel in list(session.shards):
+            self.unsubscribe_shard(session, channel)
         session.update_gate()
 
     # --- publishing -----------------------------------------------------------------------
@@ -81,6 +96,13 @@ class PubSub:
             push = Push(["pmessage", Bulk(pattern), Bulk(channel), Bulk(message)])
             delivered += self._deliver(sessions, push)
         return delivered
+
+    def publish_shard(self, channel: bytes, message: bytes) -> int:
+        """Delivers a message to those who listen to a shard channel; returns their number."""
+        sessions = self.shards.get(channel)
+        if sessions is None:
+            return 0
+        return self._deliver(sessions, Push(["smessage", Bulk(channel), Bulk(message)]))
 
     def _deliver(self, sessions: dict[Session, None], push: Push) -> int:
         """Sends the push to each session, encoded once for each protocol that is spoken."""

@@ -42,6 +42,7 @@ class Session:
         "name",
         "no_evict",
         "no_touch",
+        "noted",
         "patterns",
         "queue",
         "queue_bytes",
@@ -49,6 +50,7 @@ class Session:
         "seen_ms",
         "send",
         "server",
+        "shards",
         "traffic",
         "unsaved",
         "user",
@@ -75,10 +77,13 @@ class Session:
         """The command that is being worked on in steps."""
         self.unsaved = 0
         """The round of the append-only file in which the client last changed anything."""
+        self.noted = 0
+        """How much had been appended to that file when the client's last change had."""
         self.executing = False
         self.command: Command | None = None
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
+        self.shards: dict[bytes, None] = {}
         self.watching: dict[tuple[int, bytes], None] = {}
         self.queue: list[tuple[Command, Arguments]] | None = None
         self.reset()
@@ -117,8 +122,8 @@ class Session:
 
     @property
     def subscriptions(self) -> int:
-        """How many channels and patterns the client listens to."""
-        return len(self.channels) + len(self.patterns)
+        """How many channels, patterns and shard channels the client listens to."""
+        return len(self.channels) + len(self.patterns) + len(self.shards)
 
     @property
     def awaited(self) -> asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None:

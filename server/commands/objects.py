@@ -34,14 +34,20 @@ container(
 )
 
 
-def encoding_of(database: Database, key: bytes) -> str | None:
-    """What OBJECT ENCODING says of a key, ``None`` if there is none; the look counts as a read."""
-    value = database.inspect(key)
-    if value is None:
-        return None
+def encoding_of(database: Database, key: bytes) -> str:
+    """What OBJECT ENCODING says of a key that is there."""
+    value = database.values[key]
     if isinstance(value, Stream):
         return "stream"
     return database.encodings.get(key) or _string_encoding(bytes(value))
+
+
+def references(database: Database, key: bytes) -> int:
+    """What OBJECT REFCOUNT says of a key that is there."""
+    value = database.values[key]
+    if type(value) is bytes and encoding_of(database, key) == "int":
+        return _SHARED_REFERENCES if 0 <= int(value) < _SHARED_INTEGERS else 1
+    return 1
 
 
 def _string_encoding(value: bytes) -> str:
@@ -63,7 +69,7 @@ def _string_encoding(value: bytes) -> str:
 )
 def encoding(session: Session, args: Arguments) -> Reply:
     """``int``, ``embstr``, ``raw`` or ``stream``; null for no key."""
-    return encoding_of(session.db, args[2])
+    return None if session.db.inspect(args[2]) is None else encoding_of(session.db, args[2])
 
 
 @command(
@@ -116,14 +122,9 @@ def idletime(session: Session, args: Arguments) -> Reply:
 )
 def refcount(session: Session, args: Arguments) -> Reply:
     """1, or the highest number there is for a small integer; null for no key."""
-    database, key = session.db, args[2]
-    kept = encoding_of(database, key)
-    if kept is None:
+    if session.db.inspect(args[2]) is None:
         return None
-    value = database.values[key]
-    if kept == "int" and isinstance(value, bytes) and 0 <= int(value) < _SHARED_INTEGERS:
-        return _SHARED_REFERENCES
-    return 1
+    return references(session.db, args[2])
 
 
 @command(

@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Many, Push, Reply, Simple
 from server.commands.spec import Arguments, command, container
 from server.glob import matches
+from server.pubsub import Audience
 from server.session import Session
 
 _FLAGS = "pubsub noscript loading stale"
@@ -80,13 +81,26 @@ def punsubscribe(session: Session, args: Arguments) -> Reply:
 def _each(
     session: Session, event: str, change: Callable[[Session, bytes], None], names: list[bytes]
 ) -> Reply:
+    """The confirmations of such a change, each with the number of channels and patterns left."""
+    return confirm_each(
+        session, event, change, names, lambda: len(session.channels) + len(session.patterns)
+    )
+
+
+def confirm_each(
+    session: Session,
+    event: str,
+    change: Callable[[Session, bytes], None],
+    names: list[bytes],
+    count: Callable[[], int],
+) -> Reply:
     """Makes the change for each name and confirms it; without a name there is one confirmation."""
     confirmations: list[Reply] = []
     for name in names:
         change(session, name)
-        confirmations.append(Push([event, Bulk(name), session.subscriptions]))
+        confirmations.append(Push([event, Bulk(name), count()]))
     if not names:
-        confirmations.append(Push([event, None, session.subscriptions]))
+        confirmations.append(Push([event, None, count()]))
     session.update_gate()
     return Many(confirmations)
 
@@ -121,10 +135,14 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to
 )
 def pubsub_channels(session: Session, args: Arguments) -> Reply:
     """The channels with listeners, all or those that fit a pattern."""
+    return names_in_use(session.server.pubsub.channels, args)
+
+
+def names_in_use(audience: Audience, args: Arguments) -> Reply:
+    """The names that somebody listens to, all or those that fit the pattern in ``args``."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("pubsub", args[1]))
-    channels = session.server.pubsub.channels
-    return [Bulk(name) for name in channels if len(args) == 2 or matches(args[2], name)]
+    return [Bulk(name) for name in audience if len(args) == 2 or matches(args[2], name)]
 
 
 @command(
@@ -139,10 +157,14 @@ def pubsub_channels(session: Session, args: Arguments) -> Reply:
 )
 def pubsub_numsub(session: Session, args: Arguments) -> Reply:
     """Each channel named and how many listen to it, patterns left aside."""
-    channels = session.server.pubsub.channels
+    return listener_counts(session.server.pubsub.channels, args[2:])
+
+
+def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
+    """Each name and how many listen to it."""
     counts: list[Reply] = []
-    for name in args[2:]:
-        counts += [Bulk(name), len(channels.get(name, ()))]
+    for name in names:
+        counts += [Bulk(name), len(audience.get(name, ()))]
     return counts
 
 
@@ -167,6 +189,10 @@ _HELP = (
     "    Counts the patterns in use.",
     "NUMSUB [<channel> ...]",
     "    Counts the listeners of each channel, those by pattern left aside.",
+    "SHARDCHANNELS [<pattern>]",
+    "    Lists the shard channels in use, or those that fit the pattern.",
+    "SHARDNUMSUB [<channel> ...]",
+    "    Counts the listeners of each shard channel.",
     "HELP",
     "    Prints this text.",
 )

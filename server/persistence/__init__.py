@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from server.blocking import SYNCED
 from server.loading import Loader
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.jobs import Jobs
@@ -362,3 +363,5 @@ class Persistence:
         self.appender.close()
         self._release()
         self._turn(False)
+        self._server.blocking.signal(*SYNCED)
+        self._server.blocking.serve()

@@ -19,6 +19,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from server.blocking import SYNCED
 from server.persistence.jobs import Jobs
 from storage.aof.forms import Forms
 from storage.aof.writer import Writer
@@ -64,8 +65,9 @@ class Appender:
         self.failure: str | None = None
         self.delayed_syncs = 0
         self._unit: list[Effect] | None = None
-        self._unit_session: Session | None = None
         self._units_open = 0
+        self._authors: dict[Session, None] = {}
+        self._noted = self._written = self._synced = 0
         self._scheduled = False
         self._always = False
         self._round = 1
@@ -108,20 +110,22 @@ class Appender:
 
     def note(self, effects: Sequence[Effect], session: Session | None) -> None:
         """Takes the effects of one command; inside a unit they are kept until its end."""
-        if session is not None:
-            session.unsaved = self._round
         if self._unit is None:
             self._append(effects)
+            if session is not None:
+                session.unsaved = self._round
+                session.noted = self._noted
         else:
             self._unit.extend(effects)
-            self._unit_session = session
+            if session is not None:
+                session.unsaved = self._round
+                self._authors[session] = None
             self._schedule()
 
     def split_unit(self) -> None:
         """What the unit holds so far is to be written now; what follows is another."""
         effects, self._unit = self._unit, None if self._unit is None else []
-        if effects and self.writer is not None:
-            self._append(effects)
+        self._append_unit(effects)
 
     def begin_unit(self) -> None:
         """What follows counts as a whole or not at all; units within count as part of it."""
@@ -135,13 +139,18 @@ class Appender:
         if self._units_open:
             return
         effects, self._unit = self._unit, None
-        session, self._unit_session = self._unit_session, None
-        if session is not None:  # What took many rounds is written in this one.
-            session.unsaved = self._round
+        self._append_unit(effects)
+
+    def _append_unit(self, effects: Sequence[Effect] | None) -> None:
         if effects and self.writer is not None:
             self._append(effects)
+        for session in self._authors:  # What took many rounds is written in this one.
+            session.unsaved = self._round
+            session.noted = self._noted
+        self._authors.clear()
 
     def _append(self, effects: Sequence[Effect]) -> None:
+        self._noted += 1
         before = len(self.buffer)
         self.forms.append(effects, self.buffer)
         if len(self.buffer) > before:
@@ -254,6 +263,7 @@ class Appender:
             self.fail(error)
             self._lose(number)
             return
+        self._written = self._noted
         self._note_unsynced()
         self._recover(writer)
         self._let_go()
@@ -265,6 +275,7 @@ class Appender:
     def _commit(self, writer: Writer, *, syncing: bool) -> None:
         """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
         data = self._take_buffer()
+        noted = self._noted
         number = self.begin_flight()
 
         def work() -> None:
@@ -279,6 +290,8 @@ class Appender:
                 self._note_unsynced()
             self.end_flight(error, number)
             if error is None:
+                self._written = noted
+                self._note_synced(noted if syncing else self._synced)
                 self.flush()
 
         run = self._jobs.run_beside if self._jobs.busy else self._jobs.run
@@ -326,8 +339,24 @@ class Appender:
         self.provisional = False
         self.clear_failure()
         self._update_holding()
+        self._tell_waiters()
 
     # --- syncing --------------------------------------------------------------------------
+
+    def is_synced(self, session: Session) -> bool:
+        """Whether everything that the client has changed is on the disk, a base included."""
+        return not self.provisional and session.noted <= self._synced
+
+    def _note_synced(self, noted: int) -> None:
+        """Everything is on the disk up to what was the ``noted``-th to be appended."""
+        if noted > self._synced:
+            self._synced = noted
+            self._tell_waiters()
+
+    def _tell_waiters(self) -> None:
+        """WAITAOF sees whether what it waits for has come."""
+        self._server.blocking.signal(*SYNCED)
+        self._server.blocking.serve()
 
     @property
     def _may_sync(self) -> bool:
@@ -346,7 +375,10 @@ class Appender:
             self._watch_delay()
         elif self.failure is not None:
             self._try_again(now)
-        elif self._unsynced_since is not None and self._is_time_to_sync(now):
+        elif self._unsynced_since is None:
+            if not self.buffer:
+                self._note_synced(self._noted)
+        elif self._is_time_to_sync(now):
             self._sync()
 
     def _is_time_to_sync(self, now: int) -> bool:
@@ -361,12 +393,15 @@ class Appender:
         if writer is None or self._server.config.appendfsync == "no" or not self._may_sync:
             return
         self._unsynced_since = None
+        written = self._written
 
         def then(error: OSError | None) -> None:
             if error is not None:
                 self.fail(error)
                 if self._in_flight is None:
                     self._lose(self._round)
+            else:
+                self._note_synced(written)
             self.flush()
 
         self._jobs.run(writer.sync, then, shares=True)

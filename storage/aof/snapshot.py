@@ -19,7 +19,7 @@ from storage.aof.dangling import BEYOND, Dangling
 from storage.aof.plain_forms import counter, encode_again, release
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
-from storage.keyspace import Database, Keyspace
+from storage.keyspace import Database, Keyspace, Value
 from storage.pending import Consumer
 from storage.stream import Stream, StreamLimits
 
@@ -55,15 +55,24 @@ def _pieces(keyspace: Keyspace) -> Iterator[bytes]:
 
 def _database(database: Database) -> Iterator[bytes]:
     for key, value in database.values.items():
-        if isinstance(value, Stream):
-            yield from _stream(key, value, database.keyspace.limits)
-        else:
-            string = bytes(value)
-            yield command(b"SET", key, string)
-            yield from encode_again(key, string, database.encodings.get(key))
+        yield from _value(database, key, value)
         at = database.expires.get(key)
         if at is not None:
             yield command(b"PEXPIREAT", key, number(at))
+
+
+def _value(database: Database, key: bytes, value: Value) -> Iterator[bytes]:
+    if isinstance(value, Stream):
+        yield from _stream(key, value, database.keyspace.limits)
+    else:
+        string = bytes(value)
+        yield command(b"SET", key, string)
+        yield from encode_again(key, string, database.encodings.get(key))
+
+
+def serialized_length(database: Database, key: bytes) -> int:
+    """How many bytes of commands make the value at a key anew."""
+    return sum(map(len, _value(database, key, database.values[key])))
 
 
 # --- streams ---------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class TestInfo:
         assert reply is not None
         assert reply.startswith(
             b"*1\r\n*10\r\n$6\r\nmemory\r\n:-2\r\n~0\r\n:0\r\n:0\r\n:0\r\n~1\r\n+@slow\r\n"
-            b"~0\r\n~0\r\n*2\r\n*10\r\n$12\r\nmemory|usage\r\n"
+            b"~0\r\n~0\r\n*6\r\n*10\r\n$12\r\nmemory|usage\r\n"
         )
 
     def test_without_names_it_is_command(self, client: DirectClient) -> None:

@@ -1,0 +1,267 @@
+"""DEBUG: what tests need of a server, its own and those of client libraries."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from protocol import errors
+from protocol.encoder import error_line
+from protocol.errors import CommandError, shown
+from protocol.replies import OK, Encoded, Reply, Simple
+from server.arguments import integer_between
+from server.clock import LATEST_MS, Clock
+from server.commands.objects import encoding_of, references
+from server.commands.spec import Arguments, command
+from server.help import help_lines
+from server.persistence import PersistenceError
+from server.phase import Phase
+from server.session import Session
+from storage.aof.snapshot import serialized_length
+
+_NUMBER: Final = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)")
+_LRU_BITS: Final = 0xFFFFFF
+
+
+# --- the life of the server ------------------------------------------------------------------
+
+
+def _sleep(session: Session, args: Arguments) -> Reply:
+    """Nobody is served meanwhile: that is what tests of time-outs ask for it for."""
+    time.sleep(max(0.0, _leading_number(args[2])))
+    return OK
+
+
+def _leading_number(text: bytes) -> float:
+    """The number that the text begins with, 0 if there is none: DEBUG takes anything."""
+    found = _NUMBER.match(text)
+    return float(found[0]) if found is not None else 0.0
+
+
+def _set_active_expire(session: Session, args: Arguments) -> Reply:
+    session.server.active_expiry = _leading_number(args[2]) != 0
+    return OK
+
+
+def _log(session: Session, args: Arguments) -> Reply:
+    session.server.log.warning(f"DEBUG LOG: {shown(args[2])}")
+    return OK
+
+
+def _change_replication_id(session: Session, args: Arguments) -> Reply:
+    session.server.replication_id = secrets.token_hex(20)
+    return OK
+
+
+def _turn_clock(session: Session, args: Arguments) -> Reply:
+    """DEBUG CLOCK. Not within a transaction: what falls due would happen in the middle of it."""
+    by_ms = _turn(session.server.timekeeper, args)
+    if session.executing:
+        raise CommandError(errors.NOT_INSIDE_MULTI)
+    if session.server.phase is not Phase.SERVING:
+        raise CommandError(errors.LOADING)
+    session.server.turn_clock(by_ms)
+    # The client is not idle, whatever time it is now.
+    session.seen_ms = session.server.clock()
+    return OK
+
+
+def _turn(clock: Clock, args: Arguments) -> int:
+    """By how many milliseconds the arguments turn the clock; raises :class:`CommandError`."""
+    way = args[2].upper()
+    if way == b"RESET" and len(args) == 3:
+        return -clock.offset_ms
+    now = clock.read()
+    if way == b"ADVANCE" and len(args) == 4:
+        return integer_between(args[3], 0, LATEST_MS - now)
+    if way == b"SET" and len(args) == 4:
+        return integer_between(args[3], 0, LATEST_MS) - now
+    raise CommandError(errors.bad_subcommand("debug", args[1]))
+
+
+def _load_again(session: Session, args: Arguments) -> Reply:
+    persistence = session.server.persistence
+    if not persistence.on or persistence.appender.provisional:
+        raise CommandError(errors.NOTHING_TO_LOAD)
+    try:
+        persistence.load_again()
+    except PersistenceError as error:
+        raise CommandError(errors.load_failed(str(error))) from None
+    return OK
+
+
+def _reload(session: Session, args: Arguments) -> Reply:
+    if session.server.phase is not Phase.SERVING:
+        raise CommandError(errors.LOADING)
+    try:
+        session.server.persistence.reload()
+    except PersistenceError as error:
+        raise CommandError(errors.save_failed(str(error))) from None
+    return OK
+
+
+# --- replies ---------------------------------------------------------------------------------
+
+
+def _error(session: Session, args: Arguments) -> Reply:
+    """The error is no failure of the command, and is not counted as one."""
+    return error_line(shown(args[2]))
+
+
+_SAMPLES: Final[dict[bytes, tuple[bytes, bytes]]] = {
+    b"STRING": (b"$11\r\nHello World\r\n", b"$11\r\nHello World\r\n"),
+    b"INTEGER": (b":12345\r\n", b":12345\r\n"),
+    b"DOUBLE": (b"$5\r\n3.141\r\n", b",3.141\r\n"),
+    b"BIGNUM": (
+        b"$37\r\n1234567999999999999999999999999999999\r\n",
+        b"(1234567999999999999999999999999999999\r\n",
+    ),
+    b"NULL": (b"$-1\r\n", b"_\r\n"),
+    b"ARRAY": (b"*3\r\n:0\r\n:1\r\n:2\r\n", b"*3\r\n:0\r\n:1\r\n:2\r\n"),
+    b"SET": (b"*3\r\n:0\r\n:1\r\n:2\r\n", b"~3\r\n:0\r\n:1\r\n:2\r\n"),
+    b"MAP": (
+        b"*6\r\n:0\r\n:0\r\n:1\r\n:1\r\n:2\r\n:0\r\n",
+        b"%3\r\n:0\r\n#f\r\n:1\r\n#t\r\n:2\r\n#f\r\n",
+    ),
+    b"ATTRIB": (
+        b"$39\r\nSome real reply following the attribute\r\n",
+        b"|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n"
+        b"$39\r\nSome real reply following the attribute\r\n",
+    ),
+    b"PUSH": (
+        b"-ERR RESP2 is not supported by this command\r\n",
+        b"$40\r\nSome real reply following the push reply\r\n"
+        b">2\r\n$16\r\nserver-cpu-usage\r\n:42\r\n",
+    ),
+    b"VERBATIM": (
+        b"$25\r\nThis is a verbatim\nstring\r\n",
+        b"=29\r\ntxt:This is a verbatim\nstring\r\n",
+    ),
+    b"TRUE": (b":1\r\n", b"#t\r\n"),
+    b"FALSE": (b":0\r\n", b"#f\r\n"),
+}
+"""A reply of each type, in RESP2 and in RESP3, for those who write parsers."""
+
+
+def _protocol(session: Session, args: Arguments) -> Reply:
+    sample = _SAMPLES.get(args[2].upper())
+    if sample is None:
+        raise CommandError(errors.BAD_PROTOCOL_TYPE)
+    return Encoded(sample[session.resp3])
+
+
+# --- keys ------------------------------------------------------------------------------------
+
+
+def _object(session: Session, args: Arguments) -> Reply:
+    """How a value is kept. Its serialized length is that of the commands that make it anew."""
+    database, key = session.db, args[2]
+    if database.get(key) is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    value, used = database.values[key], database.used[key]
+    idle = max(0, database.keyspace.now_ms - used) // 1000
+    return Simple(
+        f"Value at:0x{id(value):x} refcount:{references(database, key)}"
+        f" encoding:{encoding_of(database, key)}"
+        f" serializedlength:{serialized_length(database, key)}"
+        f" lru:{used // 1000 & _LRU_BITS} lru_seconds_idle:{idle}"
+    )
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+class Subcommand(NamedTuple):
+    """What one subcommand does, how many arguments follow its name, and what HELP says of it."""
+
+    run: Callable[[Session, Arguments], Reply]
+    counts: tuple[int, ...]
+    described: tuple[tuple[str, str], ...]
+
+
+SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
+    b"CHANGE-REPL-ID": Subcommand(
+        _change_replication_id,
+        (0,),
+        (("CHANGE-REPL-ID", "Gives the server another replication ID."),),
+    ),
+    b"CLOCK": Subcommand(
+        _turn_clock,
+        (1, 2),
+        (
+            (
+                "CLOCK ADVANCE <milliseconds>",
+                "Moves the server's time forward; what is due happens now.",
+            ),
+            (
+                "CLOCK SET <unix-time-milliseconds>",
+                "Sets the server's time, which runs on from there.",
+            ),
+            ("CLOCK RESET", "Goes back to the real time."),
+        ),
+    ),
+    b"ERROR": Subcommand(_error, (1,), (("ERROR <text>", "Answers with the error."),)),
+    b"LOADAOF": Subcommand(
+        _load_again, (0,), (("LOADAOF", "Makes all data anew from the append-only file."),)
+    ),
+    b"LOG": Subcommand(_log, (1,), (("LOG <message>", "Writes the message to the server's log."),)),
+    b"OBJECT": Subcommand(_object, (1,), (("OBJECT <key>", "Tells how a value is kept."),)),
+    b"PROTOCOL": Subcommand(
+        _protocol,
+        (1,),
+        (
+            (
+                "PROTOCOL <type>",
+                "Answers with a value of the type: string, integer, double, bignum, null, array,"
+                " set, map, attrib, push, verbatim, true or false.",
+            ),
+        ),
+    ),
+    b"RELOAD": Subcommand(
+        _reload, (0,), (("RELOAD", "Makes all data anew from what a new base would hold."),)
+    ),
+    b"SET-ACTIVE-EXPIRE": Subcommand(
+        _set_active_expire,
+        (1,),
+        (
+            (
+                "SET-ACTIVE-EXPIRE <0|1>",
+                "Stops and starts the removal of expired keys that nobody uses.",
+            ),
+        ),
+    ),
+    b"SLEEP": Subcommand(
+        _sleep,
+        (1,),
+        (("SLEEP <seconds>", "Stops the server for that long; fractions are allowed."),),
+    ),
+}
+
+
+@command(
+    "DEBUG",
+    -2,
+    flags="admin noscript loading stale",
+    group="server",
+    since="1.0.0",
+    summary="Commands for testing.",
+    complexity="Depends on subcommand.",
+    syntax="<SLEEP seconds | SET-ACTIVE-EXPIRE enabled | LOG message | LOADAOF | RELOAD"
+    " | ERROR text | PROTOCOL type | OBJECT key | CHANGE-REPL-ID"
+    " | CLOCK <ADVANCE milliseconds | SET unix-time-milliseconds | RESET> | HELP>",
+    protected=True,
+)
+def debug(session: Session, args: Arguments) -> Reply:
+    """Runs a subcommand; one that is unknown, or has another shape, is an error."""
+    name = args[1].upper()
+    if name == b"HELP" and len(args) == 2:
+        return help_lines(
+            "debug", [line for entry in SUBCOMMANDS.values() for line in entry.described]
+        )
+    entry = SUBCOMMANDS.get(name)
+    if entry is None or len(args) - 2 not in entry.counts:
+        raise CommandError(errors.bad_subcommand("debug", args[1]))
+    return entry.run(session, args)

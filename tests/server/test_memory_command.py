@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from server import process
+from tests.support.direct import Direct, DirectClient
+
+SYNTAX = b"-ERR syntax error\r\n"
+NOT_AN_INTEGER = b"-ERR value is not an integer or out of range\r\n"
+
+
+@pytest.fixture
+def client() -> DirectClient:
+    return Direct().client()
+
+
+def test_more_data_takes_more_memory(client: DirectClient) -> None:
+    def usage(key: str) -> int:
+        reply = client.send("MEMORY", "USAGE", key)
+        assert reply is not None
+        return int(reply[1:])
+
+    client.send("SET", "short", "v")
+    client.send("SET", "long", "v" * 1001)
+    assert usage("long") - usage("short") == 999
+    client.send("XADD", "stream", "*", "field", "value")
+    before = usage("stream")
+    client.send("XADD", "stream", "*", "field", "v" * 1000)
+    assert usage("stream") - before > 1000
+
+
+def test_a_missing_key_takes_none(client: DirectClient) -> None:
+    assert client.send("MEMORY", "USAGE", "k") == b"$-1\r\n"
+    assert client.send("MEMORY", "USAGE", "k", "SAMPLES", 0) == b"$-1\r\n"
+    assert client.send("MEMORY", "USAGE", "k", "SAMPLES", 1, "samples", 2) == b"$-1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reply"),
+    [
+        (["FOO"], SYNTAX),
+        (["FOO", "1"], SYNTAX),
+        (["SAMPLES"], SYNTAX),
+        (["SAMPLES", "-1"], SYNTAX),
+        (["SAMPLES", "x"], NOT_AN_INTEGER),
+    ],
+)
+def test_bad_options(client: DirectClient, words: list[str], reply: bytes) -> None:
+    assert client.send("MEMORY", "USAGE", "k", *words) == reply
+
+
+def test_stats_names_what_the_memory_is_for(client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    reply = client.send("MEMORY", "STATS")
+    assert reply is not None
+    assert reply.startswith(b"*32\r\n$14\r\npeak.allocated\r\n:")
+    assert b"\r\n$10\r\nkeys.count\r\n:1\r\n" in reply
+    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n\$\d+\r\n\d+[.\d]*\r\n$", reply)
+
+
+def test_fractions_are_doubles_in_resp3() -> None:
+    reply = Direct().client(resp3=True).send("MEMORY", "STATS")
+    assert reply is not None
+    assert reply.startswith(b"%16\r\n$14\r\npeak.allocated\r\n:")
+    assert b"\r\n$18\r\nkeys.bytes-per-key\r\n:0\r\n" in reply
+    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n,\d+[.\d]*\r\n$", reply)
+
+
+@pytest.mark.parametrize(
+    ("used", "peak", "beginning"),
+    [
+        (10 * 1024**2, 10 * 1024**2, b"The server takes little memory"),
+        (10**9, 10**9, b"The server takes 1000000000 bytes"),
+        (10**9, 2 * 10**9, b"The server has taken up to 2000000000 bytes"),
+    ],
+)
+def test_the_doctor_tells_of_a_peak(
+    client: DirectClient, monkeypatch: pytest.MonkeyPatch, used: int, peak: int, beginning: bytes
+) -> None:
+    monkeypatch.setattr(process, "resident_memory", lambda: used)
+    monkeypatch.setattr(process, "peak_memory", lambda: peak)
+    reply = client.send("MEMORY", "DOCTOR")
+    assert reply is not None
+    assert reply.split(b"\r\n")[1].startswith(beginning)
+
+
+def test_purge_gives_memory_back(client: DirectClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(process, "give_memory_back", lambda: given.append(1))
+    assert client.send("MEMORY", "PURGE") == b"+OK\r\n"
+    assert given == [1]
+
+
+def test_the_allocator_has_no_statistics() -> None:
+    client = Direct().client(resp3=True)
+    assert client.send("MEMORY", "MALLOC-STATS") == (
+        b"=44\r\ntxt:The memory allocator keeps no statistics\r\n"
+    )
