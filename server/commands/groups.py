@@ -34,7 +34,8 @@ container(
 UNKNOWN: Final = -1
 """ENTRIESREAD of a group of which nobody knows how many entries it has read."""
 
-_MOST_ARGUMENTS: Final = 8
+_MOST_TO_CREATE: Final = 8
+_MOST_TO_SET: Final = 7
 
 
 class _Position:
@@ -45,8 +46,6 @@ class _Position:
     def __init__(self, args: Arguments, may_make: bool) -> None:
         self.make = False
         self.entries_read: int | None = None
-        if len(args) > _MOST_ARGUMENTS:
-            raise CommandError(errors.bad_subcommand("xgroup", args[1]))
         at = 5
         while at < len(args):
             word = args[at].upper()
@@ -64,6 +63,12 @@ class _Position:
         if self.entries_read is None:
             return None
         return min(self.entries_read, stream.entries_added)
+
+
+def _refuse_more_than(most: int, args: Arguments) -> None:
+    """Options that are given twice: what else is wrong, with the key too, has been said before."""
+    if len(args) > most:
+        raise CommandError(errors.bad_subcommand("xgroup", args[1]))
 
 
 def _entries_read(text: bytes) -> int | None:
@@ -106,6 +111,7 @@ def xgroup_create(session: Session, args: Arguments) -> Reply:
     stream = db.stream(key)
     if stream is None and not position.make:
         raise CommandError(errors.GROUP_NEEDS_KEY)
+    _refuse_more_than(_MOST_TO_CREATE, args)
     if text == b"$":
         last_id = ids.MIN if stream is None else stream.last_id
     else:
@@ -132,11 +138,10 @@ def xgroup_create(session: Session, args: Arguments) -> Reply:
 )
 def xgroup_setid(session: Session, args: Arguments) -> Reply:
     """XGROUP SETID key group <id | $> [ENTRIESREAD n]: OK."""
-    if len(args) not in (5, 7):
-        raise CommandError(errors.bad_subcommand("xgroup", args[1]))
     position = _Position(args, may_make=False)
     db = session.db
     stream, group = _group_of(db, args[2], args[3])
+    _refuse_more_than(_MOST_TO_SET, args)
     group.last_id = stream.last_id if args[4] == b"$" else ids.parse_bound(args[4])
     group.entries_read = position.capped(stream)
     db.emit(

@@ -42,9 +42,9 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
         raise CommandError(errors.SYNTAX)
     at, min_idle = 3, 0
     if args[3].upper() == b"IDLE":
+        at, min_idle = 5, integer(args[4])
         if len(args) < 8:
             raise CommandError(errors.SYNTAX)
-        at, min_idle = 5, integer(args[4])
     count = integer(args[at + 2])
     start, end = ids.parse_start(args[at]), ids.parse_end(args[at + 1])
     consumer = args[at + 3] if len(args) > at + 3 else None

@@ -210,3 +210,105 @@ KEYSPACE = st.one_of(
     words("FLUSHDB"),
     words("APPEND", KEYS, "more"),
 )
+
+# --- wrong arguments -------------------------------------------------------------------------
+
+OPTIONS_OF_GROUPS = st.one_of(
+    words(
+        "XGROUP",
+        st.sampled_from(["CREATE", "SETID"]),
+        KEYS,
+        GROUPS,
+        st.one_of(IDS, st.just("$")),
+        optional("MKSTREAM"),
+        optional("ENTRIESREAD", COUNTS),
+    ),
+    words("XPENDING", KEYS, GROUPS, "IDLE", IDLES, optional(BOUNDS, BOUNDS, optional(COUNTS))),
+    words(
+        "XCLAIM",
+        KEYS,
+        GROUPS,
+        CONSUMERS,
+        IDLES,
+        IDS,
+        optional("TIME", COUNTS),
+        optional("LASTID", BOUNDS),
+        optional("RETRYCOUNT", COUNTS),
+    ),
+    words("XREAD", "BLOCK", st.sampled_from(["1", "x", "-1", "1.5"]), "STREAMS", KEYS, IDS),
+    words(
+        "XREADGROUP",
+        st.sampled_from(["GROUP", "BLOCK"]),
+        GROUPS,
+        CONSUMERS,
+        "NOACK",
+        "BLOCK",
+        st.sampled_from(["1", "x", "-1", "1.5"]),
+        "STREAMS",
+        KEYS,
+        st.one_of(IDS, st.sampled_from("$>+")),
+    ),
+    words("XSETID", KEYS, IDS, "ENTRIESADDED", COUNTS, "MAXDELETEDID", IDS),
+    words("XAUTOCLAIM", KEYS, GROUPS, CONSUMERS, IDLES, BOUNDS, "COUNT", COUNTS, "JUSTID"),
+)
+"""Commands with the options that are mistaken for others, or left without their values."""
+
+STRAY_WORDS = st.one_of(
+    KEYS,
+    GROUPS,
+    BOUNDS,
+    COUNTS,
+    st.sampled_from(
+        "MAXLEN MINID = ~ LIMIT COUNT NOMKSTREAM STREAMS GROUP NOACK IDLE TIME RETRYCOUNT FORCE"
+        " JUSTID LASTID MKSTREAM ENTRIESREAD ENTRIESADDED MAXDELETEDID FULL HELP foo $ > * +".split()
+    ),
+    st.sampled_from(["", "99999999999999999999", "-9223372036854775808", "1.5", " 1", "\0"]),
+)
+
+
+def _drop(command: Words, at: int, word: str) -> Words:
+    return command[:at] + command[at + 1 :]
+
+
+def _cut(command: Words, at: int, word: str) -> Words:
+    return command[:at]
+
+
+def _insert(command: Words, at: int, word: str) -> Words:
+    return [*command[:at], word, *command[at:]]
+
+
+def _replace(command: Words, at: int, word: str) -> Words:
+    return [*command[:at], word, *command[at + 1 :]]
+
+
+def _repeat(command: Words, at: int, word: str) -> Words:
+    return command + command[at:]
+
+
+@st.composite
+def malformed(draw: st.DrawFn) -> Words:
+    """A stream command with up to three words too few, too many, or wrong."""
+    command = draw(st.one_of(*STREAM_COMMANDS))
+    for _ in range(draw(st.integers(1, 3))):
+        mistake = draw(st.sampled_from([_drop, _cut, _insert, _replace, _repeat]))
+        # The name stays: what else it could be is not the question.
+        command = mistake(command, draw(st.integers(1, len(command))), draw(STRAY_WORDS))
+    return _without_long_waits(command)
+
+
+def _without_long_waits(command: Words) -> Words:
+    """The command with each time to block that could be long made a millisecond."""
+    blocks = [at + 1 for at, word in enumerate(command) if word.upper() == "BLOCK"]
+    return ["1" if at in blocks and word.isdigit() else word for at, word in enumerate(command)]
+
+
+STREAM_COMMANDS = [
+    ADDING,
+    CHANGING,
+    READING,
+    GROUP_MANAGEMENT,
+    DELIVERING,
+    INSPECTING,
+    OPTIONS_OF_GROUPS,
+]

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 from hiredis import Reader
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from hypothesis.strategies import one_of
+from hypothesis.strategies import lists, one_of
 
 from protocol.encoder import array, bulk
 from tests.conformance.reference import RealServer
@@ -105,3 +105,36 @@ def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+STATE: list[Words] = [
+    ["XADD", "k", "1-1", "a", "b"],
+    ["XADD", "k", "2-2", "a", "b"],
+    ["XGROUP", "CREATE", "k", "g", "0"],
+    ["XREADGROUP", "GROUP", "g", "ann", "COUNT", "1", "STREAMS", "k", ">"],
+    ["SET", "q", "text"],
+]
+
+
+@pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
+def test_wrong_arguments_are_answered_as_by_the_real_server(real: RealServer, resp3: bool) -> None:
+    theirs = RealClient(real.address, resp3)
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(requests=lists(commands.malformed(), min_size=10, max_size=40))
+    def compare(requests: list[Words]) -> None:
+        direct = Direct()
+        ours = direct.client(resp3=resp3)
+        theirs.send(["FLUSHALL"])
+        for command in STATE:
+            assert ours.send(*command) == theirs.send(command)
+        for command in requests:
+            mine, reference = ours.send(*command), theirs.send(command)
+            if mine is None:
+                direct.advance(1)
+                mine = ours.reply_when_woken
+            assert mine is not None
+            assert comparable(command, mine) == comparable(command, reference), command
+
+    compare()
+    theirs.close()
