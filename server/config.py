@@ -17,6 +17,7 @@ from server.settings import (
     Memory,
     Octal,
     OutputLimits,
+    SavePoints,
     Setting,
     Switch,
     Words,
@@ -26,6 +27,18 @@ __all__ = ["SETTINGS", "BadSetting", "Config"]
 
 INT_MAX: Final = 2**31 - 1
 MEGABYTE: Final = 1024**2
+
+EVICTION_POLICIES: Final = (
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "noeviction",
+)
+"""What may be evicted where memory is limited; which here it is not."""
 
 SETTINGS: Final[dict[str, Setting]] = {
     setting.name: setting
@@ -66,7 +79,10 @@ SETTINGS: Final[dict[str, Setting]] = {
         Memory("auto-aof-rewrite-min-size", 64 * MEGABYTE),
         Switch("aof-load-truncated", "yes"),
         Switch("aof-timestamp-enabled", "no"),
-        Fixed("aof-use-rdb-preamble", "no", "the base is written as commands, which Redis reads"),
+        Fixed(
+            Switch("aof-use-rdb-preamble", "no"),
+            "the base is written as commands, which Redis reads",
+        ),
         # What a client may use up.
         Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
         Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
@@ -79,11 +95,13 @@ SETTINGS: Final[dict[str, Setting]] = {
             },
         ),
         # What clients and start scripts of Redis ask for.
-        Fixed("save", "", "snapshots are taken by SAVE and BGSAVE only"),
-        Fixed("maxmemory", "0", "memory is not limited"),
-        Fixed("maxmemory-policy", "noeviction", "no key is ever evicted"),
-        Fixed("protected-mode", "no", "who may connect is decided by bind alone"),
-        Fixed("daemonize", "no", "the server stays in the foreground"),
+        Fixed(SavePoints("save", ""), "snapshots are taken by SAVE and BGSAVE only"),
+        Fixed(Memory("maxmemory", 0), "memory is not limited"),
+        Fixed(
+            Choice("maxmemory-policy", "noeviction", EVICTION_POLICIES), "no key is ever evicted"
+        ),
+        Fixed(Switch("protected-mode", "no"), "who may connect is decided by bind alone"),
+        Fixed(Switch("daemonize", "no", mutable=False), "the server stays in the foreground"),
     )
 }
 

@@ -21,6 +21,7 @@ INT64_MAX: Final = 2**63 - 1
 NOT_AN_INTEGER: Final = "argument couldn't be parsed into an integer"
 
 _INTEGER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
+_DIGITS: Final = re.compile("[0-9]{1,9}")
 
 _MEMORY_UNITS: Final = {
     "": 1,
@@ -35,12 +36,12 @@ _MEMORY_UNITS: Final = {
 
 
 def parse_memory(text: str) -> int | None:
-    """A number of bytes such as ``512mb``, or ``None`` if the text is none."""
+    """A number of bytes such as ``512mb``, or ``None`` if the text is none; no digits are 0."""
     digits = text.rstrip("bBkKmMgG")
     unit = _MEMORY_UNITS.get(text[len(digits) :].lower())
-    if unit is None or not (digits.isascii() and digits.isdigit()):
+    if unit is None or re.fullmatch("[0-9]*", digits) is None:
         return None
-    return int(digits) * unit
+    return int(digits or "0") * unit
 
 
 class Setting:
@@ -206,25 +207,41 @@ class Filename(Setting):
         return text
 
 
+class SavePoints(Setting):
+    """When snapshots are to be taken: pairs of seconds and a number of changes."""
+
+    def parse(self, text: str) -> str:
+        """The numbers with one blank between them."""
+        words = text.split()
+        well_formed = bool(words) or not text
+        if not well_formed or len(words) % 2 or not all(map(_DIGITS.fullmatch, words)):
+            raise BadSetting("Invalid save parameters")
+        if not all(map(int, words[::2])):
+            raise BadSetting("Invalid save parameters")
+        return " ".join(words)
+
+
 class Fixed(Setting):
     """A setting of Redis that clients ask for and that can only be what it is.
 
-    It may be set to that value. Any other is refused with the reason: what it promises would not be
-    kept.
+    It may be set to that value, as far as it may be set at all. Any other is refused with the
+    reason: what it promises would not be kept. What is no value of its ``kind`` is refused as that
+    kind does it.
     """
 
     many = True
 
-    def __init__(self, name: str, value: str, reason: str) -> None:
-        super().__init__(name, value)
+    def __init__(self, kind: Setting, reason: str) -> None:
+        super().__init__(kind.name, kind.show(kind.default), mutable=kind.mutable)
+        self.kind = kind
         self.reason = reason
 
     def parse(self, text: str) -> str:
         """The one value."""
-        if text.lower() != self.default:
+        if self.kind.parse(text) != self.kind.default:
             value = self.default or "empty"
             raise BadSetting(f"argument must be {value}: {self.reason}")
-        return text.lower()
+        return str(self.default)
 
 
 class KeyspaceEvents(Setting):

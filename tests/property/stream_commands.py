@@ -253,15 +253,17 @@ OPTIONS_OF_GROUPS = st.one_of(
 )
 """Commands with the options that are mistaken for others, or left without their values."""
 
+OPTIONS = (
+    "MAXLEN MINID LIMIT COUNT NOMKSTREAM STREAMS GROUP NOACK IDLE TIME RETRYCOUNT FORCE JUSTID"
+    " LASTID MKSTREAM ENTRIESREAD ENTRIESADDED MAXDELETEDID FULL HELP"
+)
 STRAY_WORDS = st.one_of(
     KEYS,
     GROUPS,
     BOUNDS,
     COUNTS,
-    st.sampled_from(
-        "MAXLEN MINID = ~ LIMIT COUNT NOMKSTREAM STREAMS GROUP NOACK IDLE TIME RETRYCOUNT FORCE"
-        " JUSTID LASTID MKSTREAM ENTRIESREAD ENTRIESADDED MAXDELETEDID FULL HELP foo $ > * +".split()
-    ),
+    st.sampled_from(OPTIONS.split()),
+    st.sampled_from(["foo", "=", "~", "$", ">", "*", "+"]),
     st.sampled_from(["", "99999999999999999999", "-9223372036854775808", "1.5", " 1", "\0"]),
 )
 
