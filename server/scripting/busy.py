@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 TURN_S: Final = 0.02
 """How long a script runs before others are answered again."""
 
+TICK_S: Final = 0.001
+"""About how often a script looks whether others wait."""
+
+FIRST_STEPS: Final = 1000
+"""After how many steps of the virtual machine it does so first."""
+
+MOST_STEPS: Final = 100_000
+"""After how many it does so at least."""
+
 
 class Busy:
     """Runs scripts, and knows which one takes long. ``seconds`` is a clock that never goes back."""
@@ -36,6 +45,8 @@ class Busy:
         self._session: Session | None = None
         self._started = 0.0
         self._until: float | None = None
+        self._ticked = 0.0
+        self._steps = FIRST_STEPS
         self._killed = False
         self._executing = False
         self._now_ms = 0
@@ -50,19 +61,32 @@ class Busy:
     def begin(self) -> None:
         """A script begins: it has ``busy-reply-threshold`` milliseconds, any time if that is 0."""
         self._killed = False
+        self._steps = FIRST_STEPS
+        self._ticked = self.seconds()
         if not self.active:
             threshold = self._server.config.busy_reply_threshold
-            self._started = self.seconds()
+            self._started = self._ticked
             self._until = self._started + threshold / 1000 if threshold else None
 
-    def tick(self) -> bool:
-        """Called now and then while a script runs; whether it is to end."""
+    def tick(self) -> int:
+        """Called now and then while a script runs: after how many steps again, 0 if it is to end."""
         if not self._turns.inside:
-            return False
-        if self._until is not None and self.seconds() >= self._until:
+            return MOST_STEPS
+        now = self.seconds()
+        self._pace(now - self._ticked)
+        if self._until is not None and now >= self._until:
             self._turns.give_way()
-            self._until = self.seconds() + TURN_S
-        return self._killed
+            now = self.seconds()
+            self._until = now + TURN_S
+        self._ticked = now
+        return 0 if self._killed else self._steps
+
+    def _pace(self, elapsed: float) -> None:
+        """Steps can take nanoseconds, or milliseconds when they call into libraries."""
+        if elapsed < TICK_S / 2:
+            self._steps = min(2 * self._steps, MOST_STEPS)
+        elif elapsed > 2 * TICK_S:
+            self._steps = max(1, int(self._steps * TICK_S / elapsed))
 
     # --- the client's side ----------------------------------------------------------------
 

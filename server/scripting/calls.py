@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import error_line
 from server.commands.spec import Arguments, Command, find
 from server.scripting import structs
+from server.scripting.busy import FIRST_STEPS
 from server.scripting.interpreter import PER_VALUE, Interpreter
 from server.scripting.numbers import number_text, operate
 from server.session import Session
@@ -33,7 +34,7 @@ class Calls:
     exception that no command should raise; it ends what the script's client is doing.
     """
 
-    def __init__(self, server: Server, tick: Callable[[], bool], limit: int) -> None:
+    def __init__(self, server: Server, tick: Callable[[], int], limit: int) -> None:
         self._server = server
         self._session = Session(server, 0, "", "")
         self._session.executing = True
@@ -50,6 +51,7 @@ class Calls:
             "bit": self._guarded(operate),
             "struct": self._guarded(self.struct),
             "tick": tick,
+            "first_steps": FIRST_STEPS,
             "version": REDIS_VERSION.encode(),
             "version_number": _MAJOR << 16 | _MINOR << 8 | _PATCH,
         }
@@ -143,7 +145,7 @@ class Calls:
     def struct(self, name: bytes, *arguments: object) -> object:
         """A function of the library ``struct``; a table says what was wrong with the call."""
         try:
-            return structs.call(name, *arguments)
+            return structs.call(name, self.interpreter.room, *arguments)
         except structs.Misuse as misuse:
             table: dict[bytes, object] = {b"reason": misuse.reason.encode("latin-1")}
             if misuse.place:

@@ -15,10 +15,7 @@ from typing import Any, Final, NamedTuple
 from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
-from server.scripting.bytecode import without_tail_calls
-
-STEPS: Final = 100_000
-"""After how many steps of the virtual machine a script looks whether others wait: about 1 ms."""
+from server.scripting.bytecode import TooComplex, hardened
 
 ROOM: Final = 1024 * 1024
 """What is kept free at least for the server's own use of the interpreter, which must not fail."""
@@ -29,7 +26,7 @@ PER_VALUE: Final = 64
 FEW: Final = 100
 """Up to so many arguments are passed one by one, which is faster; more in a table."""
 
-CHUNKS: Final = ("cjson", "cmsgpack", "libraries", "redis", "replies")
+CHUNKS: Final = ("cjson", "cmsgpack", "guards", "libraries", "redis", "replies")
 
 Script = Any
 """A compiled script: a function of Lua."""
@@ -58,6 +55,14 @@ def _refuse(subject: object, name: object, setting: bool) -> object:
 @cache
 def _source(name: str) -> bytes:
     return files("server.scripting").joinpath("lua", f"{name}.lua").read_bytes()
+
+
+def _rewrite(code: bytes) -> bytes | tuple[None, int]:
+    """The bytecode that may run in place of what Lua's compiler made; if none, the line at fault."""
+    try:
+        return hardened(code)
+    except TooComplex as error:
+        return None, error.line
 
 
 def _first_line(error: Exception) -> str:
@@ -89,14 +94,17 @@ class Interpreter:
 
     def _prepare(self, natives: Mapping[str, object]) -> tuple[Callable[..., Any], ...]:
         given = {name.encode(): value for name, value in natives.items()}
-        table = self._runtime.table_from({**given, b"state": self._state})
+        extra = {b"state": self._state, b"rewrite": _rewrite}
+        table = self._runtime.table_from({**given, **extra})
         parts = self._runtime.table_from({name.encode(): self._chunk(name) for name in CHUNKS})
-        functions: tuple[Callable[..., Any], ...] = self._chunk("sandbox")(table, parts, STEPS)
+        functions: tuple[Callable[..., Any], ...] = self._chunk("sandbox")(table, parts)
         return functions
 
     def _chunk(self, name: str) -> Callable[..., Any]:
-        load = self._runtime.globals()[b"loadstring"]
-        loaded: Callable[..., Any] = load(_source(name), f"=penstock:{name}".encode())
+        lua = self._runtime.globals()
+        load, dump = lua[b"loadstring"], lua[b"string"][b"dump"]
+        code = dump(load(_source(name), f"=penstock:{name}".encode()))
+        loaded: Callable[..., Any] = load(hardened(code))
         return loaded
 
     # --- memory ---------------------------------------------------------------------------
@@ -112,9 +120,14 @@ class Interpreter:
         self._state[b"limit"] = limit / 1024
         self._runtime.set_max_memory(_hard_limit(limit))
 
+    @property
+    def room(self) -> int:
+        """How many bytes more may be put in."""
+        return self._limit - int(self._runtime.get_memory_used())
+
     def has_room(self, size: int) -> bool:
         """Whether so many bytes more may be put in."""
-        return bool(self._runtime.get_memory_used() + size <= self._limit)
+        return self.room >= size
 
     def _make_room(self, size: int) -> None:
         if not self.has_room(size):
@@ -132,7 +145,7 @@ class Interpreter:
         """The script of a source text; raises :class:`CommandError` if it is none."""
         self._make_room(PER_VALUE * len(source))
         try:
-            script = self._compile(source, without_tail_calls)
+            script = self._compile(source)
         except self._failure as error:
             raise CommandError(errors.not_compiled(str(error))) from None
         if isinstance(script, tuple):

@@ -15,6 +15,9 @@ LARGEST: Final = 32
 _NATIVE: Final = {"b": 1, "h": 2, "i": 4, "l": 8, "t": 8, "f": 4, "d": 8}
 _OPTIONS: Final = "bBhHiIlLTfdsxc"
 _INT64: Final = 2**63
+MOST_RESULTS: Final = 7990
+"""So many values fit on Lua's stack for certain, beside the arguments."""
+_TOO_LARGE: Final = "not enough memory"
 
 
 class Misuse(Exception):
@@ -125,7 +128,7 @@ def _text_of(values: tuple[object, ...], place: int) -> bytes:
 # --- packing ---------------------------------------------------------------------------------
 
 
-def pack(form: bytes, *values: object) -> bytes:
+def pack(room: int, form: bytes, *values: object) -> bytes:
     """The values in the bytes of the structure."""
     layout = _Layout(form.decode("latin-1"))
     out = bytearray()
@@ -138,6 +141,8 @@ def pack(form: bytes, *values: object) -> bytes:
             out += _packed(field, values, place)
             place += 1
         layout.total = len(out)
+        if layout.total > room:
+            raise Misuse(_TOO_LARGE)
     return bytes(out)
 
 
@@ -172,7 +177,7 @@ def _packed_float(field: Field, number: float) -> bytes:
 # --- unpacking -------------------------------------------------------------------------------
 
 
-def unpack(form: bytes, *rest: object) -> tuple[Value, ...]:
+def unpack(room: int, form: bytes, *rest: object) -> tuple[Value, ...]:
     """The values in the text that follows, and the place where the next would begin."""
     layout = _Layout(form.decode("latin-1"))
     text = _text_of(rest, 2)
@@ -180,10 +185,14 @@ def unpack(form: bytes, *rest: object) -> tuple[Value, ...]:
     if start < 1:
         raise Misuse("offset must be 1 or greater", 3)
     layout.total = start - 1
+    if len(text) > room:
+        raise Misuse(_TOO_LARGE)
     values: list[Value] = []
     for field in layout.fields():
         layout.total += field.padding
         _unpack_field(layout, field, text, values)
+        if len(values) > MOST_RESULTS:
+            raise Misuse("stack overflow (too many results)")
     return *values, float(layout.total + 1)
 
 
@@ -217,7 +226,7 @@ def _unpacked(field: Field, data: bytes) -> Value:
     return float(int.from_bytes(data, field.order, signed=signed))  # type: ignore[arg-type]
 
 
-def size(form: bytes, *_: object) -> float:
+def size(_room: int, form: bytes, *_: object) -> float:
     """The bytes of a structure whose fields all have a fixed size."""
     layout = _Layout(form.decode("latin-1"))
     for field in layout.fields():
@@ -235,11 +244,11 @@ _FUNCTIONS: Final[dict[bytes, Callable[..., object]]] = {
 }
 
 
-def call(name: bytes, *arguments: object) -> object:
-    """Calls one of the functions; raises :class:`Misuse`."""
+def call(name: bytes, room: int, *arguments: object) -> object:
+    """Calls one of the functions, whose result may take ``room`` bytes; raises :class:`Misuse`."""
     form = arguments[0] if arguments else None
     if isinstance(form, int | float) and not isinstance(form, bool):
         form = b"%.14g" % form
     if not isinstance(form, bytes):
         raise Misuse(f"string expected, got {_kind(form) if arguments else 'no value'}", 1)
-    return _FUNCTIONS[name](form, *arguments[1:])
+    return _FUNCTIONS[name](room, form, *arguments[1:])

@@ -1,10 +1,10 @@
 -- What a script can reach, and how it is run. The chunk is given the functions of the server
--- (`native`) and the other chunks (`parts`) and returns `compile` and `run`.
+-- (`native`) and the other chunks (`parts`) and returns functions that compile and run scripts.
 --
 -- Lua 5.1 knows no read-only tables. A protected table is an empty one that looks everything up in
 -- another (`contents`); functions that look past metatables are replaced by ones that know of this.
 
-local native, parts, STEPS = ...
+local native, parts = ...
 
 local READ_ONLY = "Attempt to modify a readonly table"
 local KILLED = "Script killed by user with SCRIPT KILL..."
@@ -15,7 +15,7 @@ local create, getinfo, resume, sethook = coroutine.create, debug.getinfo, corout
 local error, next, rawget, rawset, select, tostring = error, next, rawget, rawset, select, tostring
 local type, unpack, xpcall, rawpcall = type, unpack, xpcall, pcall
 local getmetatable, setmetatable = getmetatable, setmetatable
-local collectgarbage, load_text, loadstring, setfenv = collectgarbage, loadstring, loadstring, setfenv
+local collectgarbage, loadstring, setfenv = collectgarbage, loadstring, setfenv
 
 -- Memory ------------------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ local function guarded(call)
   end
 end
 
-for name in ("call may_call log sha1 number bit struct tick"):gmatch("%S+") do
+for name in ("call may_call log sha1 number bit struct"):gmatch("%S+") do
   native[name] = guarded(native[name])
 end
 
@@ -92,15 +92,28 @@ local function check_table(name, ...)
 end
 
 local function check_writable(target)
-  if contents[target] then
+  if target ~= nil and contents[target] then
     error(READ_ONLY, 0)
   end
 end
 
 -- Errors as values --------------------------------------------------------------------------------
 
+-- What ends a script must not be caught by it.
+local killed = false
+
+local function go_on(...)
+  if killed then
+    error(KILLED, 0)
+  end
+  return ...
+end
+
 -- What pcall yields of an error table of redis.call is its text.
 local function caught(ok, first, ...)
+  if killed then
+    error(KILLED, 0)
+  end
   if not ok and type(first) == "table" and type(rawget(first, "err")) == "string" then
     return ok, first.err
   end
@@ -125,8 +138,11 @@ end
 
 -- The global environment --------------------------------------------------------------------------
 
+local guards = parts.guards(fail)
+local call = guards.call
 local globals = pick(_G, [[_VERSION assert error gcinfo ipairs rawequal select tonumber tostring
-  type unpack xpcall]])
+  type]])
+globals.unpack = guards.unpack
 local environment = protect(globals)
 globals._G = environment
 metatables[environment] = protect({})
@@ -140,6 +156,20 @@ setmetatable(globals, {
 
 function globals.pcall(...)
   return caught(rawpcall(...))
+end
+
+-- A handler runs before anything can stop it again, so it is not called when the script is ended.
+function globals.xpcall(...)
+  local body, handler = ...
+  if type(handler) ~= "function" then
+    return go_on(xpcall(...))
+  end
+  return go_on(xpcall(body, function(...)
+    if killed then
+      return ...
+    end
+    return handler(...)
+  end))
 end
 
 function globals.getmetatable(value)
@@ -181,7 +211,7 @@ end
 function globals.pairs(...)
   check_table("pairs", ...)
   local target = ...
-  return next, contents[target] or target, nil
+  return contents[target] and globals.next or next, target, nil
 end
 
 -- A script may ask and clean up; it may not turn the collector off, for others need it.
@@ -197,7 +227,48 @@ function globals.collectgarbage(option, argument)
   return COLLECTING[option] and collectgarbage(option, argument) or 0
 end
 
--- Only text is compiled: bytecode could do what no source can.
+-- Compiling ---------------------------------------------------------------------------------------
+
+-- More than the program, its bytecode, and the server's copy of that take for a byte of the source.
+local PER_BYTE = 32
+
+local function compile_uncollected(text, name)
+  local chunk, message = loadstring(text, name)
+  if not chunk then
+    return nil, message
+  end
+  local code, line = native.rewrite(string.dump(chunk))
+  if not code then
+    return nil, getinfo(chunk, "S").short_src .. ":" .. line .. ": function or expression too complex"
+  end
+  return setfenv(loadstring(code), environment)
+end
+
+local function compiled(ok, ...)
+  collectgarbage("restart")
+  if not ok then
+    return nil, (...)
+  end
+  return ...
+end
+
+-- The function of a source, or nil and what is wrong with it. Bytecode could do what no source can,
+-- so its first byte is made one that is an error. The collector waits: the parser of Lua 5.1 holds
+-- objects that only it knows of (CVE-2025-49844).
+local function compile(text, name)
+  if collectgarbage("count") + PER_BYTE * #text / 1024 > native.state.limit then
+    collectgarbage("collect")
+    if collectgarbage("count") + PER_BYTE * #text / 1024 > native.state.limit then
+      return nil, "not enough memory"
+    end
+  end
+  if byte(text) == 27 then
+    text = " " .. text
+  end
+  collectgarbage("stop")
+  return compiled(rawpcall(compile_uncollected, text, name))
+end
+
 function globals.loadstring(...)
   local text, name = ...
   if type(text) == "number" then
@@ -206,15 +277,7 @@ function globals.loadstring(...)
     local kind = select("#", ...) == 0 and "no value" or type(text)
     fail("bad argument #1 to 'loadstring' (string expected, got " .. kind .. ")")
   end
-  name = name or text
-  if byte(text) == 27 then
-    text = " " .. text
-  end
-  local chunk, message = load_text(text, name)
-  if not chunk then
-    return nil, message
-  end
-  return setfenv(chunk, environment)
+  return compile(text, name or text)
 end
 
 function globals.load(...)
@@ -234,40 +297,59 @@ function globals.load(...)
   return globals.loadstring(concat(pieces), name or "=(load)")
 end
 
-local strings = pick(string, [[byte char dump find format gfind gmatch gsub len lower match rep
-  reverse sub upper]])
+-- Libraries of Lua --------------------------------------------------------------------------------
+
+local strings = pick(string, "byte char dump format len lower reverse sub upper")
+for name, guarded_function in pairs(guards.string) do
+  strings[name] = guarded_function
+end
 globals.string = protect(strings)
+getmetatable("").__index = strings
 globals.math = protect(pick(math, [[abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp
   huge ldexp log log10 max min mod modf pi pow rad random randomseed sin sinh sqrt tan tanh]]))
 globals.os = protect({ clock = os.clock })
 
 local tables = pick(table, "concat foreach foreachi getn insert maxn remove setn sort")
-local insert = tables.insert
-function tables.insert(target, ...)
-  check_writable(target)
-  return insert(target, ...)
+function tables.insert(...)
+  check_writable((...))
+  return guards.table.insert(...)
 end
 globals.table = protect(tables)
 
 -- Coroutines: the hook that gives way to other clients belongs to each of them --------------------
 
+local steps
+
 local function tick()
-  if native.tick() then
-    sethook(tick, "", 1) -- whatever catches this is stopped at its next step
+  local before = steps
+  steps = native.tick()
+  if steps == 0 then
+    killed = true
     error(KILLED, 0)
+  elseif steps ~= before then
+    sethook(tick, "", steps)
   end
 end
 
-local coroutines = pick(coroutine, "resume running status yield")
+local coroutines = pick(coroutine, "running status yield")
 
-function coroutines.create(body)
-  local thread = create(body)
-  sethook(thread, tick, "", STEPS)
+function coroutines.create(...)
+  local thread = call(create, ...)
+  sethook(thread, tick, "", steps)
   return thread
 end
 
+function coroutines.resume(...)
+  if type((...)) == "thread" then
+    return go_on(resume(...))
+  end
+  return call(resume, ...)
+end
+
 local function passed_on(ok, ...)
-  if ok then
+  if killed then
+    error(KILLED, 0)
+  elseif ok then
     return ...
   end
   local problem = ...
@@ -277,8 +359,8 @@ local function passed_on(ok, ...)
   error(problem, 0)
 end
 
-function coroutines.wrap(body)
-  local thread = coroutines.create(body)
+function coroutines.wrap(...)
+  local thread = coroutines.create(...)
   return function(...)
     return passed_on(resume(thread, ...))
   end
@@ -295,15 +377,10 @@ globals.cjson = protect(parts.cjson(fail))
 globals.cmsgpack = protect(parts.cmsgpack(native, fail))
 globals.redis = protect(parts.redis(native, replies))
 
--- Compiling and running ---------------------------------------------------------------------------
+-- Running -----------------------------------------------------------------------------------------
 
--- The function of a script, or nil and what is wrong with it. `rewrite` works on its bytecode.
-local function compile(text, rewrite)
-  local chunk, message = load_text(text, "@user_script")
-  if not chunk then
-    return nil, message
-  end
-  return setfenv(loadstring(rewrite(string.dump(chunk))), environment)
+local function compile_script(text)
+  return compile(text, "@user_script")
 end
 
 local function finish(ok, value, sha, resp3)
@@ -322,7 +399,8 @@ local function run(script, sha, resp3, keys, arguments)
   rawset(globals, "KEYS", keys)
   rawset(globals, "ARGV", arguments)
   native.state.resp3 = false
-  sethook(tick, "", STEPS)
+  killed, steps = false, native.first_steps
+  sethook(tick, "", steps)
   local ok, value = xpcall(script, explain)
   sethook()
   rawset(globals, "KEYS", nil)
@@ -345,4 +423,4 @@ local function run_few(script, sha, resp3, count, ...)
   return run(script, sha, resp3, keys, arguments)
 end
 
-return compile, run, run_few
+return compile_script, run, run_few

@@ -1,0 +1,125 @@
+-- Functions of Lua's library that must not be asked for everything that they would try to do: the
+-- ones here look at their arguments first. Lua 5.1.5 has no newer version that would do so itself.
+--
+-- `fail` raises an error at the script's position.
+
+local fail = ...
+
+local find, gmatch, gsub, match, rep = string.find, string.gmatch, string.gsub, string.match, string.rep
+local error, getinfo, insert, rawpcall = error, debug.getinfo, table.insert, pcall
+local select, tonumber, type, unpack = select, tonumber, type, unpack
+
+-- The matcher of patterns calls itself for each of these characters, on the stack of the process:
+-- a megabyte of them ends it. So many take less than half of the usual 8 MB.
+local NESTING = "[-?*+()]"
+local DEEPEST = 10000
+
+-- What LUAI_MAXCSTACK says: so many values a function in C has room for.
+local MOST_VALUES = 8000
+
+-- How far from its end something is inserted into a table at most: every place before it is moved,
+-- whether or not there is anything, and nothing interrupts that.
+local FARTHEST = 2 ^ 24
+
+-- How messages of these functions begin; others come from functions that they call.
+local OWN = {
+  "malformed pattern", "missing '['", "invalid capture index", "invalid pattern capture",
+  "too many captures", "unfinished capture", "invalid replacement value",
+}
+
+local function is_own(message)
+  for place = 1, #OWN do
+    if find(message, OWN[place], 1, true) == 1 then
+      return true
+    end
+  end
+  return false
+end
+
+-- The message about a bad argument, with the name that the script called the function by.
+local function named(message)
+  local place, why = match(message, "^bad argument #(%d+) to '%?' (.*)$")
+  if not place then
+    return nil
+  end
+  local info = getinfo(4, "n")
+  local name = info.name or "?"
+  if info.namewhat == "method" then
+    place = place - 1
+    if place == 0 then
+      return "calling '" .. name .. "' on bad self " .. why
+    end
+  end
+  return "bad argument #" .. place .. " to '" .. name .. "' " .. why
+end
+
+local function passed_on(ok, ...)
+  if ok then
+    return ...
+  end
+  local problem = ...
+  if type(problem) == "string" then
+    local message = named(problem)
+    if message or is_own(problem) then
+      fail(message or problem)
+    end
+  end
+  error(problem, 0)
+end
+
+-- A function of C as the script would call it itself, errors included.
+local function call(original, ...)
+  return passed_on(rawpcall(original, ...))
+end
+
+local function with_pattern(original)
+  return function(...)
+    local pattern = select(2, ...)
+    if type(pattern) == "string" and #pattern > DEEPEST
+      and select(2, gsub(pattern, NESTING, "")) > DEEPEST
+    then
+      fail("pattern too complex")
+    end
+    return call(original, ...)
+  end
+end
+
+local guards = { call = call, string = {}, table = {} }
+
+guards.string.find = with_pattern(find)
+guards.string.match = with_pattern(match)
+guards.string.gmatch = with_pattern(gmatch)
+guards.string.gfind = guards.string.gmatch
+guards.string.gsub = with_pattern(gsub)
+
+-- Nothing takes long too, if it is repeated often.
+function guards.string.rep(...)
+  if (...) == "" and tonumber((select(2, ...))) then
+    return ""
+  end
+  return call(rep, ...)
+end
+
+function guards.table.insert(...)
+  local target, place = ...
+  if select("#", ...) > 2 and type(target) == "table" and (tonumber(place) or 0) < #target - FARTHEST then
+    fail("bad argument #2 to 'insert' (position out of bounds)")
+  end
+  return call(insert, ...)
+end
+
+-- CVE-2025-46817: the count of what is asked for overflows.
+function guards.unpack(...)
+  local list, first, last = ...
+  first, last = first or 1, last or type(list) == "table" and #list
+  first, last = tonumber(first), tonumber(last)
+  if first and last and first <= last then
+    local count = last - first + 1
+    if count >= MOST_VALUES or count + select("#", ...) > MOST_VALUES then
+      fail("too many results to unpack")
+    end
+  end
+  return call(unpack, ...)
+end
+
+return guards
