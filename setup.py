@@ -11,7 +11,7 @@ import os
 from setuptools import setup
 
 HOT = {
-    "protocol": ["encoder", "errors", "inline", "replies", "requests"],
+    "protocol": ["encoder", "errors", "inline", "replies", "requests", "strict"],
     "storage": [
         "block",
         "buffers",
@@ -62,6 +62,7 @@ HOT = {
         "settling",
         "stats",
         "steps",
+        "turns",
         "watching",
     ],
     "server/commands": [

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
-_BLANKS: Final = b" \t\n\v\f\r"
-_WORD_ENDS: Final = b" \t\n\r"
-"""Other blanks may stand inside a word, though none begins with them."""
+
+_BLANKS: Final = rb"[ \t\n\v\f\r]"
+_UNQUOTED: Final = rb"[^ \t\n\v\f\r\"'][^ \t\n\r\"']*+"
+"""Vertical tabs and form feeds may stand inside a word, though none begins with them."""
+_QUOTED: Final = rb"(?:\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\'|\\)*+')"
+
+_PLAIN_WORD: Final = re.compile(rb"[^ \t\n\v\f\r][^ \t\n\r]*")
+_WORD_PATTERN: Final = b"(?:%b(?:%b)?+|%b)(?=%b|\\Z)" % (_UNQUOTED, _QUOTED, _QUOTED, _BLANKS)
+_WORD: Final = re.compile(_WORD_PATTERN, re.DOTALL)
+_LINE: Final = re.compile(b"(?:%b*+%b)*+%b*+" % (_BLANKS, _WORD_PATTERN, _BLANKS), re.DOTALL)
+_QUOTE: Final = re.compile(rb"[\"']")
+_ESCAPED: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 
 
 def split_words(line: bytes) -> list[bytes] | None:
@@ -16,55 +26,29 @@ def split_words(line: bytes) -> list[bytes] | None:
     ``"..."`` takes ``\\xHH``, ``\\n \\r \\t \\b \\a`` and ``\\`` before any other character;
     ``'...'`` takes only ``\\'``. Quotes may start inside a word.
     """
-    words: list[bytes] = []
-    at = 0
-    while True:
-        while at < len(line) and line[at] in _BLANKS:
-            at += 1
-        if at == len(line):
-            return words
-        parsed = _word(line, at)
-        if parsed is None:
-            return None
-        word, at = parsed
-        words.append(word)
+    if b'"' not in line and b"'" not in line:
+        return _PLAIN_WORD.findall(line)
+    if _LINE.fullmatch(line) is None:
+        return None
+    return [_without_quotes(word) for word in _WORD.findall(line)]
 
 
-def _word(line: bytes, at: int) -> tuple[bytes, int] | None:
-    word = bytearray()
-    while at < len(line) and line[at] not in _WORD_ENDS:
-        char = line[at : at + 1]
-        if char in (b'"', b"'"):
-            end = _quoted(line, at + 1, char, word)
-            if end is None or (end < len(line) and line[end] not in _BLANKS):
-                return None
-            return bytes(word), end
-        word += char
-        at += 1
-    return bytes(word), at
-
-
-def _quoted(line: bytes, at: int, quote: bytes, word: bytearray) -> int | None:
-    """Appends the text up to the closing quote to ``word``; returns the place after that quote."""
-    while at < len(line):
-        char = line[at : at + 1]
-        if char == quote:
-            return at + 1
-        if char == b"\\" and at + 1 < len(line):
-            text, at = _escaped(line, at, quote)
-            word += text
+def _without_quotes(word: bytes) -> bytes:
+    """What a word means that ends with its quotes, if there are any."""
+    quote = _QUOTE.search(word)
+    if quote is None:
+        return word
+    text = word[quote.end() : -1]
+    if b"\\" in text:
+        if quote[0] == b'"':
+            text = _ESCAPED.sub(_unescaped, text)
         else:
-            word += char
-            at += 1
-    return None
+            text = text.replace(b"\\'", b"'")
+    return word[: quote.start()] + text
 
 
-def _escaped(line: bytes, at: int, quote: bytes) -> tuple[bytes, int]:
-    following = line[at + 1 : at + 2]
-    if quote == b"'":
-        return (b"'", at + 2) if following == b"'" else (b"\\", at + 1)
-    if following == b"x":
-        digits = line[at + 2 : at + 4]
-        if len(digits) == 2 and all(chr(d) in "0123456789abcdefABCDEF" for d in digits):
-            return bytes([int(digits, 16)]), at + 4
-    return _ESCAPES.get(following, following), at + 2
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    digits, character = escape[1], escape[2]
+    if digits is not None:
+        return bytes([int(digits, 16)])
+    return _ESCAPES.get(character, character)

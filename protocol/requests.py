@@ -1,212 +1,67 @@
 """Requests out of bytes: an incremental parser for what clients send.
 
 A request is a RESP array of bulk strings, or one line of words (an *inline command*). hiredis
-parses whole chunks in C, but it is a parser of replies: it takes shapes that a server must refuse
-and knows no limits. So what hiredis says counts only where the chunk is certain to have held
-nothing but arrays of bulk strings; everything else, and every request that is cut by the end of a
-read, goes through :class:`StrictParser`, which knows all the rules. Both give the same requests.
+parses whole pieces in C, but it is a parser of replies: it takes shapes that a server must refuse,
+makes room for as many elements as a header announces, and knows no limits. So it is given only
+pieces whose headers cannot announce more than a piece holds, and what it says counts only where the
+piece is certain to have held nothing but arrays of bulk strings. Everything else, and a request
+that is longer than a piece, goes through :class:`StrictParser`, which knows all the rules. Both
+give the same requests.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import Final
 
-from hiredis import ProtocolError as HiredisProtocolError
-from hiredis import Reader, pack_command
+from hiredis import HiredisError, Reader, pack_command
 
-from protocol import errors
-from protocol.inline import split_words
+from protocol.strict import (
+    ARGUMENT_OVERHEAD,
+    MAX_BULK,
+    ProtocolError,
+    QueryTooLong,
+    Request,
+    StrictParser,
+)
 
-Request = list[bytes]
-"""A command's name and arguments; never empty."""
+__all__ = [
+    "ARGUMENT_OVERHEAD",
+    "ChunkReader",
+    "ProtocolError",
+    "QueryTooLong",
+    "Request",
+    "RequestParser",
+    "StrictParser",
+]
 
-MAX_LINE: Final = 64 * 1024
-"""The longest header or inline command, in bytes."""
-MAX_ARGUMENTS: Final = 2**31 - 1
-MAX_BULK: Final = 512 * 1024 * 1024
-MAX_UNAUTHENTICATED_ARGUMENTS: Final = 10
-MAX_UNAUTHENTICATED_BULK: Final = 16384
+PIECE: Final = 64 * 1024
+"""What a read brought is parsed in pieces of so many bytes at most."""
 
-_INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
+STEPS: Final = 500
+"""How much the strict parser does at most in one batch."""
 
-_LARGE_COUNT: Final = re.compile(rb"\*([0-9]{3,9})")
-"""What may be the header of an array of a hundred elements or more."""
+_SUSPICIOUS: Final = re.compile(rb"\*(?:[2-9][0-9]|[0-9]{3}|[0-9]\r\n\*)")
+"""What may be the header of an array of twenty elements or more, or of an array of arrays."""
+_ANNOUNCED: Final = re.compile(rb"\*([0-9]{2,9})")
+_NESTED: Final = re.compile(rb"\*[0-9]+\r\n\*")
 
 _LEAST_ELEMENT: Final = len(b"$0\r\n\r\n")
 
 _OTHER_TYPES: Final = b"+=(~>|%#"
-_USUAL_ARGUMENTS: Final = [(sign, b"$1\r\n%b\r\n" % sign) for sign in (b">", b"+", b"~")]
-"""Arguments that read like the signs of types, and how requests spell them."""
+_SIGNS: Final = tuple([b"%c" % sign for sign in _OTHER_TYPES])
+"""The signs of types that only replies have, and whose elements are byte strings or whatever."""
+_AGGREGATES: Final = {sign: re.compile(re.escape(sign) + rb"[0-9]+\r\n") for sign in _SIGNS}
+"""What may be the header of an aggregate of such a type."""
+_USUAL_ARGUMENTS: Final = {sign: b"$1\r\n%b\r\n" % sign for sign in (b">", b"+", b"~")}
+"""Arguments that read like such signs, and how requests spell them."""
 
 _END_MARK: Final = b"*0\r\n"
 
 
-class ProtocolError(Exception):
-    """The client broke the protocol; the connection ends after this error has been sent."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-
-def _wire_integer(text: bytes) -> int | None:
-    """The 64-bit signed integer that ``text`` spells in the one way it may be spelt."""
-    if not _INTEGER.match(text):
-        return None
-    value = int(text)
-    return value if -(2**63) <= value < 2**63 else None
-
-
-class StrictParser:
-    """Parses one request at a time, by every rule of the protocol.
-
-    :meth:`feed` takes bytes cut anywhere; :meth:`next` returns one request or ``None`` when more
-    bytes are needed, and raises :class:`ProtocolError`.
-    """
-
-    __slots__ = (
-        "_arguments",
-        "_buffer",
-        "_bulk_length",
-        "_missing",
-        "_position",
-        "max_bulk",
-        "restricted",
-    )
-
-    def __init__(self, max_bulk: int = MAX_BULK) -> None:
-        self.max_bulk = max_bulk
-        self.restricted = False
-        self._buffer = bytearray()
-        self._position = 0
-        self._missing = 0
-        self._bulk_length: int | None = None
-        self._arguments: Request = []
-
-    @property
-    def pending(self) -> bool:
-        """Whether bytes are held that belong to no finished request."""
-        return self._missing > 0 or self._position < len(self._buffer)
-
-    @property
-    def held(self) -> int:
-        """How many bytes wait in the buffer."""
-        return len(self._buffer) - self._position
-
-    def feed(self, data: bytes) -> None:
-        """Adds what the client sent."""
-        if self._position == len(self._buffer):
-            self._buffer.clear()
-            self._position = 0
-        self._buffer += data
-
-    def take_rest(self) -> bytes:
-        """Removes and returns the bytes after the last finished request."""
-        rest = bytes(self._buffer[self._position :])
-        self._buffer.clear()
-        self._position = 0
-        return rest
-
-    def next(self) -> Request | None:
-        """The next request, or ``None``; blank lines and empty arrays are passed over."""
-        while True:
-            if self._missing:
-                return self._read_arguments()
-            if self._position == len(self._buffer):
-                return None
-            if self._buffer[self._position] == 0x2A:  # '*'
-                if not self._read_count():
-                    return None
-            else:
-                words = self._read_inline()
-                if words or words is None:
-                    return words
-
-    def _read_line(self, end: bytes, too_long: str) -> bytes | None:
-        """The line up to ``end``, which is passed over; ``None`` if that is not there.
-
-        A line that holds a NUL has no end: so it is in Redis, which looks for it in a C string.
-        """
-        found = self._buffer.find(end, self._position)
-        if found >= 0 and self._buffer.find(b"\0", self._position, found) < 0:
-            line = bytes(self._buffer[self._position : found])
-            self._position = found + len(end)
-            return line
-        if self.held > MAX_LINE:
-            raise ProtocolError(too_long)
-        return None
-
-    def _read_header(self, too_long: str) -> bytes | None:
-        """The line up to CR; the byte behind that is passed over, whatever it is."""
-        start = self._position
-        line = self._read_line(b"\r", too_long)
-        if line is None or self._position == len(self._buffer):
-            self._position = start
-            return None
-        self._position += 1
-        return line
-
-    def _read_count(self) -> bool:
-        line = self._read_header(errors.TOO_BIG_COUNT)
-        if line is None:
-            return False
-        count = _wire_integer(line[1:])
-        if count is None or count > MAX_ARGUMENTS:
-            raise ProtocolError(errors.INVALID_MULTIBULK_LENGTH)
-        if self.restricted and count > MAX_UNAUTHENTICATED_ARGUMENTS:
-            raise ProtocolError(errors.UNAUTHENTICATED_MULTIBULK_LENGTH)
-        self._missing = max(count, 0)
-        return True
-
-    def _read_arguments(self) -> Request | None:
-        while self._missing:
-            if self._bulk_length is None:
-                self._bulk_length = self._read_bulk_length()
-                if self._bulk_length is None:
-                    return None
-            end = self._position + self._bulk_length
-            if end + 2 > len(self._buffer):
-                self._discard_parsed()
-                return None
-            self._arguments.append(bytes(self._buffer[self._position : end]))
-            self._position = end + 2
-            self._bulk_length = None
-            self._missing -= 1
-        request, self._arguments = self._arguments, []
-        return request
-
-    def _discard_parsed(self) -> None:
-        """Drops what has been parsed, so that a long value is not moved again and again."""
-        if self._position:
-            del self._buffer[: self._position]
-            self._position = 0
-
-    def _read_bulk_length(self) -> int | None:
-        line = self._read_header(errors.TOO_BIG_BULK_COUNT)
-        if line is None:
-            return None
-        if line[:1] != b"$":
-            raise ProtocolError(errors.expected_dollar(line[:1] or b"\r"))
-        length = _wire_integer(line[1:])
-        if length is None or not 0 <= length <= self.max_bulk:
-            raise ProtocolError(errors.INVALID_BULK_LENGTH)
-        if self.restricted and length > MAX_UNAUTHENTICATED_BULK:
-            raise ProtocolError(errors.UNAUTHENTICATED_BULK_LENGTH)
-        return length
-
-    def _read_inline(self) -> Request | None:
-        line = self._read_line(b"\n", errors.TOO_BIG_INLINE)
-        if line is None:
-            return None
-        words = split_words(line.removesuffix(b"\r"))
-        if words is None:
-            raise ProtocolError(errors.UNBALANCED_QUOTES)
-        return words
-
-
 class ChunkReader:
-    """hiredis, reading whole chunks. Nothing stays in it between two of them, so the connections of
+    """hiredis, reading whole pieces. Nothing stays in it between two of them, so the connections of
     a server may share one: a reader takes a kilobyte."""
 
     __slots__ = ("_reader",)
@@ -215,7 +70,7 @@ class ChunkReader:
         self._reader = Reader()
 
     def read(self, data: bytes) -> tuple[list[Request], bool]:
-        """The lists of byte strings in a chunk, and whether it ends where the last of them does."""
+        """The lists of byte strings in a piece, and whether it ends where the last of them does."""
         found: list[Request] = []
         gets = self._reader.gets
         # Joining is the quickest way to see that all elements are byte strings.
@@ -225,40 +80,56 @@ class ChunkReader:
             while (request := gets()) is not False:
                 join(request)
                 found.append(request)
-        except (TypeError, HiredisProtocolError):
+            ended = self._has_ended()
+        except (TypeError, ValueError, HiredisError):
             return [], False
-        return found, self._has_ended()
+        # What is empty may have been something else than an array.
+        return (found, ended) if all(found) else ([], False)
 
     def forget(self) -> None:
-        """Drops what is left of a chunk that is going to be read otherwise."""
+        """Drops what is left of a piece that is going to be read otherwise."""
         self._reader = Reader()
 
     def _has_ended(self) -> bool:
         """Whether hiredis waits for nothing more. It does not say so, but a mark comes out then."""
         self._reader.feed(_END_MARK)
-        try:
-            return bool(self._reader.gets() == [])
-        except HiredisProtocolError:
-            return False
+        return bool(self._reader.gets() == [])
 
 
 class RequestParser:
     """Bytes of one connection in, batches of requests out.
 
-    :meth:`feed` takes what a read brought and :meth:`batch` returns the requests it completed,
-    until it returns an empty list. A :class:`ProtocolError` is raised only after every request
+    :meth:`feed` takes what a read brought. While the parser is :attr:`ready`, :meth:`batch` goes on
+    by a step that takes a millisecond at most and returns the requests it completed, which may be
+    none. A :class:`ProtocolError` or :class:`QueryTooLong` is raised only after every request
     before it has been returned. While ``restricted`` (a client that has not authenticated) the
     limits of such clients hold and a batch is a single request, since that request may lift the
     restriction.
     """
 
-    __slots__ = ("_chunks", "_error", "_reader", "_strict")
+    __slots__ = (
+        "_error",
+        "_pieces",
+        "_plain",
+        "_reader",
+        "_refused",
+        "_strict",
+        "_tail",
+        "_waiting",
+    )
 
     def __init__(self, max_bulk: int = MAX_BULK, reader: ChunkReader | None = None) -> None:
-        self._chunks: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
+        self._waiting = 0
         self._reader = reader or ChunkReader()
         self._strict = StrictParser(max_bulk)
-        self._error: ProtocolError | None = None
+        self._plain = True
+        """Whether whole pieces may go to hiredis: nothing else is under way."""
+        self._refused = False
+        """Whether the strict parser is at bytes that hiredis has had before."""
+        self._tail = b""
+        """The beginning of a request that the end of a piece cut, as it came."""
+        self._error: ProtocolError | QueryTooLong | None = None
 
     @property
     def restricted(self) -> bool:
@@ -267,78 +138,138 @@ class RequestParser:
 
     @restricted.setter
     def restricted(self, value: bool) -> None:
-        self._strict.restricted = value
+        if value != self._strict.restricted:
+            self._strict.restricted = value
+            self._plain = not (value or self._strict.pending or self._error)
 
-    @property
-    def max_bulk(self) -> int:
-        """The longest argument that is accepted, in bytes."""
-        return self._strict.max_bulk
-
-    @max_bulk.setter
-    def max_bulk(self, value: int) -> None:
-        self._strict.max_bulk = value
+    def limit(self, max_bulk: int, max_query: int) -> None:
+        """Sets how long one argument may be, by ``proto-max-bulk-len`` and as part of the query
+        buffer."""
+        self._strict.max_bulk = max_bulk
+        self._strict.max_query = max_query
 
     @property
     def held(self) -> int:
-        """How many bytes have been fed and not yet been returned in a request."""
-        return sum(map(len, self._chunks)) + self._strict.held
+        """How many bytes have been fed that are in no request and no argument yet."""
+        return self._waiting + self._strict.held
+
+    @property
+    def argument_bytes(self) -> int:
+        """How long the arguments of the unfinished request are together."""
+        return self._strict.argument_bytes
+
+    @property
+    def memory(self) -> int:
+        """What has been fed and is in no finished request takes so many bytes of memory."""
+        return self._waiting + self._strict.memory
+
+    @property
+    def ready(self) -> bool:
+        """Whether a batch can go on without more bytes."""
+        if self._pieces:
+            return True
+        if self._plain:
+            return False
+        return self._error is not None or (self._strict.pending and not self._strict.stalled)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there may be bytes that belong to no finished request."""
+        return len(self._pieces) > 0 or not self._plain
 
     def feed(self, data: bytes) -> None:
         """Adds what the client sent."""
-        self._chunks.append(data)
+        self._waiting += len(data)
+        pieces = self._pieces
+        if len(data) > PIECE:
+            pieces.extend([data[at : at + PIECE] for at in range(0, len(data), PIECE)])
+        elif pieces and len(pieces[-1]) + len(data) <= PIECE:
+            pieces[-1] += data
+        else:
+            pieces.append(data)
 
     def batch(self) -> list[Request]:
-        """The requests that are complete; empty when more bytes are needed."""
+        """The requests that the next step completes."""
+        if self._plain:
+            return self._parse_whole(self._take_piece()) if self._pieces else []
         if self._error is not None:
             raise self._error
-        if not self._chunks and not self._strict.pending:
-            return []
-        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks.clear()
+        return self._go_on()
+
+    def _go_on(self) -> list[Request]:
+        """The next step of what does not begin with a whole piece."""
+        strict = self._strict
+        if not strict.pending or strict.stalled:
+            if not self._pieces:
+                return []
+            data = self._take_piece()
+            if self._tail or not (strict.pending or strict.restricted):
+                data, self._tail = self._tail + data, b""
+                strict.clear()
+                self._plain = True
+                return self._parse_whole(data)
+            strict.feed(data)
+            self._refused = False
+        return self._parse_strictly()
+
+    def _take_piece(self) -> bytes:
+        piece = self._pieces.popleft()
+        self._waiting -= len(piece)
+        return piece
+
+    def _parse_strictly(self) -> list[Request]:
+        """Parses what hiredis has refused, or else the one request that it is not to have."""
+        strict = self._strict
         requests: list[Request] = []
+        strict.steps = STEPS
         try:
-            self._parse(data, requests)
-        except ProtocolError as error:
+            while (request := strict.next()) is not None:
+                self._tail = b""
+                requests.append(request)
+                if strict.restricted:
+                    break
+                if not self._refused:
+                    self._put_back(strict.take_rest())
+                    break
+        except (ProtocolError, QueryTooLong) as error:
             self._error = error
             if not requests:
                 raise
         return requests
 
-    def _parse(self, data: bytes, requests: list[Request]) -> None:
-        strict = self._strict
-        if strict.pending or strict.restricted:
-            strict.feed(data)
-            request = strict.next()
-            if request is None:
-                return
-            requests.append(request)
-            if strict.restricted:
-                return
-            data = strict.take_rest()
-        rest = self._parse_whole(data, requests)
+    def _put_back(self, rest: bytes) -> None:
         if rest:
-            strict.feed(rest)
-            while (request := strict.next()) is not None:
-                requests.append(request)
+            self._waiting += len(rest)
+            self._pieces.appendleft(rest)
 
-    def _parse_whole(self, data: bytes, requests: list[Request]) -> bytes:
-        """Parses a chunk with hiredis; returns what is left for the strict parser.
+    def _parse_whole(self, data: bytes) -> list[Request]:
+        """Parses a piece with hiredis; what is left goes to the strict parser.
 
-        That is the request which the chunk's end has cut, or all of it if a rule may be broken.
+        That is the request which the piece's end has cut, or all of it if a rule may be broken.
         """
-        if data[:1] != b"*" or len(data) > self._strict.max_bulk or _announces_too_much(data):
-            return data
-        found, complete = self._reader.read(data)
-        rest = b""
-        if not complete or _names_other_types(data, found):
-            plain = _pack(found)
-            if not data.startswith(plain):
-                found, plain = [], b""
-            rest = data[len(plain) :]
+        found: list[Request] = []
+        rest = data
+        plain = len(data.translate(None, _OTHER_TYPES)) == len(data)
+        signs = [] if plain else [sign for sign in _SIGNS if sign in data]
+        if data[:1] == b"*" and len(data) <= self._strict.max_bulk and _is_worth(data, signs):
+            found, complete = self._reader.read(data)
+            rest = b""
+            if not complete or (signs and not _are_arguments(signs, data, found)):
+                packed = _pack(found)
+                if not data.startswith(packed):
+                    found, packed = [], b""
+                rest = data[len(packed) :]
+            if rest:
+                self._reader.forget()
         if rest:
-            self._reader.forget()
-        requests += filter(None, found)
-        return rest
+            self._strict.feed(rest)
+            self._plain = False
+            self._refused = True
+            if not found:
+                return self._parse_strictly()
+            # Once more, with what comes next; if that is no help the request is a long one.
+            self._tail = rest
+        return found
 
 
 def _pack(requests: list[Request]) -> bytes:
@@ -346,30 +277,34 @@ def _pack(requests: list[Request]) -> bytes:
     return b"".join([pack_command(tuple(request)) for request in requests])  # type: ignore[arg-type]
 
 
-def _announces_too_much(data: bytes) -> bool:
-    """Whether the headers in ``data`` call for more elements than it can hold.
+def _is_worth(data: bytes, signs: list[bytes]) -> bool:
+    """Whether no header in ``data`` can make hiredis take more memory than the data is worth.
 
-    hiredis makes room for every element of an array as soon as it has read the header.
+    It makes room for every element of an aggregate as soon as it has read the header, at any depth.
+    So there must be no header of a map, a set, an attribute or a push, no array right within
+    another, and arrays must not announce more elements than the data can hold.
     """
-    if _LARGE_COUNT.search(data) is None:
-        return False
-    announced = sum(map(int, _LARGE_COUNT.findall(data)))
-    return announced * _LEAST_ELEMENT > len(data)
+    for sign in signs:
+        if _AGGREGATES[sign].search(data) is not None:
+            return False
+    if _SUSPICIOUS.search(data) is None:
+        return True
+    announced = sum(map(int, _ANNOUNCED.findall(data)))
+    return announced * _LEAST_ELEMENT <= len(data) and _NESTED.search(data) is None
 
 
-def _names_other_types(data: bytes, found: list[Request]) -> bool:
-    """Whether the sign of a type that only replies have is anywhere in ``data``, apart from signs
-    that are surely arguments of the requests found in it.
+def _are_arguments(signs: list[bytes], data: bytes, found: list[Request]) -> bool:
+    """Whether every one of the ``signs`` in ``data`` is surely an argument of a request found.
 
     Many requests hold such an argument: XREADGROUP a ``>``, XRANGE a ``+``, trimming a ``~``.
     """
-    signs = len(data) - len(data.translate(None, _OTHER_TYPES))
-    if not signs:
-        return False
-    for sign, argument in _USUAL_ARGUMENTS:
+    for sign in signs:
+        argument = _USUAL_ARGUMENTS.get(sign)
+        if argument is None:
+            return False
         count = data.count(argument)
-        if count:
-            if count != sum([request.count(sign) for request in found]):
-                return True
-            signs -= count
-    return signs > 0
+        if count != data.count(sign):
+            return False
+        if count != sum([request.count(sign) for request in found]):
+            return False
+    return True

@@ -33,6 +33,7 @@ from server.session import Session
 from server.settling import settle
 from server.stats import Stats
 from server.steps import Working
+from server.turns import Turns, now_ns
 from server.watching import Watching
 from storage.aof.disk import Disk
 from storage.effects import Effect
@@ -97,6 +98,7 @@ class Server:
         self.output_limits = OutputLimits(lambda: self.clock())
         self.pauses = Pausing(self)
         self.pausing = False
+        self.turns = Turns()
         self.active_expiry = True
         self.holding = False
         """Whether what goes out to clients has to wait for the disk."""
@@ -125,11 +127,12 @@ class Server:
         listen("notify-keyspace-events", self.notifier.configure)
         listen("client-output-buffer-limit", self.output_limits.configure)
         listen("loglevel", self.log.set_level)
-        listen("proto-max-bulk-len", self._limit_arguments)
+        for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            listen(setting, self._limit_arguments)
 
     def _limit_arguments(self, length: int) -> None:
         for connection in self.connections.values():
-            connection.limit_arguments(length)
+            connection.limit_arguments()
 
     # --- clients --------------------------------------------------------------------------
 
@@ -276,8 +279,10 @@ class Server:
         self._cron = loop.call_later(1 / self.config.hz, self._run_cron)
 
     def _run_cron(self) -> None:
+        started = now_ns()
         self._schedule_cron()
         self.cron()
+        self.turns.count(started)
 
     def cron(self) -> None:
         """One round of periodic work: expiry, idle clients, memory to free and to pack, rates."""
@@ -326,18 +331,29 @@ class Server:
     def _close_idle(self, now: int) -> None:
         limit = self.config.timeout * 1000
         for session in list(self.sessions.values()):
-            waiting = session.awaited is not None or session.subscriptions
+            waiting = session.is_blocked or session.job is not None or session.subscriptions
             if not waiting and now - session.seen_ms > limit:
                 session.close()
 
     def sample(self, now: int) -> None:
         """Notes the counters from which the rates of INFO are made."""
         stats = self.stats
-        stats.samples.append((now, self.commands_processed(), stats.bytes_in, stats.bytes_out))
+        turns = self.turns
+        stats.samples.append(
+            (
+                now,
+                self.commands_processed(),
+                stats.bytes_in,
+                stats.bytes_out,
+                turns.cycles,
+                turns.nanoseconds,
+            )
+        )
 
     def forget_counts(self) -> None:
         """Sets the counters of INFO to zero."""
         self.stats.reset()
+        self.turns.forget_counts()
         self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
         for entry in spec.every(self.table):
             entry.forget_calls()
@@ -345,3 +361,7 @@ class Server:
     def commands_processed(self) -> int:
         """How many commands have run."""
         return sum(entry.calls for entry in spec.every(self.table))
+
+    def command_nanoseconds(self) -> int:
+        """How long commands have run."""
+        return sum(entry.nanoseconds for entry in spec.every(self.table))

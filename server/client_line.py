@@ -48,7 +48,7 @@ def _flags(session: Session) -> str:
     marks = {
         "P": session.subscriptions > 0,
         "x": session.queue is not None,
-        "b": session.waiter is not None,
+        "b": session.is_blocked,
         "d": session.dirty,
         "c": session.closing,
         "U": session.addr.startswith("/"),
@@ -70,23 +70,20 @@ def _state(session: Session) -> dict[str, object]:
 
 
 def _memory(session: Session) -> dict[str, object]:
+    """What is zero here is of no such client: replies are gathered in no buffer of a fixed size."""
     traffic = session.traffic()
-    held, queued, unsent = (
-        traffic.get("qbuf", 0),
-        session.queue_bytes,
-        traffic.get("omem", 0),
-    )
+    waiting, arguments, unsent = (traffic.get(name, 0) for name in ("qbuf", "argv-mem", "omem"))
     return {
-        "qbuf": held,
+        "qbuf": waiting,
         "qbuf-free": 0,
-        "argv-mem": 0,
-        "multi-mem": queued,
+        "argv-mem": arguments,
+        "multi-mem": session.queue_bytes,
         "rbs": 0,
         "rbp": 0,
         "obl": 0,
         "oll": traffic.get("oll", 0),
         "omem": unsent,
-        "tot-mem": OWN_OVERHEAD + held + queued + unsent,
+        "tot-mem": OWN_OVERHEAD + waiting + arguments + session.queue_bytes + unsent,
     }
 
 

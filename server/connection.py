@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from protocol import errors
 from protocol.encoder import error_line
-from protocol.requests import ProtocolError, Request, RequestParser
+from protocol.requests import (
+    ARGUMENT_OVERHEAD,
+    ProtocolError,
+    QueryTooLong,
+    Request,
+    RequestParser,
+)
 from server.phase import Phase
 from server.session import Session
+from server.turns import now_ns
 
 if TYPE_CHECKING:
     from server.app import Server
@@ -19,41 +26,55 @@ WRITE_CHUNK: Final = 1024 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """Feeds a session's requests to the dispatcher and writes the replies of a read at once.
+    """Feeds a session's requests to the dispatcher and writes the replies of a turn at once.
 
-    Requests wait in ``_backlog`` while the client is parked, while CLIENT PAUSE holds it, and while
-    it does not read its replies. What is pushed to a client by its own command waits in ``_pushed``
-    until that command's reply is in its place.
+    Requests wait in ``_backlog`` while the client is parked, while CLIENT PAUSE holds it, while it
+    does not read its replies, and while it has had its turn. What is pushed to a client by its own
+    command waits in ``_pushed`` until that command's reply is in its place.
     """
 
     __slots__ = (
         "_answering",
         "_backlog",
+        "_backlog_size",
         "_choked",
         "_held",
         "_parked",
         "_parser",
         "_pushed",
+        "_reading",
+        "_request",
         "_server",
+        "_unreleased",
+        "_yielded",
         "session",
         "transport",
     )
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._parser = RequestParser(server.config.proto_max_bulk_len, server.chunk_reader)
+        self._parser = RequestParser(reader=server.chunk_reader)
+        self.limit_arguments()
         self._backlog: list[Request] = []
+        self._backlog_size: int | None = 0
         self._pushed: list[bytes] = []
         self._answering = False
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         self._choked = False
         self._held = False
+        self._yielded = False
+        self._reading = True
+        self._request: Request | None = None
+        """The request that runs, or that the client waits with."""
+        self._unreleased = 0
+        """How many bytes are held back until what they speak of is safe."""
         self.session: Session | None = None
         self.transport: asyncio.Transport
 
-    def limit_arguments(self, length: int) -> None:
-        """Accepts arguments of up to ``length`` bytes from now on."""
-        self._parser.max_bulk = length
+    def limit_arguments(self) -> None:
+        """Accepts arguments as long as the settings allow from now on."""
+        config = self._server.config
+        self._parser.limit(config.proto_max_bulk_len, config.client_query_buffer_limit)
 
     # --- the transport's side -------------------------------------------------------------
 
@@ -86,11 +107,26 @@ class Connection(asyncio.Protocol):
         stats.bytes_in += len(data)
         session.seen_ms = self._server.clock()
         self._parser.feed(data)
-        if self._parked is None and not self._held and not self._choked:
-            self._process(session)
-        elif self._parser.held > self._server.config.client_query_buffer_limit:
-            stats.query_limit_disconnections += 1
-            self._abort()
+        if self._parked is None and not (self._held or self._choked or self._yielded):
+            self._process(session, self._server.turns.share_ns)
+        if self._parser.unfinished or session.queue_bytes:
+            self._check_query(session)
+
+    def _check_query(self, session: Session) -> None:
+        """Cuts the client off if what it has sent and what has not run yet takes too much."""
+        waiting = self._parser.memory + self._backlog_memory() + session.queue_bytes
+        if waiting > self._server.config.client_query_buffer_limit and not session.closing:
+            self._cut()
+
+    def _backlog_memory(self) -> int:
+        """How much memory the requests take that wait; they are looked at once."""
+        if self._backlog_size is None:
+            self._backlog_size = sum(map(_size, self._backlog))
+        return self._backlog_size
+
+    def _cut(self) -> None:
+        self._server.stats.query_limit_disconnections += 1
+        self._abort()
 
     def eof_received(self) -> bool:
         """The client has closed its side: there is nobody to answer."""
@@ -99,13 +135,23 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read its replies: it is not read from either."""
         self._choked = True
-        self.transport.pause_reading()
+        self._follow_reading()
 
     def resume_writing(self) -> None:
         """The client has read what was sent: its requests go on."""
         self._choked = False
-        self.transport.resume_reading()
         self.resume()
+        self._follow_reading()
+
+    def _follow_reading(self) -> None:
+        """Reads from the client unless it has sent enough for now."""
+        wanted = not self._choked and not self._yielded
+        if wanted != self._reading and not self.transport.is_closing():
+            self._reading = wanted
+            if wanted:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the client and everything it waits for."""
@@ -114,42 +160,75 @@ class Connection(asyncio.Protocol):
 
     # --- requests and replies -------------------------------------------------------------
 
+    def _waits(self) -> bool:
+        """Whether requests have to wait for something."""
+        return self._parked is not None or self._held or self._choked or self._yielded
+
     def resume(self) -> None:
         """Goes on with requests that were held back."""
         self._held = False
         session = self.session
-        waits = self._parked is not None or self._choked or self.transport.is_closing()
-        if session is not None and not waits:
-            self._process(session)
+        if session is not None and not self._waits() and not self.transport.is_closing():
+            self._process(session, self._server.turns.share_ns)
 
-    def _process(self, session: Session) -> None:
+    def go_on(self, share_ns: int) -> None:
+        """It is the client's turn again, for so long."""
+        self._yielded = False
+        session = self.session
+        if session is not None and not self._waits() and not self.transport.is_closing():
+            self._process(session, share_ns)
+        if self.session is not None:
+            self._follow_reading()
+
+    def _process(self, session: Session, share_ns: int) -> None:
+        """Runs requests until none are left, one has to wait, or the share of time is used up."""
+        started = now_ns()
         out: list[bytes] = []
         self._answering = True
         try:
-            self._answer(session, out)
+            self._answer(session, out, started + share_ns)
         except ProtocolError as error:
             self._server.stats.count_error(error.text)
             out.append(error_line(error.text))
             session.closing = True
+        except QueryTooLong:
+            self._write(out)
+            self._cut()
         finally:
             self._answering = False
+            if self._parked is None and not self._held:
+                self._request = None
         self._write(out)
         if session.closing:
             self._end()
+        turns = self._server.turns
+        turns.cycles += 1
+        turns.nanoseconds += now_ns() - started
 
-    def _answer(self, session: Session, out: list[bytes]) -> None:
+    def _answer(self, session: Session, out: list[bytes], end: int) -> None:
         """Runs requests until there are none, or until one has to wait."""
         server = self._server
+        parser = self._parser
         dispatcher = server.dispatcher
         size = 0
-        while requests := self._next_requests():
+        first = True
+        while self._backlog or parser.ready:
+            requests = self._next_requests()
             for index, request in enumerate(requests):
+                if first:
+                    first = False
+                elif now_ns() > end:
+                    self._yield(requests, index)
+                    return
+                self._request = request
                 if server.pausing and server.hold(self, session, request):
                     self._held = True
                     self._keep(requests, index)
                     return
                 reply = dispatcher.execute(session, request)
                 if reply is not None:
+                    if len(reply) > WRITE_CHUNK:
+                        self._write(out)
                     out.append(reply)
                     size += len(reply)
                 if self._pushed:
@@ -167,16 +246,28 @@ class Connection(asyncio.Protocol):
                     if self._choked or session.closing:
                         self._keep(requests, index + 1)
                         return
-            self._parser.restricted = not session.authenticated
+            parser.restricted = not session.authenticated
+            if now_ns() > end and parser.ready:
+                self._yield(requests, len(requests))
+                return
+
+    def _yield(self, requests: list[Request], first: int) -> None:
+        """Lets others have their turn; the requests from ``first`` on come in the next one."""
+        self._keep(requests, first)
+        self._yielded = True
+        self._server.turns.add(self)
+        self._follow_reading()
 
     def _next_requests(self) -> list[Request]:
         if self._backlog:
             requests, self._backlog = self._backlog, []
+            self._backlog_size = 0
             return requests
         return self._parser.batch()
 
     def _keep(self, requests: list[Request], first: int) -> None:
-        self._backlog.extend(requests[first:])
+        self._backlog = requests[first:]
+        self._backlog_size = None
 
     def _await_waiter(self, session: Session) -> None:
         self._parked = session.awaited
@@ -193,6 +284,7 @@ class Connection(asyncio.Protocol):
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
         if self._parked is not None and self._parked.done():
             reply, self._parked = self._parked.result(), None
+            self._request = None
             if session.muting is not None:
                 self._write([session.mute(b"")])
                 return
@@ -207,9 +299,8 @@ class Connection(asyncio.Protocol):
                 stats = self._server.stats
                 stats.writes += 1
                 stats.bytes_out += len(data)
-                self._emit(data)
-                if self._server.output_limits.normal:
-                    self.check_output()
+                if not (self._server.output_limits.normal and self.check_output(len(data))):
+                    self._emit(data)
 
     def _send(self, data: bytes) -> None:
         """Sends what is no reply; a subscriber that lets too much pile up is cut off.
@@ -223,12 +314,13 @@ class Connection(asyncio.Protocol):
         if self._parked is not None and self.session is not None:
             self._write_parked_reply(self.session)
         self._server.stats.bytes_out += len(data)
-        self._emit(data)
-        self.check_output()
+        if not self.check_output(len(data)):
+            self._emit(data)
 
     def _emit(self, data: bytes) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
         if self._server.holding:
+            self._unreleased += len(data)
             self._server.persistence.appender.hold(self, data)
         else:
             self.transport.write(data)
@@ -238,6 +330,7 @@ class Connection(asyncio.Protocol):
         if data is None:
             self.transport.close()
         elif not self.transport.is_closing():
+            self._unreleased -= len(data)
             self.transport.write(data)
             if self.session is not None and self.session.subscriptions:
                 self.check_output()
@@ -246,19 +339,26 @@ class Connection(asyncio.Protocol):
         """Ends the connection without what was held back, which may not be said."""
         self._abort()
 
-    def check_output(self) -> None:
-        """Cuts the client off if more waits for it than client-output-buffer-limit allows."""
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts the client off if what waits for it, with so many bytes more, is more than
+        client-output-buffer-limit allows; whether it is."""
         session = self.session
         kind = "pubsub" if session is not None and session.subscriptions else "normal"
-        pending = self.transport.get_write_buffer_size()
-        if self._server.output_limits.exceeded(self, kind, pending):
+        if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
             self._server.stats.output_limit_disconnections += 1
             self._abort()
+            return True
+        return False
+
+    def _unsent(self) -> int:
+        return self.transport.get_write_buffer_size() + self._unreleased
 
     def _traffic(self) -> dict[str, int]:
-        pending = self.transport.get_write_buffer_size()
+        pending = self._unsent()
+        running = 0 if self._request is None else sum(map(len, self._request))
         return {
-            "qbuf": self._parser.held,
+            "qbuf": self._parser.held + self._backlog_memory(),
+            "argv-mem": running + self._parser.argument_bytes,
             "oll": 1 if pending else 0,
             "omem": pending,
             "fd": self.transport.get_extra_info("socket").fileno(),
@@ -290,3 +390,8 @@ class Connection(asyncio.Protocol):
         if session is not None:
             session.closing = True
             self._server.farewell(session)
+
+
+def _size(request: Request) -> int:
+    """How much memory the request takes."""
+    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)

@@ -97,8 +97,7 @@ class Dispatcher:
         assert command is not None
         if session.queue is None or command.name in NEVER_QUEUED:
             return self.run(session, command, args)
-        session.queue.append((command, args))
-        session.queue_bytes += sum(map(len, args))
+        session.enqueue(command, args)
         return QUEUED
 
     def _mute(self, session: Session, reply: bytes) -> bytes:

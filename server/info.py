@@ -120,7 +120,7 @@ def _clients(server: Server) -> Fields:
         "maxclients": server.config.maxclients,
         "client_recent_max_input_buffer": max((one.get("qbuf", 0) for one in traffic), default=0),
         "client_recent_max_output_buffer": max((one.get("omem", 0) for one in traffic), default=0),
-        "blocked_clients": len(blocking.waiters),
+        "blocked_clients": len(blocking.waiters) + len(server.pauses.held),
         "tracking_clients": 0,
         "pubsub_clients": sum(session.subscriptions > 0 for session in sessions),
         "watching_clients": sum(bool(session.watching) for session in sessions),
@@ -248,7 +248,7 @@ def _threads(server: Server) -> Fields:
 
 def _stats(server: Server) -> Fields:
     stats, keyspace, pubsub = server.stats, server.keyspace, server.pubsub
-    operations, bytes_in, bytes_out = stats.rates()
+    operations, bytes_in, bytes_out, cycles, nanoseconds = stats.rates()
     return {
         "total_connections_received": stats.connections,
         "total_commands_processed": server.commands_processed(),
@@ -289,6 +289,11 @@ def _stats(server: Server) -> Fields:
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
         "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
+        "eventloop_cycles": server.turns.cycles,
+        "eventloop_duration_sum": server.turns.nanoseconds // 1000,
+        "eventloop_duration_cmd_sum": server.command_nanoseconds() // 1000,
+        "instantaneous_eventloop_cycles_per_sec": round(cycles),
+        "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
         "acl_access_denied_auth": stats.denied_logins,
         "acl_access_denied_cmd": 0,
         "acl_access_denied_key": 0,

@@ -84,6 +84,7 @@ class Pausing:
             return False
         if self.everything or _writes(session, command):
             self.held[session] = connection
+            session.command = command
             return True
         return False
 

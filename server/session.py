@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from protocol.requests import ARGUMENT_OVERHEAD
 from server.auth import DEFAULT_USER
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from server.commands.spec import Arguments, Command
     from server.steps import Job
     from storage.keyspace import Database
+
+QUEUED_OVERHEAD: Final = 128
+"""What a queued command takes apart from its arguments, in bytes."""
 
 
 class Session:
@@ -102,10 +106,17 @@ class Session:
         self.muting: str | None = None
         self.end_transaction()
 
+    def enqueue(self, command: Command, args: Arguments) -> None:
+        """Queues a command of a transaction."""
+        assert self.queue is not None
+        self.queue.append((command, args))
+        self.queue_bytes += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
+
     def end_transaction(self) -> None:
         """Leaves MULTI and forgets every watched key."""
         self.queue = None
         self.queue_bytes = 0
+        """How much memory the queue takes."""
         self.broken = False
         self.server.watching.forget(self)
         self.dirty = False
@@ -119,6 +130,11 @@ class Session:
             return ip_address(host).is_loopback
         except ValueError:
             return True
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the client waits: with a command that blocks, or for the end of a pause."""
+        return self.waiter is not None or self in self.server.pauses.held
 
     @property
     def subscriptions(self) -> int:

@@ -23,19 +23,21 @@ class Stats:
         self.denied_logins = 0
         self.query_limit_disconnections = 0
         self.output_limit_disconnections = 0
-        self.samples: deque[tuple[int, int, int, int]] = deque(maxlen=16)
-        """Milliseconds, commands, bytes in and bytes out at the last rounds of periodic work."""
+        self.samples: deque[tuple[int, int, int, int, int, int]] = deque(maxlen=16)
+        """Milliseconds, commands, bytes in and bytes out, cycles of the event loop and what they
+        took in nanoseconds at the last rounds of periodic work."""
 
-    def rates(self) -> tuple[float, float, float]:
-        """Commands, bytes in and bytes out a second, over the samples there are."""
+    def rates(self) -> tuple[float, float, float, float, float]:
+        """Commands, bytes in and bytes out, cycles of the event loop and nanoseconds in them a
+        second, over the samples there are."""
         if len(self.samples) < 2:
-            return 0.0, 0.0, 0.0
+            return 0.0, 0.0, 0.0, 0.0, 0.0
         first, last = self.samples[0], self.samples[-1]
         seconds = max(1, last[0] - first[0]) / 1000
-        commands, bytes_in, bytes_out = (
+        commands, bytes_in, bytes_out, cycles, nanoseconds = (
             (now - then) / seconds for now, then in zip(last[1:], first[1:], strict=True)
         )
-        return commands, bytes_in, bytes_out
+        return commands, bytes_in, bytes_out, cycles, nanoseconds
 
     def count_error(self, text: str) -> None:
         """Counts an error reply by its code, the first word of its text."""

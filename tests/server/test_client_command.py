@@ -231,7 +231,7 @@ class TestTheLine:
             "x",
             "1",
             "2",
-            "5",
+            "277",
             "set",
         ]
         fourth = line(4)

@@ -163,10 +163,12 @@ class TestTransactions:
         assert client.send("EXEC", "x") == aborted
         assert client.send("EXEC") == b"-ERR EXEC without MULTI\r\n"
 
-    def test_what_is_queued_is_counted_in_bytes(self, client: DirectClient) -> None:
+    def test_what_is_queued_is_counted_with_what_it_takes_in_memory(
+        self, client: DirectClient
+    ) -> None:
         client.send("MULTI")
         client.send("SET", "key", "value")
-        assert client.session.queue_bytes == 11
+        assert client.session.queue_bytes == 128 + 3 * 48 + 11
 
 
 class TestWebPages:
