@@ -18,6 +18,7 @@ from server.commands import spec
 from server.config import BadSetting, Config
 from server.connection import Connection
 from server.dispatch import Dispatcher
+from server.disposing import Disposing
 from server.listening import Listening, address_text
 from server.log import Log
 from server.notifications import Notifier
@@ -36,7 +37,7 @@ from server.steps import Working
 from server.turns import Turns, now_ns
 from server.watching import Watching
 from storage.aof.disk import Disk
-from storage.effects import Effect
+from storage.effects import Effect, KeysDeleted
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 
@@ -48,9 +49,6 @@ EXPIRE_BATCH: Final = 1000
 
 ALL_KEYS: Final = 2**62
 """More keys than there can be."""
-
-FREE_BATCH: Final = 500
-"""How much one round frees of what was dropped: some 50,000 entries, 250,000 pending entries."""
 
 
 class Server:
@@ -111,6 +109,7 @@ class Server:
         self.dispatcher = Dispatcher(self)
         self.scripting = Scripting(self)
         self.resting = Resting(self)
+        self.disposing = Disposing(self)
         self.listening = Listening(self)
         self._cron: asyncio.TimerHandle | None = None
         self._periodic = periodic
@@ -187,6 +186,8 @@ class Server:
         ``session`` is the client whose command it was."""
         effects = self.keyspace.effects
         self.changes += len(effects)
+        if effects and type(effects[-1]) is KeysDeleted:
+            self.changes += len(effects[-1].keys) - 1
         if self.record is not None:
             self.record(effects, session)
         if self.watching.watchers or self.blocking.waiting or self.notifier.active:
@@ -257,6 +258,7 @@ class Server:
         if self._cron is not None:
             self._cron.cancel()
         self.resting.stop()
+        self.disposing.stop()
         # A script that has not ended is lost: the file is closed before what it did so far.
         self.persistence.close()
         self.scripting.close()
@@ -293,7 +295,7 @@ class Server:
         self._close_those_who_do_not_read()
         if not self.scripting.busy:
             self.persistence.cron(now)
-        self.keyspace.limits.disposal.free(FREE_BATCH)
+        self.disposing.cron()
         self.resting.cron(now)
         self.sample(now)
 

@@ -139,6 +139,7 @@ def _memory(server: Server) -> Fields:
     used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
     startup = min(server.startup_memory, used)
     peak = max(peak, used)
+    disposal = server.keyspace.limits.disposal
     return {
         "used_memory": used,
         "used_memory_human": human_size(used),
@@ -162,7 +163,8 @@ def _memory(server: Server) -> Fields:
         "mem_fragmentation_ratio": "1.00",
         "mem_allocator": "pymalloc",
         "active_defrag_running": 0,
-        "lazyfree_pending_objects": 0,
+        "lazyfree_pending_objects": len(disposal),
+        "lazyfreed_objects": disposal.freed,
     }
 
 

@@ -95,6 +95,10 @@ def _key_deleted(effect: e.KeyDeleted) -> list[Event]:
     return [Event(letter, effect.event, effect.db, effect.key)]
 
 
+def _keys_deleted(effect: e.KeysDeleted) -> list[Event]:
+    return [Event(GENERIC, "del", effect.db, key) for key in effect.keys]
+
+
 def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
     return [
         Event(NEW, "new", effect.db, effect.target),
@@ -136,6 +140,7 @@ EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
     e.StringSet: _string_changed,
     e.StringEdited: _string_changed,
     e.KeyDeleted: _key_deleted,
+    e.KeysDeleted: _keys_deleted,
     e.ExpirySet: _one(GENERIC, "expire"),
     e.ExpiryCleared: _one(GENERIC, "persist"),
     e.KeyRenamed: _key_renamed,

@@ -88,7 +88,7 @@ class Session:
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
         self.shards: dict[bytes, None] = {}
-        self.watching: dict[tuple[int, bytes], None] = {}
+        self.watching: dict[tuple[int, bytes], bool] = {}
         self.queue: list[tuple[Command, Arguments]] | None = None
         self.reset()
         self.lib_name = b""

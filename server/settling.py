@@ -52,8 +52,14 @@ def settle(server: Server, effect: e.Effect) -> None:
         _settle_databases(server, effect)
         return
     watching, blocking = server.watching, server.blocking
+    if isinstance(effect, e.KeysDeleted):
+        _settle_deleted(server, effect)
+        return
     if watching.watchers and kind in MODIFYING:
-        watching.touch(effect.db, effect.key)
+        if isinstance(effect, e.KeyDeleted) and effect.event == "expired":
+            watching.expire(effect.db, effect.key)
+        else:
+            watching.touch(effect.db, effect.key)
     if blocking.waiting and kind in WAKING:
         blocking.signal(effect.db, effect.key)
     if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
@@ -69,10 +75,18 @@ def _settle_target(server: Server, effect: e.KeyRenamed | e.KeyCopied | e.KeyMov
     server.blocking.signal(db, key)
 
 
+def _settle_deleted(server: Server, effect: e.KeysDeleted) -> None:
+    for key in effect.keys if server.watching.watchers or server.blocking.waiting else ():
+        server.watching.touch(effect.db, key)
+        server.blocking.signal(effect.db, key)
+    if server.notifier.active:
+        server.notifier.announce(effect)
+
+
 def _settle_databases(server: Server, effect: e.Flushed | e.Swapped) -> None:
-    databases = [effect.db] if isinstance(effect, e.Flushed) else [effect.db, effect.other]
-    for db in databases:
+    held = {effect.db: effect.held}
+    if isinstance(effect, e.Swapped):
+        held[effect.other] = effect.other_held
+    for db, before in held.items():
         server.blocking.signal_database(db)
-        for place in list(server.watching.watchers):
-            if place[0] == db and place[1] in effect.keys:
-                server.watching.touch(*place)
+        server.watching.replace(server.keyspace.databases[db], before)

@@ -1,11 +1,17 @@
-"""WATCH: who watches which key, and whose transaction must not run."""
+"""WATCH: who watches which key, and whose transaction must not run.
+
+With each key that a session watches it is noted whether the key was past its expiry already, and
+only not removed yet: that it is removed then is no change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from server.session import Session
+    from storage.keyspace import Database
 
 
 class Watching:
@@ -17,7 +23,9 @@ class Watching:
     def watch(self, session: Session, key: bytes) -> None:
         """Lets ``session`` watch ``key`` of its database."""
         place = (session.db.index, key)
-        session.watching[place] = None
+        if place in session.watching:
+            return
+        session.watching[place] = session.db.is_overdue(key)
         self.watchers.setdefault(place, {})[session] = None
 
     def forget(self, session: Session) -> None:
@@ -33,3 +41,42 @@ class Watching:
         """The key has been modified: transactions of those who watch it will not run."""
         for session in self.watchers.get((db, key), ()):
             session.dirty = True
+
+    def expire(self, db: int, key: bytes) -> None:
+        """A key that was past its expiry has been removed: for those who began to watch it in that
+        state, nothing has changed."""
+        for session in self.watchers.get((db, key), ()):
+            if session.watching[(db, key)]:
+                session.watching[(db, key)] = False
+            else:
+                session.dirty = True
+
+    def replace(self, database: Database, before: Collection[bytes]) -> None:
+        """A database has other contents now; ``before`` are the keys that were in it."""
+        if not before and not database.values:
+            return
+        for (db, key), sessions in self.watchers.items():
+            if db == database.index:
+                for session in sessions:
+                    self._replace_key(session, database, key, key in before)
+
+    def _replace_key(
+        self, session: Session, database: Database, key: bytes, was_there: bool
+    ) -> None:
+        """A key that has expired unnoticed is as good as none, before and after."""
+        place = (database.index, key)
+        if key not in database.values:
+            session.dirty = session.dirty or (was_there and not session.watching[place])
+            session.watching[place] = False
+        elif database.is_overdue(key) and (session.watching[place] or not was_there):
+            session.watching[place] = True
+        else:
+            session.dirty = True
+
+    def has_expired(self, session: Session) -> bool:
+        """Whether a key has expired since ``session`` began to watch it."""
+        databases = session.server.keyspace.databases
+        return any(
+            not overdue and databases[db].is_overdue(key)
+            for (db, key), overdue in session.watching.items()
+        )

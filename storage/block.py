@@ -18,7 +18,8 @@ _MOST_PER_ENTRY: Final = 38
 """An entry's bytes beside its fields and values in a node, at most."""
 _USUAL_PER_ENTRY: Final = 12
 """The same in a block of IDs of which the milliseconds are less than _NEAR above the node's first,
-and the sequence numbers less than _NEAR."""
+and the sequence numbers less than _NEAR above or below: within a transaction, for which time
+stands still, they go up and up."""
 _NEAR: Final = 4096
 _HEAD: Final = 32
 """A node's bytes before its first entry beside the field names, at most."""
@@ -98,7 +99,7 @@ class Block:
 
     def _note(self, identity: int) -> None:
         """Notes whether all IDs are still near the first."""
-        if identity >= self._far or identity & HALF >= _NEAR:
+        if identity >= self._far or _NEAR <= (identity - self.first) & HALF <= HALF - _NEAR:
             self._far = MIN
 
     def _bound_of(self, size: int, items: Sequence[bytes]) -> int:

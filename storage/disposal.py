@@ -7,26 +7,32 @@ has an answer at once, and nobody waits for the memory to be given back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from storage.block import Block
+
+Table = dict[bytes, Any] | list[Any]
 
 FEW: Final = 200
 """So many blocks, or fewer, are freed where they are dropped: that takes less than 2 ms."""
 
 
 class Disposal:
-    """Blocks of entries, and columns of pending entries, that nothing else refers to any more."""
+    """Blocks of entries, columns of pending entries, and tables of keys, that nothing else refers
+    to any more."""
 
-    __slots__ = ("_blocks", "_columns")
+    __slots__ = ("_blocks", "_columns", "_tables", "freed")
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._columns: list[object] = []
+        self._tables: list[Table] = []
+        self.freed = 0
+        """How much has been freed little by little."""
 
     def __len__(self) -> int:
-        return len(self._blocks) + len(self._columns)
+        return len(self._blocks) + len(self._columns) + sum(map(len, self._tables))
 
     def take(self, blocks: Sequence[Block]) -> None:
         """Keeps the blocks until their turn comes, if they are many."""
@@ -40,11 +46,34 @@ class Disposal:
         if len(columns) > FEW:
             self._columns.extend(columns)
 
+    def drop(self, *tables: Table) -> None:
+        """Keeps tables, and what is in them, until their turn comes, if they are long."""
+        self._tables.extend([table for table in tables if len(table) > FEW])
+
     def free(self, most: int) -> None:
-        """Frees up to ``most`` blocks, and as many columns."""
+        """Frees up to ``most`` blocks, as many columns, and as many items of tables."""
+        before = len(self)
         _discard(self._blocks[-most:])
         del self._blocks[-most:]
         del self._columns[-most:]
+        left = most
+        while left > 0 and self._tables:
+            left -= self._free_items(left)
+        self.freed += max(0, before - len(self))
+
+    def _free_items(self, most: int) -> int:
+        """Frees up to ``most`` items of one table; returns how many."""
+        table = self._tables[-1]
+        count = min(most, len(table))
+        if isinstance(table, list):
+            del table[len(table) - count :]
+        else:
+            for _ in range(count):
+                table.popitem()
+        if not table:
+            # What was freed may have left tables of its own behind it.
+            self._tables = [other for other in self._tables if other is not table]
+        return count
 
 
 def _discard(blocks: Sequence[Block]) -> None:

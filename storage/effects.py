@@ -11,6 +11,7 @@ makes in a fifth of the time that a named tuple takes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 
@@ -55,6 +56,13 @@ class KeyDeleted(NamedTuple):
     event: str
 
 
+class KeysDeleted(NamedTuple):
+    """Several keys are gone, which a client has deleted with one command."""
+
+    db: int
+    keys: tuple[bytes, ...]
+
+
 class ExpirySet(NamedTuple):
     """The key will expire at ``at``."""
 
@@ -96,18 +104,21 @@ class KeyMoved(NamedTuple):
 
 
 class Flushed(NamedTuple):
-    """The database is empty; ``keys`` are those that were in it."""
+    """The database is empty; ``held`` are the keys that were in it, known until the effect is
+    settled."""
 
     db: int
-    keys: frozenset[bytes]
+    held: Collection[bytes]
 
 
 class Swapped(NamedTuple):
-    """Two databases changed places; ``keys`` are those that were in either."""
+    """Two databases changed places; ``held`` and ``other_held`` are the keys that were in the first
+    and in the other, known until the effect is settled."""
 
     db: int
     other: int
-    keys: frozenset[bytes]
+    held: Collection[bytes]
+    other_held: Collection[bytes]
 
 
 class StreamCreated(NamedTuple):
@@ -329,6 +340,7 @@ Effect = (
     StringSet
     | StringEdited
     | KeyDeleted
+    | KeysDeleted
     | ExpirySet
     | ExpiryCleared
     | KeyRenamed

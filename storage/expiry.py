@@ -57,9 +57,10 @@ class ExpiryQueue:
                     yield key
                 places += (2 * place + 1, 2 * place + 2)
 
-    def clear(self) -> None:
-        """Forgets every item."""
-        self._heap.clear()
+    @property
+    def parts(self) -> list[list[tuple[int, bytes]]]:
+        """What the queue is made of, to be freed once it is not used any more."""
+        return [self._heap]
 
     def check(self) -> None:
         """Verifies that every key that expires is in the queue, and that the queue is bounded."""

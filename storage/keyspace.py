@@ -6,7 +6,8 @@ effect like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from storage.buffers import overwrite
 from storage.effects import (
@@ -18,6 +19,7 @@ from storage.effects import (
     KeyDeleted,
     KeyMoved,
     KeyRenamed,
+    KeysDeleted,
     Piece,
     StreamCreated,
     StringEdited,
@@ -31,6 +33,8 @@ from storage.stream import Stream, StreamLimits
 
 Value = Stream | bytes | bytearray
 """A string is ``bytes``, or a ``bytearray`` from an edit in place until it is needed as a whole."""
+
+_NONE: Final[set[bytes]] = set()
 
 
 class Database:
@@ -207,6 +211,40 @@ class Database:
         self.emit(KeyDeleted(self.index, key, "del"))
         return True
 
+    def delete_all(self, keys: Sequence[bytes]) -> int:
+        """Removes the keys; returns how many of them there were."""
+        if len(keys) == 1:
+            return int(self.delete(keys[0]))
+        overdue = self.overdue() if self.expires else _NONE
+        gone: list[bytes] = []
+        values: list[Value] = []
+        told = 0
+        for key in keys:
+            if key in overdue:
+                self._tell_deleted(gone[told:])
+                told = len(gone)
+                self._expire_if_due(key)
+            value = self.values.pop(key, None)
+            if value is not None:
+                gone.append(key)
+                values.append(value)
+        self._forget(gone)
+        self._tell_deleted(gone[told:])
+        self.keyspace.limits.disposal.drop(values)
+        return len(gone)
+
+    def _forget(self, gone: list[bytes]) -> None:
+        """Takes keys whose values have gone out of the other tables."""
+        for table in (self.used, self.expires, self.encodings):
+            if table:
+                for key in gone:
+                    table.pop(key, None)
+        self.scan.discard_all(gone, self.values)
+
+    def _tell_deleted(self, gone: list[bytes]) -> None:
+        if gone:
+            self.emit(KeysDeleted(self.index, tuple(gone)))
+
     def expire_at(self, key: bytes, at: int) -> None:
         """Lets an existing key expire at ``at``; at once if that is not in the future."""
         if at <= self.keyspace.now_ms:
@@ -251,16 +289,20 @@ class Database:
 
     def flush(self) -> None:
         """Removes every key."""
-        keys = frozenset(self.values)
-        self._clear()
-        self.emit(Flushed(self.index, keys))
+        held = self.values
+        self.keyspace.limits.disposal.drop(
+            held, self.expires, self.used, self.encodings, *self._expiries.parts, *self.scan.parts
+        )
+        self._begin()
+        self.emit(Flushed(self.index, held.keys()))
 
-    def _clear(self) -> None:
-        self.values.clear()
-        self.expires.clear()
-        self.used.clear()
-        self.encodings.clear()
-        self._expiries.clear()
+    def _begin(self) -> None:
+        """Begins anew, with tables that are empty."""
+        self.values = {}
+        self.expires = {}
+        self.used = {}
+        self.encodings = {}
+        self._expiries = ExpiryQueue(self.expires)
         self.scan = ScanIndex()
 
     def _place(
@@ -302,6 +344,11 @@ class Database:
         return looked
 
     # --- walking --------------------------------------------------------------------------
+
+    def is_overdue(self, key: bytes) -> bool:
+        """Whether the key is here, past its expiry."""
+        at = self.expires.get(key)
+        return at is not None and at <= self.keyspace.now_ms
 
     def overdue(self) -> set[bytes]:
         """The keys that are past their expiry and still here."""
@@ -346,12 +393,12 @@ class Keyspace:
         if first == second:
             return
         one, two = self.databases[first], self.databases[second]
-        keys = frozenset(one.values) | frozenset(two.values)
+        held, other_held = one.values.keys(), two.values.keys()
         for name in ("values", "expires", "encodings", "used", "_expiries", "scan"):
             ours, theirs = getattr(one, name), getattr(two, name)
             setattr(one, name, theirs)
             setattr(two, name, ours)
-        self.effects.append(Swapped(first, second, keys))
+        self.effects.append(Swapped(first, second, held, other_held))
 
     def check(self) -> None:
         """Verifies the invariants of every database."""

@@ -55,6 +55,10 @@ def _key_deleted(keyspace: Keyspace, effect: e.KeyDeleted) -> None:
     _database(keyspace, effect).delete(effect.key)
 
 
+def _keys_deleted(keyspace: Keyspace, effect: e.KeysDeleted) -> None:
+    _database(keyspace, effect).delete_all(effect.keys)
+
+
 def _expiry_set(keyspace: Keyspace, effect: e.ExpirySet) -> None:
     _database(keyspace, effect).expire_at(effect.key, effect.at)
 
@@ -187,6 +191,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.StringSet: _string_set,
     e.StringEdited: _string_edited,
     e.KeyDeleted: _key_deleted,
+    e.KeysDeleted: _keys_deleted,
     e.ExpirySet: _expiry_set,
     e.ExpiryCleared: _expiry_cleared,
     e.KeyRenamed: _key_renamed,

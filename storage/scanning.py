@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 LOAD: Final = 8
@@ -88,8 +88,26 @@ class ScanIndex:
             return
         self._buckets[at] = bucket[:place] + bucket[place + 1 :]
         self._length -= 1
-        if self._length < LOAD // 4 * len(self._buckets) and len(self._buckets) > 1:
+        if self._is_sparse:
             self._shrink()
+
+    def discard_all(self, gone: Sequence[bytes], left: Container[bytes]) -> None:
+        """Takes keys out; of those that were in the index exactly the others are in ``left``."""
+        if len(gone) * 4 < self._length:
+            for key in gone:
+                self.discard(key)
+            return
+        for at, bucket in enumerate(self._buckets):
+            kept = [key for key in bucket if key in left]
+            if len(kept) < len(bucket):
+                self._buckets[at] = tuple(kept)
+                self._length -= len(bucket) - len(kept)
+        while self._is_sparse:
+            self._shrink()
+
+    @property
+    def _is_sparse(self) -> bool:
+        return self._length < LOAD // 4 * len(self._buckets) and len(self._buckets) > 1
 
     def _grow(self) -> None:
         """Splits the next bucket in two."""
@@ -131,6 +149,11 @@ class ScanIndex:
     def buckets(self) -> Sequence[Bucket]:
         """All keys as they are now, in pieces, whatever becomes of them."""
         return self._buckets[:]
+
+    @property
+    def parts(self) -> list[list[Bucket]]:
+        """What the index is made of, to be freed once it is not used any more."""
+        return [self._buckets]
 
     def __iter__(self) -> Iterator[bytes]:
         for bucket in self._buckets:

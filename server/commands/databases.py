@@ -38,7 +38,7 @@ def dbsize(session: Session, args: Arguments) -> Reply:
     group="server",
     since="1.0.0",
     summary="Empties the database.",
-    complexity="O(N) in the number of keys.",
+    complexity="O(1); the memory of N keys is freed later.",
     syntax="[ASYNC | SYNC]",
     categories="keyspace dangerous",
     tips=_FLUSH_TIPS,
@@ -58,7 +58,7 @@ def flushdb(session: Session, args: Arguments) -> Reply:
     group="server",
     since="1.0.0",
     summary="Empties every database.",
-    complexity="O(N) in the number of keys.",
+    complexity="O(1); the memory of N keys is freed later.",
     syntax="[ASYNC | SYNC]",
     categories="keyspace dangerous",
     tips=_FLUSH_TIPS,
@@ -73,7 +73,8 @@ def flushall(session: Session, args: Arguments) -> Reply:
 
 
 def _check_mode(args: Arguments) -> None:
-    """ASYNC and SYNC are told apart by nobody here: memory is freed at once."""
+    """ASYNC and SYNC are told apart by nobody here: the keys are gone at once, and memory is freed
+    little by little."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"ASYNC", b"SYNC")):
         raise CommandError(errors.SYNTAX)
 

@@ -42,7 +42,7 @@ _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
 )
 def delete(session: Session, args: Arguments) -> Reply:
     """How many of the keys there were."""
-    return sum(map(session.db.delete, args[1:]))
+    return session.db.delete_all(args[1:])
 
 
 @command(

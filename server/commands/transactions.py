@@ -62,12 +62,9 @@ def discard(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO", last=-1)],
 )
 def watch(session: Session, args: Arguments) -> Reply:
-    """Watches keys. One that has expired by now counts as missing, so its removal comes first."""
+    """Watches keys. One that has expired by now counts as missing."""
     if session.queue is not None:
         raise CommandError(errors.WATCH_INSIDE_MULTI)
-    for key in args[1:]:
-        session.db.get(key)
-    session.server.settle()
     for key in args[1:]:
         session.server.watching.watch(session, key)
     return OK
@@ -101,8 +98,8 @@ def execute(session: Session, args: Arguments) -> Reply | Block:
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
     if session.queue is None:
         raise CommandError(errors.EXEC_WITHOUT_MULTI)
-    _expire_watched(session)
-    queue, broken, dirty = session.queue, session.broken, session.dirty
+    queue, broken = session.queue, session.broken
+    dirty = session.dirty or session.server.watching.has_expired(session)
     session.end_transaction()
     if broken:
         raise CommandError(errors.EXEC_ABORTED)
@@ -110,14 +107,6 @@ def execute(session: Session, args: Arguments) -> Reply | Block:
         return NULL_ARRAY
     scripting = session.server.scripting
     return scripting.transaction(session, queue, lambda: _run_all(session, queue))
-
-
-def _expire_watched(session: Session) -> None:
-    """Removes the watched keys that are past their expiry, which is a change like any other."""
-    databases = session.server.keyspace.databases
-    for db, key in session.watching:
-        databases[db].get(key)
-    session.server.settle()
 
 
 def _run_all(session: Session, queue: list[tuple[Command, Arguments]]) -> list[bytes]:

@@ -24,6 +24,7 @@ _REPLACING: Final[frozenset[type]] = frozenset(
     {
         e.StringSet,
         e.KeyDeleted,
+        e.KeysDeleted,
         e.KeyRenamed,
         e.KeyCopied,
         e.KeyMoved,
@@ -75,6 +76,7 @@ class Forms:
             e.GroupPositionSet: self._group_position_set,
             e.StreamCreated: self._stream_created,
             e.KeyDeleted: self._keys_deleted,
+            e.KeysDeleted: self._keys_deleted,
             e.Flushed: self._flushed,
         }
 
@@ -276,9 +278,14 @@ class Forms:
         keys: list[bytes] = []
         while at < len(effects):
             following = effects[at]
-            if not isinstance(following, e.KeyDeleted) or following.db != effect.db:
+            if following.db != effect.db:
                 break
-            keys.append(following.key)
+            if isinstance(following, e.KeysDeleted):
+                keys += following.keys
+            elif isinstance(following, e.KeyDeleted):
+                keys.append(following.key)
+            else:
+                break
             at += 1
         self._write(effect.db, command(b"DEL", *keys))
         return at

@@ -193,3 +193,70 @@ def test_nothing_is_left_of_watching_when_the_client_goes() -> None:
     assert list(direct.server.watching.watchers[(0, b"k")]) == [two.session]
     two.disconnect()
     assert not direct.server.watching.watchers
+
+
+IN_0, IN_1 = "SET k v PX 50", "SELECT 1;SET k v PX 50;SELECT 0"
+
+
+@pytest.mark.parametrize(
+    ("setup", "change", "outcome"),
+    [
+        # The key had expired when watching began: it is as good as none.
+        (IN_0, "PING", RAN),
+        (IN_0, "PERSIST k", RAN),
+        (IN_0, "DEL k;SET k v", NOT_RUN),
+        (IN_0, "FLUSHDB", RAN),
+        (IN_0, "FLUSHDB;SET k v", NOT_RUN),
+        (IN_0, "SET o v;RENAME o k", NOT_RUN),
+        (IN_0, "SWAPDB 0 1", RAN),
+        (IN_0, "SWAPDB 0 1;SWAPDB 0 1", RAN),
+        (IN_0, "SWAPDB 0 1;SET k v", NOT_RUN),
+        (f"{IN_0};{IN_1}", "SWAPDB 0 1", RAN),
+        (f"{IN_0};SELECT 1;SET k v;SELECT 0", "SWAPDB 0 1", NOT_RUN),
+        # There was none, or one that lives: what has expired takes its place.
+        (IN_1, "SWAPDB 0 1", RAN),
+        (IN_1, "SWAPDB 0 1;DEL k", RAN),
+        (IN_1, "SWAPDB 0 1;SET k v", NOT_RUN),
+        (f"SET k v;{IN_1}", "SWAPDB 0 1", NOT_RUN),
+    ],
+)
+def test_a_key_that_has_expired_counts_as_none_where_databases_change(
+    setup: str, change: str, outcome: bytes
+) -> None:
+    direct = Direct()
+    watcher, other = direct.client(), direct.client()
+    for request in setup.split(";"):
+        other.send(*request.split())
+    direct.now_ms += 50
+    watcher.send("WATCH", "k")
+    for request in change.split(";"):
+        other.send(*request.split())
+    watcher.send("MULTI")
+    watcher.send("PING")
+    assert watcher.send("EXEC") == outcome
+
+
+@pytest.mark.parametrize("change", ["FLUSHDB", "FLUSHALL", "SWAPDB 0 1", "GET k", "SET o v"])
+def test_a_key_that_expires_while_it_is_watched_has_changed(change: str) -> None:
+    assert exec_after(IN_0, "WATCH k", change, pause=50) == NOT_RUN
+    assert exec_after(f"{IN_0};{IN_1}", "WATCH k", change, pause=50) == NOT_RUN
+
+
+def test_watching_removes_no_key_that_has_expired() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("SET", "k", "v", "PX", 50)
+    client.send("WATCH", "k")
+    direct.now_ms += 50
+    client.send("WATCH", "k", "k")
+    assert client.send("DBSIZE") == b":1\r\n"
+    client.send("MULTI")
+    assert client.send("EXEC") == NOT_RUN
+    assert client.send("DBSIZE") == b":1\r\n"
+
+
+@pytest.mark.parametrize("request_", ["DEL k o", "UNLINK a k o"])
+def test_deleting_several_keys_changes_each(request_: str) -> None:
+    assert exec_after("SET k v;SET o v", "WATCH k", request_) == NOT_RUN
+    assert exec_after("SET k v;SET o v", "WATCH o", request_) == NOT_RUN
+    assert exec_after("SET o v", "WATCH k", request_) == RAN

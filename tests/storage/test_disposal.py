@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
+from server.disposing import PORTION, ROUND_NS
 from storage import ids
 from storage.disposal import FEW
 from storage.groups import Group
@@ -48,6 +51,7 @@ def test_the_blocks_of_a_removed_stream_wait_for_their_turn(event: str) -> None:
     database.attach(b"k", stream)
     del stream
     database.delete(b"k") if event == "delete" else database.flush()
+    keyspace.effects.clear()
     assert len(keyspace.limits.disposal) == FEW + 5
 
 
@@ -104,6 +108,68 @@ def test_memory_is_freed_in_portions() -> None:
     assert len(limits.disposal) == 5
     limits.disposal.free(FEW)
     assert len(limits.disposal) == 0
+
+
+@pytest.mark.parametrize("event", ["delete", "flush"])
+def test_many_keys_are_freed_in_portions(event: str) -> None:
+    keyspace = Keyspace()
+    database, disposal = keyspace.databases[0], keyspace.limits.disposal
+    keys = [b"%d" % number for number in range(2 * FEW)]
+    for key in keys:
+        database.attach(key, with_many_pending(keyspace, 2))
+    database.delete_all(keys) if event == "delete" else database.flush()
+    keyspace.effects.clear()
+    assert database.values == {}
+    assert len(disposal) >= 2 * FEW
+    waiting = len(disposal)
+    disposal.free(FEW)
+    assert len(disposal) == waiting - FEW
+    assert disposal.freed == FEW
+    for _ in range(10):
+        disposal.free(FEW)
+    assert len(disposal) == 0
+
+
+def test_what_a_freed_key_leaves_behind_is_freed_too() -> None:
+    keyspace = Keyspace()
+    database, disposal = keyspace.databases[0], keyspace.limits.disposal
+    for number in range(FEW + 1):
+        database.attach(b"%d" % number, with_many_pending(keyspace, FEW + 1 if number == 7 else 1))
+    database.flush()
+    keyspace.effects.clear()
+    waiting = len(disposal)
+    for _ in range(10):
+        disposal.free(FEW)
+    assert len(disposal) == 0
+    assert disposal.freed >= waiting
+
+
+def test_info_tells_how_much_is_still_to_be_freed_and_how_much_has_been() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("MSET", *(word for number in range(FEW + 1) for word in (number, "v")))
+    client.send("UNLINK", *range(FEW + 1))
+    before = client.send("INFO", "memory")
+    direct.cron()
+    after = client.send("INFO", "memory")
+    assert before is not None and after is not None  # noqa: PT018
+    assert b"lazyfree_pending_objects:%d\r\nlazyfreed_objects:0" % (FEW + 1) in before
+    assert b"lazyfree_pending_objects:0\r\nlazyfreed_objects:%d" % (FEW + 1) in after
+
+
+def test_no_round_takes_long_and_the_next_one_goes_on() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("MSET", *(word for number in range(1000) for word in (number, "v")))
+    clock = count(0, ROUND_NS // 2)
+    direct.server.disposing.nanoseconds = lambda: next(clock)
+    client.send("UNLINK", *range(1000))
+    disposal = direct.server.keyspace.limits.disposal
+    direct.cron()
+    assert len(disposal) == 1000 - PORTION
+    direct.cron()
+    assert len(disposal) == 1000 - PORTION
+    direct.server.disposing.stop()
 
 
 def test_the_server_frees_a_portion_a_round() -> None:

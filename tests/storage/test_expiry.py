@@ -48,15 +48,6 @@ def test_a_key_whose_expiry_was_put_off_comes_at_the_new_time_only() -> None:
     assert list(queue.due(20, 10)) == [b"k"]
 
 
-def test_a_cleared_queue_is_empty() -> None:
-    times = {b"k": 10}
-    queue = queue_of(times)
-    times.clear()
-    queue.clear()
-    assert len(queue) == 0
-    assert list(queue.due(100, 10)) == []
-
-
 def test_changing_one_expiry_again_and_again_does_not_let_the_queue_grow() -> None:
     times: dict[bytes, int] = {}
     queue = ExpiryQueue(times)

@@ -13,6 +13,7 @@ from storage.effects import (
     KeyDeleted,
     KeyMoved,
     KeyRenamed,
+    KeysDeleted,
     StreamCreated,
     StringSet,
     Swapped,
@@ -302,7 +303,7 @@ def test_flushing_removes_everything(keyspace: Keyspace, db: Database) -> None:
     db.flush()
     assert (db.values, db.expires, db.used, db.encodings) == ({}, {}, {}, {})
     assert db.scan.random() is None
-    assert taken(keyspace) == [Flushed(0, frozenset({b"a", b"b"}))]
+    assert taken(keyspace) == [Flushed(0, {b"a", b"b"})]
     keyspace.now_ms = NOW + 10
     assert db.expire_due(10) == 0
 
@@ -318,7 +319,7 @@ def test_swapping_exchanges_contents_and_leaves_databases_where_they_are(
     assert db.stream(b"b") is not None
     assert other.string(b"a") == b"1"
     assert (other.expires, other.encodings) == ({b"a": NOW + 10}, {b"a": "raw"})
-    assert taken(keyspace) == [Swapped(0, 1, frozenset({b"a", b"b"}))]
+    assert taken(keyspace) == [Swapped(0, 1, {b"a"}, {b"b"})]
     keyspace.now_ms = NOW + 10
     assert (db.expire_due(10), other.expire_due(10)) == (0, 1)
 
@@ -329,6 +330,47 @@ def test_swapping_a_database_with_itself_is_nothing(keyspace: Keyspace, db: Data
     keyspace.swap(0, 0)
     assert db.get(b"a") == b"1"
     assert taken(keyspace) == []
+
+
+# --- deleting many -----------------------------------------------------------------------------
+
+
+def test_deleting_several_keys_is_one_effect(keyspace: Keyspace, db: Database) -> None:
+    for key in (b"a", b"b", b"c"):
+        db.set_string(key, b"1", NOW + 10)
+    taken(keyspace)
+    assert db.delete_all([b"c", b"none", b"a", b"c"]) == 2
+    assert taken(keyspace) == [KeysDeleted(0, (b"c", b"a"))]
+    assert db.values == {b"b": b"1"}
+    assert db.delete_all([b"c", b"a"]) == 0
+    assert taken(keyspace) == []
+    keyspace.check()
+
+
+def test_a_key_that_has_expired_is_not_among_those_deleted(
+    keyspace: Keyspace, db: Database
+) -> None:
+    for key, at in ((b"a", None), (b"b", NOW + 10), (b"c", None)):
+        db.set_string(key, b"1", at)
+    taken(keyspace)
+    keyspace.now_ms = NOW + 10
+    assert db.delete_all([b"a", b"b", b"c"]) == 2
+    assert taken(keyspace) == [
+        KeysDeleted(0, (b"a",)),
+        KeyDeleted(0, b"b", "expired"),
+        KeysDeleted(0, (b"c",)),
+    ]
+    keyspace.check()
+
+
+@pytest.mark.parametrize("count", [1, 10, 300, 999, 1000])
+def test_any_number_of_keys_is_deleted(keyspace: Keyspace, db: Database, count: int) -> None:
+    keys = [b"%d" % number for number in range(1000)]
+    for key in keys:
+        db.set_string(key, b"x" * 30, None, "append", "raw")
+    assert db.delete_all(keys[:count]) == count
+    keyspace.check()
+    assert set(db.values) == set(keys[count:])
 
 
 # --- walking ---------------------------------------------------------------------------------

@@ -113,13 +113,13 @@ def test_a_database_is_emptied() -> None:
     keyspace = replayed(
         *THREE_ENTRIES,
         e.StringSet(1, b"s", b"one", None, "set", True),
-        e.Flushed(0, frozenset({KEY})),
+        e.Flushed(0, {KEY}),
     )
     assert [list(database.values) for database in keyspace.databases] == [[], [b"s"]]
 
 
 def test_databases_change_places() -> None:
-    keyspace = replayed(*THREE_ENTRIES, e.Swapped(0, 1, frozenset({KEY})))
+    keyspace = replayed(*THREE_ENTRIES, e.Swapped(0, 1, {KEY}, ()))
     assert [list(database.values) for database in keyspace.databases] == [[], [KEY]]
 
 
