@@ -15,6 +15,7 @@ HOT = {
     "storage": [
         "block",
         "buffers",
+        "counters",
         "disposal",
         "effects",
         "entries",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from storage import ids
+from storage.counters import signed
 from storage.failures import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
@@ -203,9 +204,9 @@ class Stream:
         if position < first and self.max_deleted_id < first:
             return self.log.length
         if group.entries_read is not None and not self._deleted_ahead(position):
-            return self.entries_added - group.entries_read
+            return signed(self.entries_added - group.entries_read)
         estimate = self.estimate_read(position)
-        return None if estimate is None else self.entries_added - estimate
+        return None if estimate is None else signed(self.entries_added - estimate)
 
     # --- the rest -------------------------------------------------------------------------
 

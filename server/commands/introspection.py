@@ -13,6 +13,7 @@ from server.arguments import integer
 from server.commands.spec import Arguments, KeySpec, command, container
 from server.session import Session
 from storage import ids
+from storage.counters import signed
 from storage.groups import Group
 from storage.keyspace import Database
 from storage.pending import NEVER, Consumer, PendingEntry
@@ -41,6 +42,10 @@ def _id(identity: int) -> Bulk:
     return Bulk(ids.text(identity))
 
 
+def _entries_read(group: Group) -> int | None:
+    return None if group.entries_read is None else signed(group.entries_read)
+
+
 def _head(stream: Stream, now: int) -> Fields:
     """The fields that the short and the full form share."""
     table = stream.idempotency
@@ -51,7 +56,7 @@ def _head(stream: Stream, now: int) -> Fields:
         ("radix-tree-nodes", stream.tree_nodes),
         ("last-generated-id", _id(stream.last_id)),
         ("max-deleted-entry-id", _id(stream.max_deleted_id)),
-        ("entries-added", stream.entries_added),
+        ("entries-added", signed(stream.entries_added)),
         ("recorded-first-entry-id", _id(stream.log.first)),
         ("idmp-duration", table.duration),
         ("idmp-maxsize", table.maxsize),
@@ -128,7 +133,7 @@ def _full_group(stream: Stream, group: Group, count: int) -> Fields:
     return [
         ("name", Bulk(group.name)),
         ("last-delivered-id", _id(group.last_id)),
-        ("entries-read", group.entries_read),
+        ("entries-read", _entries_read(group)),
         ("lag", stream.lag(group)),
         ("pel-count", len(group.pending)),
         ("pending", pending),
@@ -178,7 +183,7 @@ def xinfo_groups(session: Session, args: Arguments) -> Reply:
                 ("consumers", len(group.consumers)),
                 ("pending", len(group.pending)),
                 ("last-delivered-id", _id(group.last_id)),
-                ("entries-read", group.entries_read),
+                ("entries-read", _entries_read(group)),
                 ("lag", stream.lag(group)),
             ]
         )

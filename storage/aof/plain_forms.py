@@ -10,6 +10,7 @@ from typing import Any, Final
 from storage import effects as e
 from storage.aof import own_records as own
 from storage.aof.commands import claim, command, deliver_again, id_text, number
+from storage.counters import signed
 
 OWNERLESS: Final = b""
 """Under this consumer other servers see entries that have no owner. They have been idle since 1970,
@@ -22,7 +23,7 @@ _EMBEDDED: Final = 44
 
 def counter(entries_read: int | None) -> bytes:
     """A group's entries-read as a word."""
-    return b"-1" if entries_read is None else number(entries_read)
+    return b"-1" if entries_read is None else number(signed(entries_read))
 
 
 def encode_again(key: bytes, value: bytes, encoding: str | None) -> list[bytes]:
@@ -100,7 +101,8 @@ def _entries_deleted(effect: e.EntriesDeleted) -> list[bytes]:
 
 def set_position(key: bytes, last_id: int, entries_added: int, max_deleted_id: int) -> bytes:
     """The XSETID that gives a stream these counters."""
-    counters = (b"ENTRIESADDED", number(entries_added), b"MAXDELETEDID", id_text(max_deleted_id))
+    added = number(signed(entries_added))
+    counters = (b"ENTRIESADDED", added, b"MAXDELETEDID", id_text(max_deleted_id))
     return command(b"XSETID", key, id_text(last_id), *counters)
 
 
@@ -129,7 +131,7 @@ def create_group(effect: e.GroupCreated, make_stream: bool = False) -> bytes:
     if make_stream:
         words.append(b"MKSTREAM")
     if effect.entries_read is not None:
-        words += (b"ENTRIESREAD", number(effect.entries_read))
+        words += (b"ENTRIESREAD", counter(effect.entries_read))
     return command(*words)
 
 

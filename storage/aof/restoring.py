@@ -16,6 +16,7 @@ from storage.aof.errors import LoadError
 from storage.aof.places import group_at, integer, shown, stream_at
 from storage.aof.restoring_options import AddOptions, ClaimOptions, TrimOption
 from storage.aof.restoring_records import RecordRestorer
+from storage.counters import unsigned
 from storage.groups import Group
 from storage.keyspace import Database, Keyspace
 from storage.pending import MOST, Consumer
@@ -25,6 +26,8 @@ from storage.trimming import Trim, trim
 Arguments = list[bytes]
 
 _FEWEST_OF_XADD: Final = 5
+_COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
+_UNKNOWN: Final = -1
 
 
 class Restorer:
@@ -44,6 +47,7 @@ class Restorer:
             b"XACK": self._xack,
             b"XDEL": self._xdel,
             b"XTRIM": self._xtrim,
+            b"XSETID": self._xsetid,
             b"XGROUP": self._xgroup,
             b"XIDMPRECORD": self._xidmprecord,
             b"SELECT": self._select,
@@ -141,6 +145,18 @@ class Restorer:
         stream_at(self.db, args[1]).delete(wanted)
         return True
 
+    def _xsetid(self, args: Arguments) -> bool:
+        """What tells all counters, as they stand; what a client has sent is the command's own."""
+        if args[3::2] != _COUNTERS:
+            return False
+        stream = stream_at(self.db, args[1])
+        last_id, added = ids.parse(args[2]), unsigned(integer(args[4]))
+        deleted = ids.parse(args[6]) or stream.max_deleted_id
+        if last_id < max(stream.log.last, deleted) or added < stream.log.length:
+            raise LoadError("the counters do not fit the entries")
+        stream.last_id, stream.entries_added, stream.max_deleted_id = last_id, added, deleted
+        return True
+
     def _xidmprecord(self, args: Arguments) -> bool:
         _, key, producer, iid, identity = args
         table = stream_at(self.db, key).idempotency
@@ -179,9 +195,10 @@ class Restorer:
     def _counter(self, stream: Stream, entries_read: int) -> int | None:
         """Entries-read as it is kept. Redis's files say what a client asked for, of which no more
         counts than there is; Penstock's say what came of it."""
-        if entries_read < 0:
+        if entries_read == _UNKNOWN:
             return None
-        return entries_read if self._records.is_own else min(entries_read, stream.entries_added)
+        read = unsigned(entries_read)
+        return read if self._records.is_own else min(read, stream.entries_added)
 
     def _set_group_position(self, args: Arguments) -> bool:
         stream, group = group_at(self.db, args[2], args[3])

@@ -314,3 +314,55 @@ STREAM_COMMANDS = [
     INSPECTING,
     OPTIONS_OF_GROUPS,
 ]
+_HIGHEST = str(2**63 - 1)
+COUNTER_LIMITS = st.sampled_from([_HIGHEST, str(2**63 - 2), str(2**63), "0", "-1"])
+TIME_LIMITS = st.sampled_from([_HIGHEST, str(-(2**63)), str(2**63), "-1", "0"])
+ID_LIMITS = st.sampled_from(
+    ["18446744073709551615-18446744073709551614", "18446744073709551614-0", "9-0", "9", "0-1"]
+)
+LIMITS = st.one_of(
+    words("XADD", KEYS, st.one_of(ID_LIMITS, EXACT_IDS), "f", "v"),
+    words(
+        "XSETID",
+        KEYS,
+        st.one_of(st.just("9-0"), ID_LIMITS),
+        optional("ENTRIESADDED", COUNTER_LIMITS),
+        optional("MAXDELETEDID", ID_LIMITS),
+    ),
+    words("XGROUP", "CREATE", KEYS, GROUPS, "0", "ENTRIESREAD", COUNTER_LIMITS),
+    words("XGROUP", "SETID", KEYS, GROUPS, IDS, "ENTRIESREAD", COUNTER_LIMITS),
+    words("XREADGROUP", "GROUP", GROUPS, CONSUMERS, "COUNT", "1", "STREAMS", KEYS, ">"),
+    words("XREADGROUP", "GROUP", GROUPS, CONSUMERS, "STREAMS", KEYS, "0"),
+    words("XDEL", KEYS, st.one_of(ID_LIMITS, EXACT_IDS)),
+    words("XTRIM", KEYS, "MAXLEN", st.sampled_from(["0", "1", _HIGHEST])),
+    words("XTRIM", KEYS, "MINID", ID_LIMITS),
+    words("COPY", KEYS, KEYS, "REPLACE"),
+)
+"""Counters and IDs at the ends of what they may be, and what counts them further."""
+CLAIM_LIMITS = words(
+    "XCLAIM",
+    KEYS,
+    GROUPS,
+    CONSUMERS,
+    st.sampled_from(["0", "-1", _HIGHEST]),
+    several(st.one_of(ID_LIMITS, EXACT_IDS)),
+    st.lists(
+        st.one_of(
+            words("RETRYCOUNT", COUNTER_LIMITS),
+            words("TIME", TIME_LIMITS),
+            words("IDLE", TIME_LIMITS),
+            words("FORCE"),
+            words("LASTID", ID_LIMITS),
+        ),
+        max_size=4,
+    ).map(lambda options: [word for option in options for word in option]),
+)
+"""The same of what XCLAIM sets."""
+STRING_LIMITS = st.one_of(
+    words("SET", st.just("n"), COUNTER_LIMITS),
+    words(st.sampled_from(["INCR", "DECR"]), st.just("n")),
+    words(st.sampled_from(["INCRBY", "DECRBY"]), st.just("n"), TIME_LIMITS),
+    words(st.sampled_from(["PEXPIRE", "PEXPIREAT", "EXPIREAT"]), st.just("n"), TIME_LIMITS),
+    words("SET", st.just("n"), "1", st.sampled_from(["PX", "PXAT", "EX"]), COUNTER_LIMITS),
+)
+"""The same of numbers and expiries."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from storage.stream import Stream
@@ -104,6 +105,42 @@ def assert_equal(recording: Recording, *files: bytes) -> None:
     for resp3 in (False, True):
         assert visible(loaded, resp3) == visible(recording.direct, resp3)
     assert not theirs.effects
+
+
+LIMITS = st.one_of(
+    stream_commands.LIMITS,
+    stream_commands.LIMITS,
+    stream_commands.CLAIM_LIMITS,
+    stream_commands.STRING_LIMITS,
+    stream_commands.GROUP_MANAGEMENT,
+    st.just(REWRITE),
+    st.just(FLUSH),
+    TIME,
+)
+_INTEGER = re.compile(rb":(-?[0-9]+)\r\n")
+
+
+@settings(SETTINGS, max_examples=60)
+@given(st.lists(LIMITS, min_size=20, max_size=60))
+@example(
+    [
+        ["XADD", "k", "1-1", "f", "v"],
+        ["XSETID", "k", "1-1", "ENTRIESADDED", str(2**63 - 1)],
+        ["XGROUP", "CREATE", "k", "g", "1-1", "ENTRIESREAD", str(2**63 - 1)],
+        ["XADD", "k", "2-1", "f", "v"],
+        ["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "k", ">"],
+        REWRITE,
+        ["XADD", "k", "3-1", "f", "v"],
+    ]
+)
+def test_counters_at_their_limits_can_be_loaded_and_shown(steps: list[Words]) -> None:
+    recording = Recording()
+    base = play(recording, steps)
+    assert_equal(recording, *base, recording.contents())
+    assert_equal(recording, recording.rewritten())
+    for reply in visible(recording.direct, resp3=True):
+        for number in _INTEGER.findall(reply or b""):
+            assert -(2**63) <= int(number) < 2**63
 
 
 @SETTINGS
