@@ -7,6 +7,7 @@ anything to do in it.
 from __future__ import annotations
 
 import os
+from errno import ENOENT
 from typing import TYPE_CHECKING, Final
 
 from server.blocking import SYNCED
@@ -29,6 +30,8 @@ __all__ = ["Persistence", "PersistenceError"]
 
 RETRY_MS: Final = 1000
 """How long it takes until a first base is tried again."""
+LOOK_EVERY_MS: Final = 1000
+"""How often it is seen whether the files are still where a start looks for them."""
 AUTOMATIC_AFTER_FAILURE_MS: Final = 60_000
 """How long no rewrite begins by itself after one that failed."""
 
@@ -50,6 +53,7 @@ class Persistence:
         """The loading of files that is going on."""
         self.on = False
         self._changes_at_start = 0
+        self._looked_ms = 0
         self._scheduled = False
         self._scheduled_save = False
         self._folder: Folder | None = None
@@ -188,6 +192,9 @@ class Persistence:
     def cron(self, now: int) -> None:
         """Periodic work."""
         if self._folder is not None:
+            if not self._jobs.busy and passed(self._looked_ms, now, LOOK_EVERY_MS):
+                self._looked_ms = now
+                self._look_after_files(self._folder)
             self.rewriting.cron()
             self.appender.cron(now)
         if not self.rewriting.in_progress and not self._jobs.busy and self._is_due(now):
@@ -310,9 +317,10 @@ class Persistence:
             self._changes_at_start = self._server.changes
             self.rewriting.is_save = False
             try:
+                self._keep_folder(self._folder)
                 self.rewriting.start(self._folder, fresh=True)
-            except OSError as error:
-                self._server.log.warning(f"New files cannot be made: {reason(error)}")
+            except (FolderError, OSError) as error:
+                self._server.log.warning(f"New files cannot be made: {_text(error)}")
 
     def _take_folder(self) -> Folder:
         """The folder; one that is only borrowed for a rewrite is let go after it."""
@@ -325,7 +333,56 @@ class Persistence:
             except OSError as error:
                 raise PersistenceError(f"{folder.path}: {reason(error)}") from None
             self._folder = folder
-        return self._folder
+            return folder
+        folder = self._folder
+        self._look_after_files(folder, mending=False)
+        try:
+            self._keep_folder(folder)
+        except (FolderError, OSError) as error:
+            raise PersistenceError(f"{folder.path}: {_text(error)}") from None
+        return folder
+
+    # --- files that others remove -----------------------------------------------------------
+
+    def _look_after_files(self, folder: Folder, *, mending: bool = True) -> None:
+        """Sees whether the next start would find the files. If not, commands that write are refused
+        until there are new ones made from memory, which begins now if ``mending``."""
+        if self.rewriting.in_progress or self.appender.needs_base:
+            return
+        try:
+            error = self._missing(folder)
+            if error is None:
+                self._keep_folder(folder)
+        except FolderError as problem:
+            error = OSError(str(problem))
+        except OSError as problem:
+            error = problem
+        if error is not None and self.appender.writer is not None:
+            self.appender.give_up(error)
+            if mending:
+                self.replace_broken()
+
+    def _missing(self, folder: Folder) -> OSError | None:
+        writer = self.appender.writer
+        path = folder.missing()
+        if not path and writer is not None and not writer.in_place:
+            path = writer.path
+        if not path:
+            return None
+        self._server.log.warning(f"The file '{path}' of the append-only file is gone")
+        return FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+
+    def _keep_folder(self, folder: Folder) -> None:
+        """Makes the folder and its lock again if they are gone. Raises :class:`FolderError` if
+        somebody else has them now or has used them, and :class:`OSError`."""
+        if folder.locked:
+            return
+        folder.take_again()
+        writer = self.appender.writer
+        if writer is not None and writer.in_place and self._length(writer.path) > writer.size:
+            folder.release()
+            raise FolderError(f"another process has written to '{writer.path}'")
+        self._server.log.warning(f"The lock of the folder '{folder.path}' was gone: made again")
 
     def rewrite_ended(self) -> None:
         """A rewrite has ended, well or not."""
@@ -352,7 +409,7 @@ class Persistence:
         except (PersistenceError, OSError) as error:
             self.appender.close()
             self._release()
-            text = reason(error) if isinstance(error, OSError) else str(error)
+            text = str(error) if isinstance(error, PersistenceError) else reason(error)
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
         self._changes_at_start = self._server.changes
         self._turn(True)
@@ -365,3 +422,7 @@ class Persistence:
         self._turn(False)
         self._server.blocking.signal(*SYNCED)
         self._server.blocking.serve()
+
+
+def _text(error: FolderError | OSError) -> str:
+    return reason(error) if isinstance(error, OSError) else str(error)

@@ -439,6 +439,14 @@ class Appender:
         self._server.bar()
         self._update_holding()
 
+    def give_up(self, error: OSError) -> None:
+        """The increment is of no use any more, though it can be written to. The disk must not be
+        busy."""
+        assert self.writer is not None
+        self.writer.broken = True
+        self.fail(error)
+        self._lose(self._round)
+
     def _recover(self, writer: Writer) -> None:
         if not writer.broken and not self.provisional:
             self.clear_failure()

@@ -56,6 +56,14 @@ class Disk:
         """The file's length in bytes."""
         return os.fstat(fd).st_size
 
+    def is_at(self, fd: int, path: str) -> bool:
+        """Whether the open file is the one that is at this path."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return os.path.samestat(found, os.fstat(fd))
+
     def truncate(self, fd: int, size: int) -> None:
         """Cuts the file off after ``size`` bytes."""
         os.ftruncate(fd, size)

@@ -169,6 +169,36 @@ class Folder:
         finally:
             self.disk.close(fd)
 
+    # --- when others change the folder --------------------------------------------------------
+
+    @property
+    def locked(self) -> bool:
+        """Whether the lock still keeps others out: not if its file was removed or moved away."""
+        return self._lock is not None and self.disk.is_at(self._lock, self.path_of(self.lock_name))
+
+    def missing(self) -> str:
+        """The path of a file that the next start would not find; empty if there is none."""
+        names = (self.manifest_name, *(file.name for file in self.manifest.files))
+        return next((path for path in map(self.path_of, names) if not self.disk.exists(path)), "")
+
+    def take_again(self) -> None:
+        """Takes the folder anew after it was removed or moved away, or its lock was.
+
+        Raises :class:`FolderInUse`, :class:`OSError`, and :class:`FolderError` if there is data in
+        it by now that this process did not leave there; the folder is not taken then."""
+        self.release()
+        self._make()
+        self.acquire()
+        try:
+            known = self.manifest
+            self.load()
+            if self.manifest not in (known, Manifest()):
+                self.manifest = known
+                raise FolderError(f"the folder '{self.path}' holds other data by now")
+        except BaseException:
+            self.release()
+            raise
+
     # --- files of Redis 6 and earlier ----------------------------------------------------------
 
     def _adopt(self, old_file: str) -> None:

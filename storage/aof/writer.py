@@ -27,6 +27,11 @@ class Writer:
         self._fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.size = disk.size(self._fd)
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the file is still where it was opened; raises :class:`OSError`."""
+        return self._disk.is_at(self._fd, self.path)
+
     def write(self, data: bytes) -> None:
         """Appends ``data`` as a whole, or raises :class:`OSError` and appends nothing."""
         try:
