@@ -48,6 +48,13 @@ class StringEdited(NamedTuple):
     created: bool
 
 
+class StringLeft(NamedTuple):
+    """An edit of the string changed nothing but its encoding, which is raw now."""
+
+    db: int
+    key: bytes
+
+
 class KeyDeleted(NamedTuple):
     """The key is gone: ``event`` is ``del`` or ``expired``."""
 
@@ -339,6 +346,7 @@ class DuplicateSuppressed(NamedTuple):
 Effect = (
     StringSet
     | StringEdited
+    | StringLeft
     | KeyDeleted
     | KeysDeleted
     | ExpirySet

@@ -23,6 +23,7 @@ from storage.effects import (
     Piece,
     StreamCreated,
     StringEdited,
+    StringLeft,
     StringSet,
     Swapped,
 )
@@ -177,12 +178,11 @@ class Database:
     def edit(self, key: bytes) -> bytearray:
         """The string at the key for editing in place; it is empty, and nowhere, if there is none.
 
-        :meth:`edited` must follow if anything is changed. Raises :class:`WrongType`."""
+        :meth:`edited` must follow, or :meth:`left` if nothing is changed. Raises
+        :class:`WrongType`."""
         value = self.buffer(key)
         if value is None:
             return bytearray()
-        self.encodings[key] = "raw"
-        self.used[key] = self.keyspace.now_ms
         if type(value) is bytearray:
             return value
         buffer = self.values[key] = bytearray(value)
@@ -193,6 +193,14 @@ class Database:
         created = key not in self.values
         self._place(key, buffer, self.expires.get(key), "raw")
         self.emit(StringEdited(self.index, key, pieces, event, created))
+
+    def left(self, key: bytes) -> None:
+        """Ends what :meth:`edit` began at a key that exists, with the string as it was: it is no
+        longer kept as an integer or embedded."""
+        self.used[key] = self.keyspace.now_ms
+        if self.encodings.get(key) != "raw":
+            self.encodings[key] = "raw"
+            self.emit(StringLeft(self.index, key))
 
     def overwrite(self, key: bytes, offset: int, data: bytes, event: str) -> int:
         """Writes ``data`` over a part of the string at the key; returns the length of the string.
@@ -361,9 +369,11 @@ class Database:
         assert self.used.keys() == self.values.keys()
         self._expiries.check()
         self.scan.check(self.values)
-        for value in self.values.values():
+        for key, value in self.values.items():
             if isinstance(value, Stream):
                 value.check()
+            elif isinstance(value, bytearray):
+                assert self.encodings[key] == "raw"
 
 
 def _string_only(value: Value | None) -> bytes | bytearray | None:

@@ -51,6 +51,12 @@ def _string_edited(keyspace: Keyspace, effect: e.StringEdited) -> None:
         _database(keyspace, effect).overwrite(effect.key, offset, data, effect.event)
 
 
+def _string_left(keyspace: Keyspace, effect: e.StringLeft) -> None:
+    database = _database(keyspace, effect)
+    database.edit(effect.key)
+    database.left(effect.key)
+
+
 def _key_deleted(keyspace: Keyspace, effect: e.KeyDeleted) -> None:
     _database(keyspace, effect).delete(effect.key)
 
@@ -190,6 +196,7 @@ def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
 _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.StringSet: _string_set,
     e.StringEdited: _string_edited,
+    e.StringLeft: _string_left,
     e.KeyDeleted: _key_deleted,
     e.KeysDeleted: _keys_deleted,
     e.ExpirySet: _expiry_set,

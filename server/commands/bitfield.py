@@ -193,4 +193,6 @@ def _change(session: Session, key: bytes, operations: list[_Operation]) -> Reply
             event = "setbit"
     if pieces:
         database.edited(key, buffer, tuple(pieces), event)
+    else:
+        database.left(key)
     return replies

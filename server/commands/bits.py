@@ -55,6 +55,8 @@ def setbit(session: Session, args: Arguments) -> Reply:
         byte = buffer[at] if at < len(buffer) else 0
         byte ^= (bit ^ previous) << (7 - (offset & 7))
         database.overwrite(key, at, bytes([byte]), "setbit")
+    else:
+        database.left(key)
     return previous
 
 

@@ -56,6 +56,10 @@ def _string_edited(effect: e.StringEdited) -> list[bytes]:
     ]
 
 
+def _string_left(effect: e.StringLeft) -> list[bytes]:
+    return [command(b"APPEND", effect.key, b"")]
+
+
 def _expiry_set(effect: e.ExpirySet) -> list[bytes]:
     return [command(b"PEXPIREAT", effect.key, number(effect.at))]
 
@@ -184,6 +188,7 @@ def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.StringSet: _string_set,
     e.StringEdited: _string_edited,
+    e.StringLeft: _string_left,
     e.ExpirySet: _expiry_set,
     e.ExpiryCleared: _expiry_cleared,
     e.KeyRenamed: _key_renamed,

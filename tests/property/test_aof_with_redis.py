@@ -24,6 +24,8 @@ NO_TRANSACTIONS = (
     *stream_commands.EVERYTHING[:-1],
     *stream_commands.EVERYTHING[:-1],
     key_commands.STRINGS,
+    key_commands.PARTS,
+    key_commands.BITMAPS,
     key_commands.KEYSPACE,
     stream_commands.KEYSPACE,
 )

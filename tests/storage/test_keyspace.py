@@ -15,6 +15,8 @@ from storage.effects import (
     KeyRenamed,
     KeysDeleted,
     StreamCreated,
+    StringEdited,
+    StringLeft,
     StringSet,
     Swapped,
 )
@@ -398,3 +400,55 @@ def test_the_scan_follows_what_comes_and_goes(keyspace: Keyspace, db: Database) 
     db.get(b"after")
     assert sorted(db.scan.page(0, 10)[1]) == [b"before", b"renamed"]
     keyspace.check()
+
+
+# --- editing in place ------------------------------------------------------------------------
+
+
+def test_a_string_is_written_over_and_grows(db: Database) -> None:
+    assert db.overwrite(b"k", 2, b"xy", "setrange") == 4
+    assert db.overwrite(b"k", 0, b"ab", "setrange") == 4
+    assert db.overwrite(b"k", 3, b"cd", "append") == 5
+    assert taken(db.keyspace) == [
+        StringEdited(0, b"k", ((2, b"xy"),), "setrange", True),
+        StringEdited(0, b"k", ((0, b"ab"),), "setrange", False),
+        StringEdited(0, b"k", ((3, b"cd"),), "append", False),
+    ]
+    assert db.string(b"k") == b"abxcd"
+
+
+def test_an_edited_string_is_not_copied_until_it_is_needed_as_a_whole(db: Database) -> None:
+    db.set_string(b"k", b"v" * 100)
+    db.overwrite(b"k", 1, b"w", "setrange")
+    buffer = db.buffer(b"k")
+    db.overwrite(b"k", 0, b"w", "setrange")
+    assert db.buffer(b"k") is buffer is db.buffer_to_read(b"k") is db.edit(b"k")
+    whole = db.string_to_read(b"k")
+    assert type(whole) is bytes
+    assert db.buffer(b"k") is whole
+    db.overwrite(b"k", 0, b"x", "setrange")
+    assert whole == b"ww" + b"v" * 98
+
+
+def test_an_edit_that_changes_nothing_only_makes_the_string_raw(db: Database) -> None:
+    db.set_string(b"k", b"1")
+    taken(db.keyspace)
+    for _ in range(2):
+        assert db.edit(b"k") == b"1"
+        db.left(b"k")
+    assert taken(db.keyspace) == [StringLeft(0, b"k")]
+    assert db.encodings == {b"k": "raw"}
+
+
+def test_the_copy_of_an_edited_string_is_another_string(db: Database) -> None:
+    db.overwrite(b"k", 0, b"ab", "setrange")
+    db.copy(b"k", db, b"l")
+    db.overwrite(b"k", 0, b"x", "setrange")
+    assert (db.string(b"k"), db.string(b"l")) == (b"xb", b"ab")
+
+
+def test_a_stream_cannot_be_edited(db: Database) -> None:
+    db.make_stream(b"stream")
+    for look in (db.buffer, db.buffer_to_read, db.edit):
+        with pytest.raises(WrongType):
+            look(b"stream")

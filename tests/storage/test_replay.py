@@ -78,6 +78,25 @@ def test_a_string_is_set_with_its_expiry() -> None:
     assert (database.values, database.expires) == ({b"s": b"two"}, {b"s": LATER})
 
 
+def test_a_string_is_edited_and_keeps_its_expiry() -> None:
+    database = replayed(
+        e.StringSet(0, b"s", b"one", LATER, "set", True),
+        e.StringEdited(0, b"s", ((1, b"xy"), (5, b"z")), "setbit", False),
+        e.StringEdited(0, b"t", ((2, b"a"),), "setrange", True),
+    ).databases[0]
+    assert (database.string(b"s"), database.string(b"t")) == (b"oxy\0\0z", b"\0\0a")
+    assert (database.expires, database.encodings) == ({b"s": LATER}, {b"s": "raw", b"t": "raw"})
+
+
+def test_a_string_gets_its_encoding() -> None:
+    database = replayed(
+        e.StringSet(0, b"s", b"1", None, "set", True, "embstr"),
+        e.StringSet(0, b"t", b"1", None, "set", True),
+        e.StringLeft(0, b"t"),
+    ).databases[0]
+    assert database.encodings == {b"s": "embstr", b"t": "raw"}
+
+
 @pytest.mark.parametrize("event", ["del", "expired"])
 def test_a_key_is_deleted(event: str) -> None:
     keyspace = replayed(*THREE_ENTRIES, e.KeyDeleted(0, KEY, event))
