@@ -11,7 +11,7 @@ from typing import Final
 
 Buffer = bytes | bytearray
 
-PIECE: Final = 8192
+PIECE: Final = 4096
 """How many bytes become one number."""
 
 _SEARCHED: Final = 65536

@@ -207,7 +207,8 @@ class Database:
 
         No key counts as an empty string, and what is missing before ``offset`` is filled with
         zeros. Raises :class:`WrongType`."""
-        buffer = overwrite(self.edit(key), offset, data)
+        buffer = self.edit(key)
+        overwrite(buffer, offset, data)
         self.edited(key, buffer, ((offset, data),), event)
         return len(buffer)
 

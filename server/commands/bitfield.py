@@ -178,7 +178,7 @@ def _change(session: Session, key: bytes, operations: list[_Operation]) -> Reply
     length = max(operation.field.last_byte + 1 for operation in operations if operation.writes)
     buffer = database.edit(key)
     grows = length > len(buffer)
-    buffer = lengthen(buffer, length)
+    lengthen(buffer, length)
     pieces: list[Piece] = [(length - 1, b"\0")] if grows else []
     replies: list[Reply] = []
     event = ""

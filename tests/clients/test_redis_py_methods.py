@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from redis.commands.core import DataPersistOptions
 from redis.exceptions import ResponseError
 
 from tests.clients.conftest import START_MS, Clock, Connect
@@ -383,6 +384,60 @@ class TestKeys:
 
 
 class TestTheServer:
+    def test_parts_of_strings(self, client: Redis) -> None:
+        client.set("s", "ohmytext")
+        client.set("t", "mynewtext")
+        assert client.getrange("s", 2, -1) == client.substr("s", 2) == "mytext"
+        assert client.setrange("s", 8, "!") == client.append("t", "") == 9
+        assert client.lcs("s", "t") == "mytext"
+        assert client.lcs("s", "t", len=True) == 6
+        found: Any = client.lcs("s", "t", idx=True, minmatchlen=4, withmatchlen=True)
+        pairs = (
+            found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+        )
+        assert pairs == {"matches": [[[4, 7], [5, 8], 4]], "len": 6}
+
+    def test_bits_of_strings(self, client: Redis) -> None:
+        assert [client.setbit("b", place, 1) for place in (1, 7, 100)] == [0, 0, 0]
+        assert (client.getbit("b", 7), client.getbit("b", 8)) == (1, 0)
+        assert (client.bitcount("b"), client.bitcount("b", 0, 7, "BIT")) == (3, 2)
+        assert (client.bitpos("b", 1), client.bitpos("b", 1, 1), client.bitpos("b", 0)) == (
+            1,
+            100,
+            0,
+        )
+        assert client.bitop("NOT", "n", "b") == 13
+        assert client.bitop("ONE", "all", "b", "n") == 13
+        assert client.bitcount("all") == 13 * 8
+        fields: Any = client.bitfield("f", default_overflow="SAT")
+        assert fields.incrby("u8", "#1", 300).get("u8", 8).set("i4", 0, -1).execute() == [
+            255,
+            255,
+            0,
+        ]
+        assert client.bitfield_ro("f", "u8", 0) == [240]
+
+    @pytest.mark.filterwarnings("ignore:Call to experimental method")
+    def test_strings_are_set_and_removed_on_conditions(self, client: Redis, clock: Clock) -> None:
+        if_new: Any = DataPersistOptions.NX
+        assert client.msetex({"a": "1", "b": "2"}, if_new, ex=10) == 1
+        assert client.msetex({"b": "3", "c": "3"}, if_new) == 0
+        digest: Any = client.digest("a")
+        assert client.delex("a", ifdne=digest) == 0
+        assert client.delex("a", ifdeq=digest) == 1
+        assert client.delex("b", ifeq="3") == 0
+        clock.advance(10_000)
+        assert client.exists("a", "b") == 0
+
+    def test_counters_with_bounds(self, client: Redis, clock: Clock) -> None:
+        window: Any = {"ubound": 2, "ex": 60, "enx": True}
+        assert [client.increx("n", **window) for _ in range(3)] == [[1, 1], [2, 1], [2, 0]]
+        clock.advance(60_000)
+        assert client.increx("n", **window) == [1, 1]
+        assert client.increx("n", byint=5, ubound=3, saturate=True) == [3, 2]
+        floats: Any = client.increx("n", byfloat=0.5)
+        assert [float(number) for number in floats] == [3.5, 0.5]
+
     def test_info_is_understood(self, client: Redis) -> None:
         add(client, 1)
         info = client.info()

@@ -12,6 +12,7 @@ from protocol.replies import (
     OK,
     QUEUED,
     Bulk,
+    Double,
     Encoded,
     Failure,
     Many,
@@ -72,6 +73,7 @@ def test_most_replies_read_the_same_in_both_protocols(
         ),
         (Set([1, 2]), b"*2\r\n:1\r\n:2\r\n", b"~2\r\n:1\r\n:2\r\n"),
         (Push(["m", None]), b"*2\r\n$1\r\nm\r\n$-1\r\n", b">2\r\n$1\r\nm\r\n_\r\n"),
+        (Double(b"-1.5"), b"$4\r\n-1.5\r\n", b",-1.5\r\n"),
         (Verbatim(b"a\nb"), b"$3\r\na\nb\r\n", b"=7\r\ntxt:a\nb\r\n"),
         (
             [Map([(None, Set([]))])],

@@ -325,6 +325,26 @@ def test_a_record_that_cannot_be_right_is_refused(command: list[bytes], text: st
         loading.loader.apply(command)
 
 
+def test_what_real_servers_write_of_edited_strings_is_applied() -> None:
+    loading = Loading(
+        "SET s Hello",
+        "SETRANGE s 4 w",
+        "APPEND s World",
+        "PEXPIREAT s 33177117420123",
+        "SETBIT s 2 0",
+        "BITFIELD t SET u8 #1 65 OVERFLOW FAIL INCRBY i4 0 100",
+        "BITOP NOT u t",
+        "SETRANGE v 2 x",
+    )
+    assert {key: loading.db.string(key) for key in loading.db.values} == {
+        b"s": b"HellwWorld",
+        b"t": b"\0A",
+        b"u": b"\xff\xbe",
+        b"v": b"\0\0x",
+    }
+    assert loading.db.expires == {b"s": 33177117420123}
+
+
 # --- groups of commands ----------------------------------------------------------------------
 
 
