@@ -203,6 +203,10 @@ def list_(session: Session, args: Arguments) -> Reply:
     return [entry.fullname for entry in every(table) if passes(entry, args[4])]
 
 
+_GET_WORDS: Final = {b"GET": 3, b"OVERFLOW": 2}
+"""The subcommands of BITFIELD that change nothing, and how many words each takes."""
+
+
 # --- COMMAND GETKEYS -------------------------------------------------------------------------
 
 
@@ -225,10 +229,23 @@ def _keys_of(session: Session, request: Arguments) -> list[tuple[bytes, list[str
 
 
 def _access(entry: Command, spec: KeySpec, request: Arguments) -> list[str]:
-    """The flags of a key; those of SET depend on whether it reads the key too."""
-    if entry.name == "set" and b"GET" not in [arg.upper() for arg in request[3:]]:
+    """The flags of a key; those of some commands depend on what they are told to do with it."""
+    options = [arg.upper() for arg in request[2:]]
+    if entry.name == "set" and b"GET" not in options[1:]:
         return ["OW", "update"]
+    if entry.name == "bitfield" and _only_reads(options):
+        return ["RO", "access"]
+    if entry.name == "delex":
+        return ["RW", "access", "delete"] if options else ["RM", "delete"]
     return [flag for flag in spec.flags if flag != "variable_flags"]
+
+
+def _only_reads(options: Arguments) -> bool:
+    """Whether BITFIELD is told nothing but to GET."""
+    at = 0
+    while at < len(options) and options[at] in _GET_WORDS:
+        at += _GET_WORDS[options[at]]
+    return at >= len(options)
 
 
 @command(

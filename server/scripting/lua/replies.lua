@@ -41,6 +41,10 @@ readers[byte(":")] = function(text, first, last, after)
   return tonumber(sub(text, first, last)), after
 end
 
+readers[byte(",")] = function(text, first, last, after)
+  return { double = tonumber(sub(text, first, last)) }, after
+end
+
 readers[byte("$")] = function(text, first, last, after)
   local length = tonumber(sub(text, first, last))
   if length < 0 then
