@@ -20,6 +20,8 @@ STRING: Final = "$"
 EXPIRED: Final = "x"
 STREAM: Final = "t"
 NEW: Final = "n"
+OVERWRITTEN: Final = "o"
+TYPE_CHANGED: Final = "c"
 MISS: Final = "m"
 
 
@@ -45,7 +47,7 @@ class Notifier:
         """Takes a value of notify-keyspace-events."""
         self._classes = frozenset(flags.replace("A", KeyspaceEvents.ALL))
         listens = bool(self._classes & {"K", "E"})
-        self.active = listens and bool(self._classes - {"K", "E"})
+        self.active = listens and bool(self._classes - {"K", "E", *KeyspaceEvents.OF_FIELDS})
         self._server.keyspace.on_miss = self._missed if listens and MISS in self._classes else None
 
     def announce(self, effect: e.Effect) -> None:
@@ -81,9 +83,18 @@ def _one(letter: str, name: str) -> Callable[[Any], list[Event]]:
     return events
 
 
+def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[Event]:
+    """What is told of a value that has taken the place of another."""
+    events = [Event(OVERWRITTEN, "overwritten", db, key)] if replaced else []
+    return [*events, Event(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
+
+
 def _string_changed(effect: e.StringSet | e.StringEdited) -> list[Event]:
     """A string that is new is announced as such; one whose expiry changed has two events."""
     events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
+    # What only changes a string, INCR or APPEND for one, does not overwrite it.
+    if isinstance(effect, e.StringSet) and effect.event.split()[0] == "set":
+        events += _replaced(effect.db, effect.key, not effect.created, effect.retyped)
     for name in effect.event.split():
         letter = GENERIC if name in ("expire", "persist") else STRING
         events.append(Event(letter, name, effect.db, effect.key))
@@ -102,6 +113,7 @@ def _keys_deleted(effect: e.KeysDeleted) -> list[Event]:
 def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
     return [
         Event(NEW, "new", effect.db, effect.target),
+        *_replaced(effect.db, effect.target, effect.replaced, effect.retyped),
         Event(GENERIC, "rename_from", effect.db, effect.key),
         Event(GENERIC, "rename_to", effect.db, effect.target),
     ]
@@ -110,6 +122,7 @@ def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
 def _key_copied(effect: e.KeyCopied) -> list[Event]:
     return [
         Event(NEW, "new", effect.target_db, effect.target),
+        *_replaced(effect.target_db, effect.target, effect.replaced, effect.retyped),
         Event(GENERIC, "copy_to", effect.target_db, effect.target),
     ]
 

@@ -249,10 +249,14 @@ class KeyspaceEvents(Setting):
 
     ALL: Final = "g$lshzxetd"
     """What ``A`` stands for."""
+    NEWER: Final = "oc"
+    """Values that are overwritten, and that change their type: not among what ``A`` stands for."""
+    OF_FIELDS: Final = "STIV"
+    """Channels for the fields of hashes. There are no hashes here, and nothing comes on them."""
 
     def parse(self, text: str) -> str:
         """The characters in the order that Redis shows, ``A`` for all that it stands for."""
-        if not set(text) <= set("AKEmn" + self.ALL):
+        if not set(text) <= set("AKEmn" + self.NEWER + self.OF_FIELDS + self.ALL):
             raise BadSetting("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
         given = set(text.replace("A", self.ALL))
         if given.issuperset(self.ALL):
@@ -260,7 +264,9 @@ class KeyspaceEvents(Setting):
             classes = "A" + "n" * ("n" in given)
         else:
             classes = "".join(char for char in self.ALL + "n" if char in given)
-        return classes + "".join(char for char in "KEm" if char in given)
+        return classes + "".join(
+            char for char in self.NEWER + "KEm" + self.OF_FIELDS if char in given
+        )
 
     def show(self, value: str) -> str:
         """The characters as Redis shows them: no ``n`` behind ``A``."""

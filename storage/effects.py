@@ -20,7 +20,7 @@ class StringSet(NamedTuple):
 
     ``event`` names what happened, for keyspace events: ``set``, ``incrby``, ``append``, ..., or
     ``set expire`` where the expiry is part of the news. ``encoding`` is what OBJECT ENCODING says
-    of it, if that does not follow from the value."""
+    of it, if that does not follow from the value. ``retyped`` tells that it was no string."""
 
     db: int
     key: bytes
@@ -29,6 +29,7 @@ class StringSet(NamedTuple):
     event: str
     created: bool
     encoding: str | None = None
+    retyped: bool = False
 
 
 Piece = tuple[int, bytes]
@@ -86,20 +87,28 @@ class ExpiryCleared(NamedTuple):
 
 
 class KeyRenamed(NamedTuple):
-    """The value and its expiry moved to ``target``, replacing what was there."""
+    """The value and its expiry moved to ``target``, replacing what was there.
+
+    ``replaced`` tells that something was, and ``retyped`` that it was of another type."""
 
     db: int
     key: bytes
     target: bytes
+    replaced: bool = False
+    retyped: bool = False
 
 
 class KeyCopied(NamedTuple):
-    """A copy of the value and its expiry is at ``target`` of database ``target_db``."""
+    """A copy of the value and its expiry is at ``target`` of database ``target_db``.
+
+    ``replaced`` tells that something was there, and ``retyped`` that it was of another type."""
 
     db: int
     key: bytes
     target_db: int
     target: bytes
+    replaced: bool = False
+    retyped: bool = False
 
 
 class KeyMoved(NamedTuple):

@@ -38,6 +38,11 @@ Value = Stream | bytes | bytearray
 _NONE: Final[set[bytes]] = set()
 
 
+def _differ(former: Value | None, value: Value) -> bool:
+    """Whether a value takes the place of one of another type."""
+    return former is not None and isinstance(former, Stream) != isinstance(value, Stream)
+
+
 class Database:
     """One numbered database of a :class:`Keyspace`."""
 
@@ -171,9 +176,10 @@ class Database:
         """Puts a string at the key, replacing any value and expiry.
 
         ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
-        created = self.get(key) is None
+        former = self.get(key)
         self._place(key, value, expires_at, encoding)
-        self.emit(StringSet(self.index, key, value, expires_at, event, created, encoding))
+        created, retyped = former is None, isinstance(former, Stream)
+        self.emit(StringSet(self.index, key, value, expires_at, event, created, encoding, retyped))
 
     def edit(self, key: bytes) -> bytearray:
         """The string at the key for editing in place; it is empty, and nowhere, if there is none.
@@ -272,17 +278,19 @@ class Database:
 
     def rename(self, key: bytes, target: bytes) -> None:
         """Moves an existing key's value and expiry to another key, replacing what is there."""
-        self.get(target)
+        former = self.get(target)
+        retyped = _differ(former, self.values[key])
         self._transfer(key, self, target)
-        self.emit(KeyRenamed(self.index, key, target))
+        self.emit(KeyRenamed(self.index, key, target, former is not None, retyped))
 
     def copy(self, key: bytes, to: Database, target: bytes) -> None:
         """Copies an existing key's value and expiry to ``target`` of ``to``, replacing it."""
-        to.get(target)
+        former = to.get(target)
         value = self.values[key]
         copied = value if isinstance(value, bytes) else value.copy()
         to._place(target, copied, self.expires.get(key), self.encodings.get(key))
-        self.emit(KeyCopied(self.index, key, to.index, target))
+        replaced, retyped = former is not None, _differ(former, value)
+        self.emit(KeyCopied(self.index, key, to.index, target, replaced, retyped))
 
     def move(self, key: bytes, to: Database) -> None:
         """Moves an existing key to the same key of ``to``, where there is none."""

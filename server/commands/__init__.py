@@ -40,6 +40,7 @@ FAMILIES: Final = (
     "client",
     "commandinfo",
     "info",
+    "lolwut",
     "configuration",
 )
 

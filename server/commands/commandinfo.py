@@ -191,10 +191,10 @@ _LIST_FILTERS: Final[dict[bytes, Filter]] = {
     tips=_UNORDERED,
 )
 def list_(session: Session, args: Arguments) -> Reply:
-    """The names of all commands, or of those commands and subcommands that pass a filter."""
+    """The names of all commands and subcommands, or of those that pass a filter."""
     table = session.server.table
     if len(args) == 2:
-        return [entry.fullname for entry in commands(table)]
+        return [entry.fullname for entry in every(table)]
     if len(args) != 5 or args[2].upper() != b"FILTERBY":
         raise CommandError(errors.SYNTAX)
     passes = _LIST_FILTERS.get(args[3].upper())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.commands.spec import KeySpec, command, commands
+from server.commands.spec import KeySpec, command, commands, every
 from tests.conformance.reference import RECORDED_VERSION, RealServer, find_server
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient
@@ -106,8 +106,9 @@ class TestInfo:
 
 
 class TestList:
-    def test_all_names(self, client: DirectClient) -> None:
-        names = [entry.fullname for entry in commands()]
+    def test_all_names_subcommands_included(self, client: DirectClient) -> None:
+        names = [entry.fullname for entry in every()]
+        assert "xgroup|create" in names
         assert client.send("COMMAND", "LIST") == bulks(*names)
 
     @pytest.mark.parametrize("pattern", ["xinfo*", "XINFO*"])

@@ -48,6 +48,9 @@ def test_every_default_can_be_set_as_it_is_shown(name: str) -> None:
         ("notify-keyspace-events", "Et", "tE", "tE"),
         ("notify-keyspace-events", "ndtexzhsl$gmKE", "AnKEm", "AKEm"),
         ("notify-keyspace-events", "mndtexzhs$gEK", "g$shzxetdnKEm", "g$shzxetdnKEm"),
+        ("notify-keyspace-events", "cKon", "nocK", "nocK"),
+        ("notify-keyspace-events", "coEAn", "AnocE", "AocE"),
+        ("notify-keyspace-events", "hVISTK", "hKSTIV", "hKSTIV"),
     ],
 )
 def test_a_value_is_understood_and_shown(name: str, text: str, value: Any, shown: str) -> None:

@@ -22,6 +22,47 @@ def events(setup: str, requests: str, classes: str = "EAn", pause: int = 0) -> l
     return [_read(message) for message in listener.pushed]
 
 
+@pytest.mark.parametrize(
+    ("setup", "request_", "expected"),
+    [
+        ("", "SET k v", "set k"),
+        ("SET k v", "SET k w", "overwritten k, set k"),
+        ("SET k v", "SET k w EX 10", "overwritten k, set k, expire k"),
+        ("XADD k 1-1 a b", "SET k v", "overwritten k, type_changed k, set k"),
+        ("XADD k 1-1 a b", "MSET k v l w", "overwritten k, type_changed k, set k, set l"),
+        ("SET k v", "GETSET k w", "overwritten k, set k"),
+        ("SET k 1", "INCR k", "incrby k"),
+        ("SET k v", "APPEND k w", "append k"),
+        ("SET k v", "RENAME k l", "rename_from k, rename_to l"),
+        ("SET k v;SET l w", "RENAME k l", "overwritten l, rename_from k, rename_to l"),
+        (
+            "SET k v;XADD l 1-1 a b",
+            "RENAME k l",
+            "overwritten l, type_changed l, rename_from k, rename_to l",
+        ),
+        ("XADD k 1-1 a b;XADD l 1-1 a b", "COPY k l REPLACE", "overwritten l, copy_to l"),
+        ("XADD k 1-1 a b;SET l v", "COPY k l REPLACE", "overwritten l, type_changed l, copy_to l"),
+        ("XADD k 1-1 a b", "COPY k l REPLACE", "copy_to l"),
+        ("XADD k 1-1 a b", "XADD k 2-1 a b", "xadd k"),
+    ],
+)
+def test_what_takes_the_place_of_a_value(setup: str, request_: str, expected: str) -> None:
+    assert ", ".join(events(setup, request_, "EAoc")) == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ("Eo", "overwritten k"),
+        ("Ec", "type_changed k"),
+        ("EA", "set k"),
+        ("Eoc$", "overwritten k, type_changed k, set k"),
+    ],
+)
+def test_overwriting_has_classes_of_its_own(classes: str, expected: str) -> None:
+    assert ", ".join(events("XADD k 1-1 a b", "SET k v", classes)) == expected
+
+
 def _read(message: bytes) -> str:
     channel, key = message.split(b"\r\n")[6:9:2]
     db, _, name = channel.removeprefix(b"__keyevent@").partition(b"__:")

@@ -235,7 +235,7 @@ def test_renaming_takes_expiry_encoding_and_time_of_use_along(
     assert (db.values, db.expires, db.encodings, db.used) == (
         {b"b": b"1"}, {b"b": NOW + 10}, {b"b": "raw"}, {b"b": NOW},
     )  # fmt: skip
-    assert taken(keyspace) == [KeyRenamed(0, b"a", b"b")]
+    assert taken(keyspace) == [KeyRenamed(0, b"a", b"b", replaced=True)]
 
 
 def test_renaming_to_a_key_that_has_expired_removes_that_first(
