@@ -357,6 +357,7 @@ class Server:
         self.stats.reset()
         self.turns.forget_counts()
         self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
+        self.keyspace.limits.disposal.freed = 0
         for entry in spec.every(self.table):
             entry.forget_calls()
 

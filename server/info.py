@@ -137,7 +137,7 @@ def _clients(server: Server) -> Fields:
 
 def _memory(server: Server) -> Fields:
     used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
-    startup = min(server.startup_memory, used)
+    startup, disposal = min(server.startup_memory, used), server.keyspace.limits.disposal
     peak = max(peak, used)
     disposal = server.keyspace.limits.disposal
     return {
@@ -272,6 +272,8 @@ def _stats(server: Server) -> Fields:
         "evicted_keys": 0,
         "evicted_clients": 0,
         "evicted_scripts": 0,
+        "total_eviction_exceeded_time": 0,
+        "current_eviction_exceeded_time": 0,
         "keyspace_hits": keyspace.hits,
         "keyspace_misses": keyspace.misses,
         "pubsub_channels": len(pubsub.channels),

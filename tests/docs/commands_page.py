@@ -26,7 +26,7 @@ _GROUPS: Final = {
     "connection": "Connections",
     "server": "Server",
     "scripting": "Scripts and functions",
-    "cluster": "Cluster",
+    "cluster": "Cluster (each of these answers that there is none)",
 }
 
 

@@ -35,6 +35,32 @@ def test_many_trimmed_blocks_wait_for_their_turn() -> None:
     assert list(log) == [ids.join(LONG, 0)]
 
 
+def test_what_was_kept_is_counted_when_it_is_freed() -> None:
+    limits = StreamLimits()
+    log = filled(limits, LONG)
+    log.trim_to_length(1)
+    limits.disposal.free(100)
+    assert (limits.disposal.freed, len(limits.disposal)) == (100, FEW - 96)
+    limits.disposal.free(10 * FEW)
+    assert (limits.disposal.freed, len(limits.disposal)) == (FEW + 4, 0)
+
+
+def test_info_tells_what_is_freed_and_what_waits_for_it() -> None:
+    direct = Direct()
+    client = direct.client()
+    direct.server.keyspace.limits.disposal.take(filled(StreamLimits(), LONG)._blocks)
+
+    def shown() -> list[str]:
+        reply = client.send("INFO", "memory") or b""
+        return [line for line in reply.decode().split() if line.startswith("lazyfree")]
+
+    assert shown() == [f"lazyfree_pending_objects:{FEW + 5}", "lazyfreed_objects:0"]
+    direct.cron()
+    assert shown() == ["lazyfree_pending_objects:0", f"lazyfreed_objects:{FEW + 5}"]
+    assert client.send("CONFIG", "RESETSTAT") == b"+OK\r\n"
+    assert shown() == ["lazyfree_pending_objects:0", "lazyfreed_objects:0"]
+
+
 def test_few_trimmed_blocks_are_freed_at_once() -> None:
     limits = StreamLimits()
     log = filled(limits, LONG)
