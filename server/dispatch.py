@@ -143,7 +143,7 @@ class Dispatcher:
         if self._server.phase is not Phase.SERVING and "loading" not in command.flags:
             return errors.LOADING
         if self._server.scripting.busy and "allow_busy" not in command.flags:
-            return errors.BUSY
+            return self._server.scripting.refusal
         if persistence.refusal is not None and _changes_data(session, command):
             return errors.disk_error(persistence.refusal)
         return None

@@ -155,8 +155,6 @@ def _memory(server: Server) -> Fields:
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
         **_scripts(server),
-        "number_of_functions": 0,
-        "number_of_libraries": 0,
         "maxmemory": server.config.maxmemory,
         "maxmemory_human": human_size(int(server.config.maxmemory)),
         "maxmemory_policy": server.config.maxmemory_policy,
@@ -171,14 +169,22 @@ def _memory(server: Server) -> Fields:
 def _scripts(server: Server) -> Fields:
     scripting = server.scripting
     lua, cache = scripting.lua_memory, scripting.cache_memory
+    functions = scripting.functions
+    both = lua + functions.lua_memory
     return {
         "used_memory_lua": lua,
         "used_memory_vm_eval": lua,
         "used_memory_lua_human": human_size(lua),
         "used_memory_scripts_eval": cache,
         "number_of_cached_scripts": scripting.count,
-        "used_memory_scripts": cache,
-        "used_memory_scripts_human": human_size(cache),
+        "number_of_functions": functions.count,
+        "number_of_libraries": len(functions.libraries),
+        "used_memory_vm_functions": functions.lua_memory,
+        "used_memory_vm_total": both,
+        "used_memory_vm_total_human": human_size(both),
+        "used_memory_functions": functions.memory,
+        "used_memory_scripts": cache + functions.memory,
+        "used_memory_scripts_human": human_size(cache + functions.memory),
     }
 
 

@@ -51,6 +51,8 @@ def settle(server: Server, effect: e.Effect) -> None:
     if isinstance(effect, e.Flushed | e.Swapped):
         _settle_databases(server, effect)
         return
+    if isinstance(effect, e.LibraryLoaded | e.LibraryDeleted | e.LibrariesFlushed):
+        return
     watching, blocking = server.watching, server.blocking
     if isinstance(effect, e.KeysDeleted):
         _settle_deleted(server, effect)

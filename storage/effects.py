@@ -352,6 +352,27 @@ class DuplicateSuppressed(NamedTuple):
     key: bytes
 
 
+class LibraryLoaded(NamedTuple):
+    """A library of functions was loaded, in place of one of the same name if there was one."""
+
+    db: int
+    name: bytes
+    code: bytes
+
+
+class LibraryDeleted(NamedTuple):
+    """A library of functions is gone."""
+
+    db: int
+    name: bytes
+
+
+class LibrariesFlushed(NamedTuple):
+    """There are no libraries of functions any more."""
+
+    db: int
+
+
 Effect = (
     StringSet
     | StringEdited
@@ -383,4 +404,7 @@ Effect = (
     | IdempotencyConfigured
     | IdempotentIDRecorded
     | DuplicateSuppressed
+    | LibraryLoaded
+    | LibraryDeleted
+    | LibrariesFlushed
 )

@@ -20,6 +20,9 @@ from storage.effects import (
     KeyMoved,
     KeyRenamed,
     KeysDeleted,
+    LibrariesFlushed,
+    LibraryDeleted,
+    LibraryLoaded,
     Piece,
     StreamCreated,
     StringEdited,
@@ -394,7 +397,17 @@ def _string_only(value: Value | None) -> bytes | bytearray | None:
 class Keyspace:
     """All databases, the time of the running command, and the effects it has had so far."""
 
-    __slots__ = ("databases", "effects", "expired", "hits", "limits", "misses", "now_ms", "on_miss")
+    __slots__ = (
+        "databases",
+        "effects",
+        "expired",
+        "hits",
+        "libraries",
+        "limits",
+        "misses",
+        "now_ms",
+        "on_miss",
+    )
 
     def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
         self.effects: list[Effect] = []
@@ -405,7 +418,24 @@ class Keyspace:
         self.on_miss: Callable[[int, bytes], None] | None = None
         """Told of each key that a reading command did not find, with the database's index."""
         self.expired = 0
+        self.libraries: dict[bytes, bytes] = {}
+        """The code of each library of functions. No database has them; they are only kept here."""
         self.databases = [Database(self, index) for index in range(databases)]
+
+    def keep_library(self, db: int, name: bytes, code: bytes) -> None:
+        """Keeps a library's code; ``db`` is the database of the client that loaded it."""
+        self.libraries[name] = code
+        self.effects.append(LibraryLoaded(db, name, code))
+
+    def drop_library(self, db: int, name: bytes) -> None:
+        """Forgets a library that is there."""
+        del self.libraries[name]
+        self.effects.append(LibraryDeleted(db, name))
+
+    def drop_libraries(self, db: int) -> None:
+        """Forgets every library."""
+        self.libraries.clear()
+        self.effects.append(LibrariesFlushed(db))
 
     def swap(self, first: int, second: int) -> None:
         """Exchanges the contents of two databases."""

@@ -94,6 +94,18 @@ def _swapped(keyspace: Keyspace, effect: e.Swapped) -> None:
     keyspace.swap(effect.db, effect.other)
 
 
+def _library_loaded(keyspace: Keyspace, effect: e.LibraryLoaded) -> None:
+    keyspace.keep_library(effect.db, effect.name, effect.code)
+
+
+def _library_deleted(keyspace: Keyspace, effect: e.LibraryDeleted) -> None:
+    keyspace.drop_library(effect.db, effect.name)
+
+
+def _libraries_flushed(keyspace: Keyspace, effect: e.LibrariesFlushed) -> None:
+    keyspace.drop_libraries(effect.db)
+
+
 # --- streams ---------------------------------------------------------------------------------
 
 
@@ -214,6 +226,9 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.IdempotencyConfigured: _idempotency_configured,
     e.IdempotentIDRecorded: _idempotent_id_recorded,
     e.DuplicateSuppressed: _duplicate_suppressed,
+    e.LibraryLoaded: _library_loaded,
+    e.LibraryDeleted: _library_deleted,
+    e.LibrariesFlushed: _libraries_flushed,
     e.GroupCreated: _group_created,
     e.GroupPositionSet: _group_position_set,
     e.GroupDestroyed: _group_destroyed,

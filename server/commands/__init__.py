@@ -31,6 +31,7 @@ FAMILIES: Final = (
     "pubsub",
     "shards",
     "scripting",
+    "functions",
     "admin",
     "debug",
     "memory",

@@ -1,25 +1,19 @@
 """Commands about the server as a whole: its life and its clock, and what it has none of.
 
-Functions and modules don't exist here. Clients that ask for them are told so in the words of a
-Redis that has none.
+Modules don't exist here. Clients that ask for them are told so in the words of a Redis that has
+none.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Reply
+from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
 from server.commands.spec import Arguments, command, container
 from server.help import help_reply
 from server.persistence import PersistenceError
 from server.phase import Phase
 from server.session import Session
-
-_EVERYWHERE: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
-_FLUSH_MODES: Final = (b"SYNC", b"ASYNC")
-
 
 # --- time and life ---------------------------------------------------------------------------
 
@@ -82,7 +76,7 @@ def _is_safe_to_end(session: Session, save: bool) -> bool:
     return persistence.make_safe()
 
 
-# --- modules, functions ----------------------------------------------------------------------
+# --- modules ---------------------------------------------------------------------------------
 
 container("MODULE", group="server", since="4.0.0", summary="Commands about modules.")
 
@@ -112,67 +106,3 @@ def module_list(session: Session, args: Arguments) -> Reply:
 def module_help(session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
     return help_reply(session, "module")
-
-
-container(
-    "FUNCTION",
-    group="scripting",
-    since="7.0.0",
-    summary="Commands about stored functions.",
-)
-
-
-@command(
-    "FUNCTION LIST",
-    -2,
-    flags="noscript",
-    group="scripting",
-    since="7.0.0",
-    summary="Lists the libraries of functions: none.",
-    syntax="[LIBRARYNAME library-name-pattern] [WITHCODE]",
-    tips=["nondeterministic_output_order"],
-)
-def function_list(session: Session, args: Arguments) -> Reply:
-    """An empty list."""
-    allowed = {b"LIBRARYNAME", b"WITHCODE"}
-    words = iter(args[2:])
-    for word in words:
-        option = word.upper()
-        if option not in allowed:
-            raise CommandError(errors.unknown_function_argument(word))
-        allowed.remove(option)
-        if option == b"LIBRARYNAME" and next(words, None) is None:
-            raise CommandError(errors.FUNCTION_LIBRARY_MISSING)
-    return EMPTY_ARRAY
-
-
-@command(
-    "FUNCTION FLUSH",
-    -2,
-    flags="write noscript",
-    group="scripting",
-    since="7.0.0",
-    summary="Removes every library of functions.",
-    syntax="[ASYNC | SYNC]",
-    tips=_EVERYWHERE,
-)
-def function_flush(session: Session, args: Arguments) -> Reply:
-    """Nothing, there being no functions."""
-    if len(args) > 3:
-        raise CommandError(errors.bad_subcommand("function", args[1]))
-    if len(args) == 3 and args[2].upper() not in _FLUSH_MODES:
-        raise CommandError(errors.FUNCTION_FLUSH_MODE)
-    return OK
-
-
-@command(
-    "FUNCTION HELP",
-    2,
-    flags="loading stale",
-    group="scripting",
-    since="7.0.0",
-    summary="Describes the subcommands.",
-)
-def function_help(session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(session, "function")

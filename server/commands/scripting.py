@@ -47,7 +47,7 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
 def eval_(session: Session, args: Arguments) -> Reply | Block:
     """What the script returns."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate(session, args[1], keys, arguments, False)
+    return session.server.scripting.evaluate(session, args, keys, arguments)
 
 
 @command(
@@ -65,7 +65,7 @@ def eval_(session: Session, args: Arguments) -> Reply | Block:
 def eval_ro(session: Session, args: Arguments) -> Reply | Block:
     """What the script returns; its commands that would write fail."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate(session, args[1], keys, arguments, True)
+    return session.server.scripting.evaluate(session, args, keys, arguments)
 
 
 @command(
@@ -82,7 +82,7 @@ def eval_ro(session: Session, args: Arguments) -> Reply | Block:
 def evalsha(session: Session, args: Arguments) -> Reply | Block:
     """What the script returns."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate_cached(session, args[1], keys, arguments, False)
+    return session.server.scripting.evaluate_cached(session, args, keys, arguments)
 
 
 @command(
@@ -100,7 +100,7 @@ def evalsha(session: Session, args: Arguments) -> Reply | Block:
 def evalsha_ro(session: Session, args: Arguments) -> Reply | Block:
     """What the script returns; its commands that would write fail."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate_cached(session, args[1], keys, arguments, True)
+    return session.server.scripting.evaluate_cached(session, args, keys, arguments)
 
 
 # --- SCRIPT ----------------------------------------------------------------------------------

@@ -308,6 +308,7 @@ class Persistence:
                 watching.touch(db, key)
         for database in keyspace.databases:
             database.flush()
+        self._server.scripting.functions.forget()
         keyspace.effects.clear()
 
     def replace_broken(self) -> None:

@@ -69,7 +69,7 @@ class Busy:
             self._until = self._started + threshold / 1000 if threshold else None
 
     def tick(self) -> int:
-        """Called now and then while a script runs: after how many steps again, 0 if it is to end."""
+        """Called now and then while a script runs: after how many steps again, 0 if it must end."""
         if not self._turns.inside:
             return MOST_STEPS
         now = self.seconds()

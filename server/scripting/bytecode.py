@@ -1,9 +1,9 @@
 """What is changed in the bytecode of every script before it runs.
 
-**Tail calls.** ``return redis.call(...)`` is a tail call: the script's own frame is gone when the call
-fails, and with it the line that the error should name. In the bytecode of Lua 5.1 a tail call is
-followed by the return of its results; as an ordinary call it does the same and keeps the frame. All
-that is lost is recursion without a bound.
+**Tail calls.** ``return redis.call(...)`` is a tail call: the script's own frame is gone when the
+call fails, and with it the line that the error should name. In the bytecode of Lua 5.1 a tail call
+is followed by the return of its results; as an ordinary call it does the same and keeps the frame.
+All that is lost is recursion without a bound.
 
 **Parameters before dots.** See :mod:`server.scripting.varargs`.
 

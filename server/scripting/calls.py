@@ -24,17 +24,28 @@ LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
 GROWTH: Final = 8
 """How many times its own size a reply may take as tables, which the memory must have room for."""
 
+Register = Callable[[bytes, object, "bytes | bool", bytes], "bytes | None"]
+"""Takes a function of a library that is loaded: its name, the function of Lua, its description if
+it has one, its flags. Returns the text of an error if there is one."""
+
 _MAJOR, _MINOR, _PATCH = map(int, REDIS_VERSION.split("."))
 
 
 class Calls:
     """Runs the commands of scripts, in a session of their own.
 
-    ``wrote`` tells whether the script that runs has called anything that writes. ``crash`` is an
-    exception that no command should raise; it ends what the script's client is doing.
+    With ``register`` they are functions of libraries. ``wrote`` tells whether the script that runs
+    has called anything that writes. ``crash`` is an exception that no command should raise; it ends
+    what the script's client is doing.
     """
 
-    def __init__(self, server: Server, tick: Callable[[], int], limit: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        tick: Callable[[], int],
+        limit: int,
+        register: Register | None = None,
+    ) -> None:
         self._server = server
         self._session = Session(server, 0, "", "")
         self._session.executing = True
@@ -55,6 +66,8 @@ class Calls:
             "version": REDIS_VERSION.encode(),
             "version_number": _MAJOR << 16 | _MINOR << 8 | _PATCH,
         }
+        if register is not None:
+            natives["register"] = self._guarded(register)
         self.interpreter = Interpreter(natives, limit)
 
     def begin(self, caller: Session, read_only: bool) -> None:

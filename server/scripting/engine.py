@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol import errors
 from protocol.encoder import array
-from protocol.errors import CommandError, shown
-from protocol.replies import Encoded, Reply
+from protocol.errors import CommandError
+from protocol.replies import Reply
 from server.scripting import shebang
+from server.scripting.functions import Functions
+from server.scripting.running import Job, Runner
 
 if TYPE_CHECKING:
     from server.app import Server
     from server.blocking import Block
     from server.commands.spec import Arguments, Command
-    from server.scripting.busy import Busy
     from server.scripting.calls import Calls
+    from server.scripting.interpreter import Outcome
     from server.session import Session
 
 EVALUATED: Final = 500
@@ -43,9 +45,9 @@ class Scripting:
     """The scripts of a server. Lua is started when the first one comes."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
         self._calls: Calls | None = None
-        self._busy: Busy | None = None
+        self._runner = Runner(server)
+        self.functions = Functions(server, self._runner)
         self._by_source: dict[bytes, Script] = {}
         self._by_sha1: dict[bytes, Script] = {}
         self._evaluated: dict[Script, None] = {}
@@ -56,19 +58,12 @@ class Scripting:
     def _limit_memory(self, limit: int) -> None:
         if self._calls is not None:
             self._calls.interpreter.limit_memory(limit)
+        self.functions.limit_memory(limit)
 
     def _lua(self) -> Calls:
         """Lua, started if need be; raises :class:`CommandError` if it is not installed."""
         if self._calls is None:
-            try:
-                from server.scripting.busy import Busy
-                from server.scripting.calls import Calls
-
-                self._busy = self._busy or Busy(self._server)
-                limit = self._server.config.script_memory_limit
-                self._calls = Calls(self._server, self._busy.tick, limit)
-            except ImportError:
-                raise CommandError(errors.LUA_MISSING) from None
+            self._calls = self._runner.start_lua()
         return self._calls
 
     # --- the cache ------------------------------------------------------------------------
@@ -116,83 +111,43 @@ class Scripting:
     # --- running --------------------------------------------------------------------------
 
     def evaluate(
-        self,
-        session: Session,
-        source: bytes,
-        keys: Sequence[bytes],
-        arguments: Sequence[bytes],
-        read_only: bool,
+        self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
     ) -> Reply | Block:
-        """Runs a script from its source; raises :class:`CommandError`."""
+        """Runs EVAL, or EVAL_RO; raises :class:`CommandError`."""
         self._lua()
-        return self._run(session, self._from_source(source), keys, arguments, read_only)
+        return self._run(session, self._from_source(command[1]), command, keys, arguments)
 
     def evaluate_cached(
-        self,
-        session: Session,
-        sha1: bytes,
-        keys: Sequence[bytes],
-        arguments: Sequence[bytes],
-        read_only: bool,
+        self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
     ) -> Reply | Block:
-        """Runs a script from the cache; raises :class:`CommandError`."""
+        """Runs EVALSHA, or EVALSHA_RO; raises :class:`CommandError`."""
         self._lua()
+        sha1 = command[1]
         script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
         if script is None:
             raise CommandError(errors.NO_SCRIPT)
-        return self._run(session, script, keys, arguments, read_only)
+        return self._run(session, script, command, keys, arguments)
 
     def _run(
         self,
         session: Session,
         script: Script,
-        keys: Sequence[bytes],
-        arguments: Sequence[bytes],
-        read_only: bool,
+        command: Arguments,
+        keys: Arguments,
+        arguments: Arguments,
     ) -> Reply | Block:
         header = script.header
+        read_only = command[0][-3:].upper() == b"_RO"
         if read_only and header.present and not header.no_writes:
             raise CommandError(errors.SCRIPT_MAY_WRITE)
-        calls, busy = self._calls, self._busy
-        assert calls is not None
-        assert busy is not None
+        calls = self._lua()
 
-        def work() -> Reply:
-            return self._execute(
-                session, script, keys, arguments, read_only or header.no_writes, calls, busy
-            )
-
-        return busy.work(session, work)
-
-    def _execute(
-        self,
-        session: Session,
-        script: Script,
-        keys: Sequence[bytes],
-        arguments: Sequence[bytes],
-        read_only: bool,
-        calls: Calls,
-        busy: Busy,
-    ) -> Encoded:
-        """Runs the script; what it changes counts as a whole or not at all."""
-        appender = self._server.persistence.appender
-        busy.begin()
-        calls.begin(session, read_only)
-        appender.begin_unit()
-        try:
-            outcome = calls.interpreter.run(
+        def run() -> Outcome:
+            return calls.interpreter.run(
                 script.function, script.sha1, session.resp3, keys, arguments
             )
-        finally:
-            if calls.wrote and self._server.record is not None:
-                self._server.record([], session)
-            appender.end_unit()
-        if calls.crash is not None:
-            raise calls.crash
-        if outcome.reply.startswith(b"-"):
-            text = shown(outcome.reply[1:].rstrip(b"\r\n"))
-            raise CommandError(text, counted=outcome.counted)
-        return Encoded(outcome.reply)
+
+        return self._runner.run(session, Job(calls, read_only or header.no_writes, run, command))
 
     def transaction(
         self,
@@ -203,8 +158,7 @@ class Scripting:
         """Runs a transaction; if it has scripts, it may take long as a whole."""
         if not any(entry.group == "scripting" for entry, _ in queue) or not self._is_ready():
             return array(run())
-        assert self._busy is not None
-        return self._busy.work(session, lambda: array(run()))
+        return self._runner.take_turns(session, lambda: array(run()))
 
     def _is_ready(self) -> bool:
         """Whether scripts can be run at all."""
@@ -219,18 +173,20 @@ class Scripting:
     @property
     def busy(self) -> bool:
         """Whether a script takes long, so that others are refused."""
-        return self._busy is not None and self._busy.active
+        return self._runner.busy
+
+    @property
+    def refusal(self) -> str:
+        """What others are told then."""
+        return self._runner.refusal
 
     def kill(self) -> None:
         """Ends the script that takes long; raises :class:`CommandError` if that cannot be done."""
-        if self._busy is None or self._calls is None:
-            raise CommandError(errors.NOT_BUSY)
-        self._busy.kill(self._calls.wrote)
+        self._runner.kill(function=False)
 
     def close(self) -> None:
         """Ends what is under way; nothing is run any more."""
-        if self._busy is not None:
-            self._busy.close()
+        self._runner.close()
 
     # --- figures --------------------------------------------------------------------------
 

@@ -15,10 +15,14 @@ from typing import Any, Final, NamedTuple
 from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
+from server.process import give_memory_back
 from server.scripting.bytecode import TooComplex, hardened
 
 ROOM: Final = 1024 * 1024
 """What is kept free at least for the server's own use of the interpreter, which must not fail."""
+
+GARBAGE: Final = 32 * 1024 * 1024
+"""When a script leaves so many bytes more than there were, they are looked through at once."""
 
 PER_VALUE: Final = 64
 """More than Lua takes for a text or a place in a table besides its bytes."""
@@ -26,7 +30,7 @@ PER_VALUE: Final = 64
 FEW: Final = 100
 """Up to so many arguments are passed one by one, which is faster; more in a table."""
 
-CHUNKS: Final = ("cjson", "cmsgpack", "guards", "libraries", "redis", "replies")
+CHUNKS: Final = ("cjson", "cmsgpack", "functions", "guards", "libraries", "redis", "replies")
 
 Script = Any
 """A compiled script: a function of Lua."""
@@ -58,7 +62,7 @@ def _source(name: str) -> bytes:
 
 
 def _rewrite(code: bytes) -> bytes | tuple[None, int]:
-    """The bytecode that may run in place of what Lua's compiler made; if none, the line at fault."""
+    """The bytecode that may run in place of what Lua's compiler made, or the line at fault."""
     try:
         return hardened(code)
     except TooComplex as error:
@@ -74,7 +78,8 @@ def _first_line(error: Exception) -> str:
 class Interpreter:
     """An interpreter whose scripts can call the functions in ``natives``.
 
-    ``limit`` is the memory that it may take, in bytes. Raises :class:`ImportError` without lupa.
+    With ``register`` among them it is one for functions, else one for scripts. ``limit`` is the
+    memory that it may take, in bytes. Raises :class:`ImportError` without lupa.
     """
 
     def __init__(self, natives: Mapping[str, object], limit: int) -> None:
@@ -90,7 +95,8 @@ class Interpreter:
         )
         self._limit = limit
         self._state = self._runtime.table_from({b"resp3": False, b"limit": limit / 1024})
-        self._compile, self._run, self._run_few = self._prepare(natives)
+        self._load, self._run, self._run_few = self._prepare(natives)
+        self._settled = self.memory
 
     def _prepare(self, natives: Mapping[str, object]) -> tuple[Callable[..., Any], ...]:
         given = {name.encode(): value for name, value in natives.items()}
@@ -135,6 +141,17 @@ class Interpreter:
             if not self.has_room(size):
                 raise CommandError(errors.SCRIPT_MEMORY)
 
+    def _clean_up(self) -> None:
+        """Collects garbage, and gives the memory back to the system.
+
+        Lua halves its table of texts in each round at most, so it takes several."""
+        before = 0
+        while self.memory != before:
+            before = self.memory
+            self._runtime.gccollect()
+        self._settled = before
+        give_memory_back()
+
     def table(self, values: Mapping[bytes, object]) -> object:
         """The values as a table."""
         return self._runtime.table_from(values)
@@ -145,32 +162,44 @@ class Interpreter:
         """The script of a source text; raises :class:`CommandError` if it is none."""
         self._make_room(PER_VALUE * len(source))
         try:
-            script = self._compile(source)
+            script = self._load(source)
         except self._failure as error:
             raise CommandError(errors.not_compiled(str(error))) from None
         if isinstance(script, tuple):
             raise CommandError(errors.not_compiled(shown(script[1])))
         return script
 
+    def load_library(self, source: bytes) -> None:
+        """Lets a library register its functions; raises :class:`CommandError` if it cannot."""
+        self._make_room(PER_VALUE * len(source))
+        try:
+            uncompiled, failed = self._load(source)
+        except self._failure as error:
+            uncompiled, failed = None, _first_line(error).encode()
+        if uncompiled is not None:
+            raise CommandError(errors.library_not_compiled(shown(uncompiled)))
+        if failed is not None:
+            raise CommandError(errors.library_not_run(shown(failed)))
+
     def run(
         self,
         script: Script,
-        sha1: bytes,
+        name: bytes,
         resp3: bool,
         keys: Sequence[bytes],
         arguments: Sequence[bytes],
     ) -> Outcome:
-        """Runs a script; ``resp3`` is the protocol of the reply."""
+        """Runs a script or a function, named in errors; ``resp3`` is the protocol of the reply."""
         values = [*keys, *arguments]
         self._make_room(sum(map(len, values)) + PER_VALUE * (len(values) + 1))
         try:
             if len(values) <= FEW:
-                result = self._run_few(script, sha1, resp3, len(keys), *values)
+                result = self._run_few(script, name, resp3, len(keys), *values)
             else:
                 table = self._runtime.table_from
-                result = self._run(script, sha1, resp3, table(keys), table(arguments))
+                result = self._run(script, name, resp3, table(keys), table(arguments))
         except (self._failure, MemoryError) as error:
             result = error_line(_first_line(error)), False
-        if self._runtime.get_memory_used() * 2 > self._limit:
-            self._runtime.gccollect()
+        if self.memory > self._settled + GARBAGE:
+            self._clean_up()
         return Outcome(*result) if isinstance(result, tuple) else Outcome(result, False)

@@ -51,8 +51,8 @@ def taken_from_dots(
 ) -> Rewritten:
     """The instructions of a function that has ``parameters`` before its dots, for one with none.
 
-    ``data`` are the places of words that are no instructions. The constants behind the ``constants``
-    that there are have to be the text ``select`` and the number of parameters and one.
+    ``data`` are the places of words that are no instructions. Behind the ``constants`` that there
+    are the text ``select`` has to follow, and the number of parameters and one.
     """
     out = [_abc(VARARG, 0, parameters + 1, 0)]
     origins = [0]

@@ -87,6 +87,26 @@ def _swapped(effect: e.Swapped) -> list[bytes]:
     return [command(b"SWAPDB", number(effect.db), number(effect.other))]
 
 
+# --- libraries of functions ------------------------------------------------------------------
+
+
+def load_library(code: bytes) -> bytes:
+    """The command that loads a library, whatever is there by its name."""
+    return command(b"FUNCTION", b"LOAD", b"REPLACE", code)
+
+
+def _library_loaded(effect: e.LibraryLoaded) -> list[bytes]:
+    return [load_library(effect.code)]
+
+
+def _library_deleted(effect: e.LibraryDeleted) -> list[bytes]:
+    return [command(b"FUNCTION", b"DELETE", effect.name)]
+
+
+def _libraries_flushed(effect: e.LibrariesFlushed) -> list[bytes]:
+    return [command(b"FUNCTION", b"FLUSH")]
+
+
 # --- streams ---------------------------------------------------------------------------------
 
 
@@ -194,6 +214,9 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.KeyMoved: _key_moved,
+    e.LibraryLoaded: _library_loaded,
+    e.LibraryDeleted: _library_deleted,
+    e.LibrariesFlushed: _libraries_flushed,
     e.Swapped: _swapped,
     e.StreamTrimmed: _stream_trimmed,
     e.EntriesDeleted: _entries_deleted,

@@ -16,7 +16,7 @@ from storage import ids
 from storage.aof import own_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
 from storage.aof.dangling import BEYOND, Dangling
-from storage.aof.plain_forms import counter, encode_again, release
+from storage.aof.plain_forms import counter, encode_again, load_library, release
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.keyspace import Database, Keyspace, Value
@@ -47,6 +47,8 @@ def snapshot(keyspace: Keyspace) -> Iterator[bytes]:
 
 def _pieces(keyspace: Keyspace) -> Iterator[bytes]:
     yield own.settings(keyspace.limits)
+    for code in keyspace.libraries.values():
+        yield load_library(code)
     for database in keyspace.databases:
         if database.values:
             yield command(b"SELECT", number(database.index))

@@ -42,7 +42,7 @@ local function named(message)
   if not place then
     return nil
   end
-  local info = getinfo(4, "n")
+  local info = getinfo(3, "n")
   local name = info.name or "?"
   if info.namewhat == "method" then
     place = place - 1
@@ -68,19 +68,21 @@ local function passed_on(ok, ...)
 end
 
 -- A function of C as the script would call it itself, errors included.
-local function call(original, ...)
-  return passed_on(rawpcall(original, ...))
+local function call(original)
+  return function(...)
+    return passed_on(rawpcall(original, ...))
+  end
 end
 
 local function with_pattern(original)
   return function(...)
-    local pattern = select(2, ...)
+    local _, pattern = ...
     if type(pattern) == "string" and #pattern > DEEPEST
       and select(2, gsub(pattern, NESTING, "")) > DEEPEST
     then
       fail("pattern too complex")
     end
-    return call(original, ...)
+    return passed_on(rawpcall(original, ...))
   end
 end
 
@@ -94,10 +96,11 @@ guards.string.gsub = with_pattern(gsub)
 
 -- Nothing takes long too, if it is repeated often.
 function guards.string.rep(...)
-  if (...) == "" and tonumber((select(2, ...))) then
+  local text, count = ...
+  if text == "" and tonumber(count) then
     return ""
   end
-  return call(rep, ...)
+  return passed_on(rawpcall(rep, ...))
 end
 
 function guards.table.insert(...)
@@ -105,7 +108,7 @@ function guards.table.insert(...)
   if select("#", ...) > 2 and type(target) == "table" and (tonumber(place) or 0) < #target - FARTHEST then
     fail("bad argument #2 to 'insert' (position out of bounds)")
   end
-  return call(insert, ...)
+  return passed_on(rawpcall(insert, ...))
 end
 
 -- CVE-2025-46817: the count of what is asked for overflows.
@@ -119,7 +122,7 @@ function guards.unpack(...)
       fail("too many results to unpack")
     end
   end
-  return call(unpack, ...)
+  return passed_on(rawpcall(unpack, ...))
 end
 
 return guards

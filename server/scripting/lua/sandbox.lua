@@ -8,10 +8,11 @@ local native, parts = ...
 
 local READ_ONLY = "Attempt to modify a readonly table"
 local KILLED = "Script killed by user with SCRIPT KILL..."
+local TIMEOUT = "FUNCTION LOAD timeout"
 local OWN = "=penstock:"
 
 local byte, concat, find, sub = string.byte, table.concat, string.find, string.sub
-local create, getinfo, resume, sethook = coroutine.create, debug.getinfo, coroutine.resume, debug.sethook
+local getinfo, resume, sethook = debug.getinfo, coroutine.resume, debug.sethook
 local error, next, rawget, rawset, select, tostring = error, next, rawget, rawset, select, tostring
 local type, unpack, xpcall, rawpcall = type, unpack, xpcall, pcall
 local getmetatable, setmetatable = getmetatable, setmetatable
@@ -33,8 +34,8 @@ local function guarded(call)
   end
 end
 
-for name in ("call may_call log sha1 number bit struct"):gmatch("%S+") do
-  native[name] = guarded(native[name])
+for name in ("call may_call log sha1 number bit struct register"):gmatch("%S+") do
+  native[name] = native[name] and guarded(native[name])
 end
 
 -- Where a script is -------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ end
 -- The global environment --------------------------------------------------------------------------
 
 local guards = parts.guards(fail)
-local call = guards.call
+local create, misuse_resume = guards.call(coroutine.create), guards.call(coroutine.resume)
 local globals = pick(_G, [[_VERSION assert error gcinfo ipairs rawequal select tonumber tostring
   type]])
 globals.unpack = guards.unpack
@@ -148,11 +149,11 @@ globals._G = environment
 metatables[environment] = protect({})
 metatables[""] = protect({ __index = true })
 
-setmetatable(globals, {
-  __index = function(_, name)
-    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-  end,
-})
+local function missing(_, name)
+  error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+end
+
+setmetatable(globals, { __index = missing })
 
 function globals.pcall(...)
   return caught(rawpcall(...))
@@ -325,7 +326,7 @@ local function tick()
   steps = native.tick()
   if steps == 0 then
     killed = true
-    error(KILLED, 0)
+    error(native.state.loading and TIMEOUT or KILLED, 0)
   elseif steps ~= before then
     sethook(tick, "", steps)
   end
@@ -334,7 +335,7 @@ end
 local coroutines = pick(coroutine, "running status yield")
 
 function coroutines.create(...)
-  local thread = call(create, ...)
+  local thread = create(...)
   sethook(thread, tick, "", steps)
   return thread
 end
@@ -343,7 +344,7 @@ function coroutines.resume(...)
   if type((...)) == "thread" then
     return go_on(resume(...))
   end
-  return call(resume, ...)
+  return misuse_resume(...)
 end
 
 local function passed_on(ok, ...)
@@ -375,7 +376,8 @@ for name, inside in pairs(parts.libraries(native, fail)) do
 end
 globals.cjson = protect(parts.cjson(fail))
 globals.cmsgpack = protect(parts.cmsgpack(native, fail))
-globals.redis = protect(parts.redis(native, replies))
+local redis = parts.redis(native, replies)
+globals.redis = protect(redis)
 
 -- Running -----------------------------------------------------------------------------------------
 
@@ -393,25 +395,35 @@ local function finish(ok, value, sha, resp3)
   return "-" .. value.text .. " script: " .. sha .. value.place .. ".", value.counted or false
 end
 
--- Runs a script; its reply in RESP, and behind an error whether that has been counted. The line
+-- Begins to count the steps of what runs next.
+local function begin()
+  killed, steps = false, native.first_steps
+  sethook(tick, "", steps)
+end
+
+-- Runs a function; its result in RESP, and behind an error whether that has been counted. The line
 -- of an error lacks its end.
+local function execute(body, name, resp3)
+  native.state.resp3 = false
+  begin()
+  local ok, value = xpcall(body, explain)
+  sethook()
+  return finish(ok, value, name, resp3)
+end
+
 local function run(script, sha, resp3, keys, arguments)
   rawset(globals, "KEYS", keys)
   rawset(globals, "ARGV", arguments)
-  native.state.resp3 = false
-  killed, steps = false, native.first_steps
-  sethook(tick, "", steps)
-  local ok, value = xpcall(script, explain)
-  sethook()
+  local reply, counted = execute(script, sha, resp3)
   rawset(globals, "KEYS", nil)
   rawset(globals, "ARGV", nil)
-  return finish(ok, value, sha, resp3)
+  return reply, counted
 end
 
--- The same with keys and arguments in a row.
-local function run_few(script, sha, resp3, count, ...)
+-- Keys and arguments that come in a row.
+local function split(count, ...)
   if count == 0 then
-    return run(script, sha, resp3, {}, { ... })
+    return {}, { ... }
   end
   local keys, arguments, all = {}, {}, { ... }
   for place = 1, count do
@@ -420,7 +432,49 @@ local function run_few(script, sha, resp3, count, ...)
   for place = count + 1, #all do
     arguments[place - count] = all[place]
   end
-  return run(script, sha, resp3, keys, arguments)
+  return keys, arguments
 end
 
-return compile_script, run, run_few
+local function run_few(script, sha, resp3, ...)
+  return run(script, sha, resp3, split(...))
+end
+
+if not native.register then
+  return compile_script, run, run_few
+end
+
+-- Libraries of functions --------------------------------------------------------------------------
+
+redis.breakpoint, redis.debug, redis.replicate_commands = nil, nil, nil
+
+local while_loading = parts.functions(native, redis, protect, missing)
+
+-- Lets a library register its functions. Returns what is wrong with its source, or what went wrong.
+local function load_library(text)
+  local chunk, message = compile(text, "@user_function")
+  if not chunk then
+    return message, nil
+  end
+  local lookup = getmetatable(environment)
+  lookup.__index, native.state.loading = while_loading, true
+  begin()
+  local ok, problem = xpcall(chunk, explain)
+  sethook()
+  lookup.__index, native.state.loading = globals, false
+  if ok then
+    return nil, nil
+  end
+  return nil, type(problem) == "table" and problem.text or "ERR " .. tostring(problem)
+end
+
+local function call_function(callback, name, resp3, keys, arguments)
+  return execute(function()
+    return callback(keys, arguments)
+  end, name, resp3)
+end
+
+local function call_function_few(callback, name, resp3, ...)
+  return call_function(callback, name, resp3, split(...))
+end
+
+return load_library, call_function, call_function_few

@@ -1,0 +1,258 @@
+"""Functions: libraries of them, which are part of the data, and running them.
+
+The code of a library is kept by the keyspace, and so by the append-only file; what Lua makes of it
+is kept here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from protocol import errors
+from protocol.errors import CommandError
+from server.scripting import metadata, payload
+from server.scripting.running import Job, Runner
+
+if TYPE_CHECKING:
+    from protocol.replies import Reply
+    from server.app import Server
+    from server.blocking import Block
+    from server.commands.spec import Arguments
+    from server.scripting.calls import Calls
+    from server.scripting.interpreter import Outcome
+    from server.session import Session
+
+LOAD_TIMEOUT_S: Final = 0.5
+"""How long a library may take to register its functions."""
+LOAD_STEPS: Final = 1000
+"""After how many steps it looks whether that is over."""
+OVERHEAD: Final = 200
+"""What a library takes besides its code, in bytes."""
+
+_NAME: Final = re.compile(rb"\w+", re.ASCII)
+
+
+class Function(NamedTuple):
+    """One function: ``body`` is the one of Lua."""
+
+    name: bytes
+    body: object
+    description: bytes | None
+    flags: list[str]
+    library: bytes
+
+
+class Library(NamedTuple):
+    """A library with its functions."""
+
+    name: bytes
+    code: bytes
+    functions: dict[bytes, Function]
+
+
+class Functions:
+    """The libraries of a server, by their names. Lua is started when the first one comes."""
+
+    def __init__(self, server: Server, runner: Runner) -> None:
+        self._server = server
+        self._runner = runner
+        self._calls: Calls | None = None
+        self.libraries: dict[bytes, Library] = {}
+        self._by_name: dict[bytes, Function] = {}
+        self._loading: Library | None = None
+        self._deadline = 0.0
+
+    # --- loading --------------------------------------------------------------------------
+
+    def load(self, db: int, code: bytes, replace: bool) -> bytes:
+        """Loads a library for a client of database ``db``; its name.
+
+        Raises :class:`CommandError`, and nothing has changed then."""
+        name = metadata.name_of(code)
+        if name in self.libraries and not replace:
+            raise CommandError(errors.library_exists(name))
+        library = self._compile(name, code)
+        self._check_conflicts([library], leaving={name})
+        self._keep(db, library)
+        return name
+
+    def _compile(self, name: bytes, code: bytes) -> Library:
+        """Lets the library register its functions."""
+        if self._calls is None:
+            self._calls = self._runner.start_lua(self._register, self._tick)
+        self._loading = library = Library(name, code, {})
+        self._deadline = self._runner.clock.seconds() + LOAD_TIMEOUT_S
+        try:
+            # The end of the first line stays, so that lines keep their numbers.
+            self._calls.interpreter.load_library(code[code.index(b"\n") :])
+        finally:
+            self._loading = None
+        if self._calls.crash is not None:
+            raise self._calls.crash
+        if not library.functions:
+            raise CommandError(errors.LIBRARY_EMPTY)
+        return library
+
+    def _tick(self) -> int:
+        if self._loading is None:
+            return self._runner.clock.tick()
+        return 0 if self._runner.clock.seconds() >= self._deadline else LOAD_STEPS
+
+    def _register(
+        self, name: bytes, body: object, description: bytes | bool, flags: bytes
+    ) -> bytes | None:
+        library = self._loading
+        assert library is not None
+        if _NAME.fullmatch(name) is None:
+            return errors.LIBRARY_NAME_INVALID.encode()
+        if name.lower() in library.functions:
+            return errors.FUNCTION_EXISTS_IN_LIBRARY.encode()
+        told = description if isinstance(description, bytes) else None
+        words = flags.decode().split()
+        library.functions[name.lower()] = Function(name, body, told, words, library.name)
+        return None
+
+    def _check_conflicts(self, libraries: Sequence[Library], leaving: set[bytes]) -> None:
+        """Raises :class:`CommandError` if a name of a function would stand for two."""
+        taken = {
+            name for name, function in self._by_name.items() if function.library not in leaving
+        }
+        for library in libraries:
+            for name, function in library.functions.items():
+                if name in taken:
+                    raise CommandError(errors.function_exists(function.name))
+                taken.add(name)
+
+    def _keep(self, db: int, library: Library) -> None:
+        if library.name in self.libraries:
+            self._forget(library.name)
+        self.libraries[library.name] = library
+        self._by_name.update(library.functions)
+        self._server.keyspace.keep_library(db, library.name, library.code)
+
+    # --- removing -------------------------------------------------------------------------
+
+    def delete(self, db: int, name: bytes) -> None:
+        """Removes a library; raises :class:`CommandError` if it is not there."""
+        if name not in self.libraries:
+            raise CommandError(errors.LIBRARY_NOT_FOUND)
+        self._forget(name)
+        self._server.keyspace.drop_library(db, name)
+
+    def _forget(self, name: bytes) -> None:
+        for function in self.libraries.pop(name).functions:
+            del self._by_name[function]
+
+    def flush(self, db: int) -> None:
+        """Removes every library, and begins with a new Lua."""
+        self.forget()
+        self._server.keyspace.drop_libraries(db)
+
+    def forget(self) -> None:
+        """Removes every library, of which nobody is told: they come back from the file."""
+        self.libraries.clear()
+        self._by_name.clear()
+        self._server.keyspace.libraries.clear()
+        self._calls = None
+
+    # --- from server to server ------------------------------------------------------------
+
+    def dump(self) -> bytes:
+        """All libraries as FUNCTION DUMP gives them."""
+        return payload.dump(library.code for library in self.libraries.values())
+
+    def restore(self, db: int, data: bytes, policy: bytes) -> None:
+        """Loads what FUNCTION DUMP gave, ``FLUSH``, ``APPEND`` or ``REPLACE`` as ``policy`` says.
+
+        Raises :class:`CommandError`, and nothing has changed then."""
+        codes = _codes(data)
+        libraries: dict[bytes, Library] = {}
+        for code in codes:
+            name = metadata.name_of(code)
+            if name in libraries or (policy == b"APPEND" and name in self.libraries):
+                raise CommandError(errors.restored_library_exists(name))
+            libraries[name] = self._compile(name, code)
+        leaving = set(self.libraries) if policy == b"FLUSH" else set(libraries)
+        self._check_conflicts(list(libraries.values()), leaving)
+        for name in leaving & self.libraries.keys():
+            self.delete(db, name)
+        for library in libraries.values():
+            self._keep(db, library)
+
+    # --- running --------------------------------------------------------------------------
+
+    def find(self, name: bytes) -> Function:
+        """The function of this name; raises :class:`CommandError` if there is none."""
+        function = self._by_name.get(name.lower())
+        if function is None:
+            raise CommandError(errors.FUNCTION_NOT_FOUND)
+        return function
+
+    def call(
+        self,
+        session: Session,
+        function: Function,
+        command: Arguments,
+        keys: Arguments,
+        arguments: Arguments,
+    ) -> Reply | Block:
+        """Runs FCALL, or FCALL_RO; raises :class:`CommandError`."""
+        calls = self._calls
+        assert calls is not None
+        no_writes = "no-writes" in function.flags
+        if command[0][-3:].upper() == b"_RO" and not no_writes:
+            raise CommandError(errors.SCRIPT_MAY_WRITE)
+
+        def run() -> Outcome:
+            return calls.interpreter.run(
+                function.body, function.name, session.resp3, keys, arguments
+            )
+
+        return self._runner.run(session, Job(calls, no_writes, run, command, function.name))
+
+    def running(self) -> tuple[Job, int] | None:
+        """The function that takes long, and for how many milliseconds already.
+
+        Raises :class:`CommandError` if it is a script that takes long."""
+        self._runner.check_kind(function=True)
+        return self._runner.running
+
+    def kill(self) -> None:
+        """Ends the function that takes long; raises :class:`CommandError` if it cannot."""
+        self._runner.kill(function=True)
+
+    # --- figures --------------------------------------------------------------------------
+
+    def limit_memory(self, limit: int) -> None:
+        """Allows Lua so many bytes from now on."""
+        if self._calls is not None:
+            self._calls.interpreter.limit_memory(limit)
+
+    @property
+    def count(self) -> int:
+        """How many functions there are."""
+        return len(self._by_name)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the libraries take."""
+        return sum(len(library.code) + OVERHEAD for library in self.libraries.values())
+
+    @property
+    def lua_memory(self) -> int:
+        """Bytes that Lua takes for them."""
+        return 0 if self._calls is None else self._calls.interpreter.memory
+
+
+def _codes(data: bytes) -> list[bytes]:
+    """The libraries of a payload; raises :class:`CommandError`."""
+    try:
+        return payload.parse(data)
+    except payload.WrongPayload:
+        raise CommandError(errors.PAYLOAD_WRONG) from None
+    except payload.NotALibrary:
+        raise CommandError(errors.PAYLOAD_NO_FUNCTION) from None
+    except payload.Unreadable:
+        raise CommandError(errors.PAYLOAD_UNREADABLE) from None

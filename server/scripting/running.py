@@ -1,0 +1,133 @@
+"""Running scripts and functions: one at a time, as a whole, and what others are told meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol import errors
+from protocol.errors import CommandError, shown
+from protocol.replies import Encoded, Reply
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.blocking import Block
+    from server.commands.spec import Arguments
+    from server.scripting.busy import Busy
+    from server.scripting.calls import Calls, Register
+    from server.scripting.interpreter import Outcome
+    from server.session import Session
+
+
+class Job(NamedTuple):
+    """What is to run: in which Lua, and what of.
+
+    ``function`` is the name of the function that it is; a script is none.
+    """
+
+    calls: Calls
+    read_only: bool
+    run: Callable[[], Outcome]
+    command: Arguments
+    function: bytes | None = None
+
+
+class Runner:
+    """Runs the scripts and the functions of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._busy: Busy | None = None
+        self._job: Job | None = None
+        self._began = 0.0
+
+    def start_lua(
+        self, register: Register | None = None, tick: Callable[[], int] | None = None
+    ) -> Calls:
+        """A new Lua: one for functions with ``register``, else one for scripts.
+
+        Raises :class:`CommandError` if Lua is not installed."""
+        try:
+            from server.scripting.calls import Calls
+
+            limit = self._server.config.script_memory_limit
+            return Calls(self._server, tick or self.clock.tick, limit, register)
+        except ImportError:
+            raise CommandError(errors.LUA_MISSING) from None
+
+    @property
+    def clock(self) -> Busy:
+        """What lets scripts give way; raises :class:`ImportError` without the extra ``lua``."""
+        if self._busy is None:
+            from server.scripting.busy import Busy
+
+            self._busy = Busy(self._server)
+        return self._busy
+
+    # --- running --------------------------------------------------------------------------
+
+    def run(self, session: Session, job: Job) -> Reply | Block:
+        """Runs a script; raises :class:`CommandError` for the error that it ends with."""
+        return self.clock.work(session, lambda: self._execute(session, job))
+
+    def take_turns(self, session: Session, work: Callable[[], Reply]) -> Reply | Block:
+        """Does work of which scripts are a part, which may take long as a whole."""
+        return self.clock.work(session, work)
+
+    def _execute(self, session: Session, job: Job) -> Encoded:
+        """Runs the script; what it changes counts as a whole or not at all."""
+        appender, calls = self._server.persistence.appender, job.calls
+        self._job, self._began = job, self.clock.seconds()
+        self.clock.begin()
+        calls.begin(session, job.read_only)
+        appender.begin_unit()
+        try:
+            outcome = job.run()
+        finally:
+            self._job = None
+            if calls.wrote and self._server.record is not None:
+                self._server.record([], session)
+            appender.end_unit()
+        if calls.crash is not None:
+            raise calls.crash
+        if outcome.reply.startswith(b"-"):
+            text = shown(outcome.reply[1:].rstrip(b"\r\n"))
+            raise CommandError(text, counted=outcome.counted)
+        return Encoded(outcome.reply)
+
+    # --- what takes long ------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether something takes long, so that others are refused."""
+        return self._busy is not None and self._busy.active
+
+    @property
+    def refusal(self) -> str:
+        """What others are told while something takes long."""
+        job = self._job
+        return errors.BUSY if job is None or job.function is None else errors.BUSY_FUNCTION
+
+    @property
+    def running(self) -> tuple[Job, int] | None:
+        """What takes long, and for how many milliseconds already."""
+        if not self.busy or self._job is None:
+            return None
+        return self._job, int((self.clock.seconds() - self._began) * 1000)
+
+    def check_kind(self, function: bool) -> None:
+        """Raises :class:`CommandError` if what takes long is of the other kind."""
+        if self.busy and self._job is not None and (self._job.function is not None) != function:
+            raise CommandError(self.refusal)
+
+    def kill(self, function: bool) -> None:
+        """Ends what takes long; raises :class:`CommandError` if that cannot be done."""
+        self.check_kind(function)
+        if self._busy is None:
+            raise CommandError(errors.NOT_BUSY)
+        self._busy.kill(self._job is not None and self._job.calls.wrote)
+
+    def close(self) -> None:
+        """Ends what is under way; nothing is run any more."""
+        if self._busy is not None:
+            self._busy.close()
