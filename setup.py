@@ -53,6 +53,7 @@ HOT = {
         "app",
         "arguments",
         "blocking",
+        "changes",
         "clock",
         "connection",
         "dispatch",

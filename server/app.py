@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from protocol.requests import ChunkReader
 from server.auth import Users
 from server.blocking import Blocking
+from server.changes import changes_of
 from server.clock import Clock, Reading, system_clock
 from server.commands import load as register_commands
 from server.commands import spec
@@ -37,7 +38,7 @@ from server.steps import Working
 from server.turns import Turns, now_ns
 from server.watching import Watching
 from storage.aof.disk import Disk
-from storage.effects import Effect, KeysDeleted
+from storage.effects import Effect
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 
@@ -101,7 +102,7 @@ class Server:
         self.holding = False
         """Whether what goes out to clients has to wait for the disk."""
         self.changes = 0
-        """How many effects there were since a base of the append-only file was last made."""
+        """How much has changed since a base of the append-only file was last made."""
         self.record: Callable[[list[Effect], Session | None], None] | None = None
         """Takes the effects of each command before anything follows from them, with the session of
         the client whose command it was: the appender of an append-only file does."""
@@ -185,9 +186,7 @@ class Server:
 
         ``session`` is the client whose command it was."""
         effects = self.keyspace.effects
-        self.changes += len(effects)
-        if effects and type(effects[-1]) is KeysDeleted:
-            self.changes += len(effects[-1].keys) - 1
+        self.changes += changes_of(effects)
         if self.record is not None:
             self.record(effects, session)
         if self.watching.watchers or self.blocking.waiting or self.notifier.active:

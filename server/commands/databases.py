@@ -98,6 +98,8 @@ def swapdb(session: Session, args: Arguments) -> Reply:
     if not (0 <= first < len(keyspace.databases) and 0 <= second < len(keyspace.databases)):
         raise CommandError(errors.DB_OUT_OF_RANGE)
     keyspace.swap(first, second)
+    if first == second:  # There is no effect, but it counts as a change all the same.
+        session.server.changes += 1
     return OK
 
 

@@ -85,7 +85,7 @@ def machine_for(real: RealServer, resp3: bool) -> type[RuleBasedStateMachine]:
             for setting, value in (("entries", "100"), ("bytes", "4096")):
                 theirs.send(["CONFIG", "SET", f"stream-node-max-{setting}", value])
 
-        @rule(command=one_of(*commands.EVERYTHING, commands.LIMITS))
+        @rule(command=one_of(*commands.EVERYTHING))
         def send(self, command: Words) -> None:
             mine, reference = self.ours.send(*command), theirs.send(command)
             assert mine is not None

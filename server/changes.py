@@ -1,0 +1,61 @@
+"""How much a command has changed, as ``rdb_changes_since_last_save`` of INFO counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from storage import effects as e
+
+_WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
+    e.StringEdited: lambda effect: len(effect.pieces),
+    e.StringLeft: lambda effect: 0,
+    e.KeysDeleted: lambda effect: len(effect.keys),
+    e.Flushed: lambda effect: len(effect.keys),
+    e.StreamCreated: lambda effect: 0,
+    e.StreamTrimmed: lambda effect: effect.removed,
+    e.EntriesDeleted: lambda effect: len(effect.ids),
+    e.ConsumerSeen: lambda effect: 0,
+    e.Delivered: lambda effect: len(effect.ids),
+    e.Redelivered: lambda effect: 0,
+    e.Released: lambda effect: len(effect.ids),
+    e.Acknowledged: lambda effect: len(effect.ids),
+}
+"""What an effect of this kind counts; any other counts 1."""
+
+_TRIMMING: Final[frozenset[type]] = frozenset({e.StreamTrimmed, e.EntriesDeleted})
+
+
+def changes_of(effects: Sequence[e.Effect]) -> int:
+    """What the effects of one command count.
+
+    What comes with something else does not count by itself: the trimming of an XADD, the entries of
+    a read, which counts once for each stream, and the position that an XCLAIM gives its group.
+    """
+    if len(effects) == 1:  # which most commands have
+        return _weight(effects[0])
+    kinds = [type(effect) for effect in effects]
+    adding = e.EntryAdded in kinds
+    total = 0
+    for at, effect in enumerate(effects):
+        kind = kinds[at]
+        if adding and kind in _TRIMMING:
+            continue
+        if kind is e.Delivered and e.GroupPositionSet in kinds[at + 1 : at + 2]:
+            continue
+        if kind is e.GroupPositionSet and _is_claimed_with(kinds, at):
+            continue
+        total += _weight(effect)
+    return total
+
+
+def _weight(effect: e.Effect) -> int:
+    """What an effect counts by itself."""
+    weight = _WEIGHTS.get(type(effect))
+    return 1 if weight is None else weight(effect)
+
+
+def _is_claimed_with(kinds: Sequence[type], at: int) -> bool:
+    """Whether a group's position stands before the entries that are claimed, not behind those that
+    are read."""
+    return e.Delivered not in kinds[max(at - 1, 0) : at] and e.Delivered in kinds[at:]
