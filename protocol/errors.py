@@ -354,7 +354,7 @@ BAD_PROTOCOL_TYPE: Final = (
     "ERR Wrong protocol type name. Please use one of the following:"
     " string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
 )
-NOTHING_TO_LOAD: Final = "ERR There is no append-only file to load: appendonly is no"
+LOAD_FAILED: Final = "ERR Error trying to load the AOF files, check server logs."
 NO_SHUTDOWN: Final = "ERR No shutdown in progress."
 DEBUG_NOT_ALLOWED: Final = (
     'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local",'
@@ -548,11 +548,6 @@ def unsupported_option(option: bytes) -> str:
 def disk_error(reason: str) -> str:
     """A command that writes, while the append-only file cannot be written to."""
     return f"MISCONF Errors writing to the AOF file: {reason}"
-
-
-def load_failed(reason: str) -> str:
-    """DEBUG LOADAOF found files that cannot be loaded."""
-    return f"ERR Error trying to load the AOF files: {reason}"
 
 
 def save_failed(reason: str) -> str:

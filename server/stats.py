@@ -23,6 +23,9 @@ class Stats:
         self.denied_logins = 0
         self.query_limit_disconnections = 0
         self.output_limit_disconnections = 0
+        self.forks = 0
+        self.fork_us = 0
+        """How long the last fork took, in microseconds."""
         self.samples: deque[tuple[int, int, int, int, int, int]] = deque(maxlen=16)
         """Milliseconds, commands, bytes in and bytes out, cycles of the event loop and what they
         took in nanoseconds at the last rounds of periodic work."""
@@ -38,6 +41,11 @@ class Stats:
             (now - then) / seconds for now, then in zip(last[1:], first[1:], strict=True)
         )
         return commands, bytes_in, bytes_out, cycles, nanoseconds
+
+    def count_fork(self, microseconds: int) -> None:
+        """Counts a child process, whose fork took so long."""
+        self.forks += 1
+        self.fork_us = microseconds
 
     def count_error(self, text: str) -> None:
         """Counts an error reply by its code, the first word of its text."""

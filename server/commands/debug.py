@@ -83,13 +83,13 @@ def _turn(clock: Clock, args: Arguments) -> int:
 
 
 def _load_again(session: Session, args: Arguments) -> Reply:
-    persistence = session.server.persistence
-    if not persistence.on or persistence.appender.provisional:
-        raise CommandError(errors.NOTHING_TO_LOAD)
+    if session.server.phase is not Phase.SERVING:
+        raise CommandError(errors.LOADING)
     try:
-        persistence.load_again()
+        session.server.persistence.load_again()
     except PersistenceError as error:
-        raise CommandError(errors.load_failed(str(error))) from None
+        session.server.log.warning(f"DEBUG LOADAOF: {error}")
+        raise CommandError(errors.LOAD_FAILED) from None
     return OK
 
 

@@ -285,11 +285,36 @@ class Persistence:
         loader.finish()
 
     def load_again(self) -> None:
-        """Makes everything anew from the files; raises :class:`PersistenceError`."""
-        folder = self._folder
-        assert folder is not None
-        if not self.appender.drain():
+        """Makes everything anew from the files; raises :class:`PersistenceError`.
+
+        While the file is off that is what it held when it was turned off: nothing, and a failure,
+        if there never was one.
+        """
+        if self.on:
+            self._load_own_files()
+        else:
+            self._load_files_of_old()
+        self._server.changes = 0
+
+    def _load_own_files(self) -> None:
+        if not self.make_safe():
             raise PersistenceError(str(self.appender.failure))
+        assert self._folder is not None
+        self._load_at_once(self._folder)
+
+    def _load_files_of_old(self) -> None:
+        folder = self._new_folder()
+        if not self._disk.exists(folder.path_of(folder.manifest_name)):
+            self._forget_everything()
+            raise PersistenceError(f"there is no append-only file in '{folder.path}'")
+        self.rewriting.abandon()
+        folder = self._take_folder()
+        try:
+            self._load_at_once(folder)
+        finally:
+            self._release()
+
+    def _load_at_once(self, folder: Folder) -> None:
         try:
             recovery = Recovery.of_folder(self._server, folder)
         except OSError as error:

@@ -53,7 +53,6 @@ class Rewriting:
         self.count = 0
         self.saved_ms = server.started_ms
         """When a base was last made."""
-        self.fork_us = 0
         self._child = NO_CHILD
         self._written = False
         self._folder: Folder
@@ -111,7 +110,7 @@ class Rewriting:
         started = time.perf_counter_ns()
         chunks = snapshot(self._server.keyspace)
         self._child = fork_writer(folder.disk, folder.temporary_base(), chunks)
-        self.fork_us = (time.perf_counter_ns() - started) // 1000
+        self._server.stats.count_fork((time.perf_counter_ns() - started) // 1000)
         self._server.log.notice(f"Rewriting the append-only file: process {self._child} writes it")
 
     # --- the cut --------------------------------------------------------------------------

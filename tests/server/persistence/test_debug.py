@@ -7,6 +7,7 @@ import pytest
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 
+LOAD_FAILED = "ERR Error trying to load the AOF files, check server logs."
 BOTH = pytest.mark.parametrize("command", ["LOADAOF", "RELOAD"])
 
 
@@ -115,10 +116,33 @@ async def test_reload_needs_no_file(start: Start) -> None:
     assert rig.files == []
 
 
-async def test_loadaof_needs_one(start: Start) -> None:
+async def test_loadaof_without_a_file_leaves_nothing_as_on_a_real_server(start: Start) -> None:
     rig = await start(appendonly=False)
-    text = "ERR There is no append-only file to load: appendonly is no"
-    assert await rig.ask("DEBUG", "LOADAOF") == text
+    await fill(rig)
+    assert await rig.ask("DEBUG", "LOADAOF") == LOAD_FAILED
+    assert rig.log[-1] == f"DEBUG LOADAOF: there is no append-only file in '{rig.folder}'"
+    assert [await rig.ask("DBSIZE"), await rig.ask("XLEN", "s")] == [0, 0]
+
+
+async def test_loadaof_makes_what_the_file_held_when_it_was_turned_off(start: Start) -> None:
+    rig = await start()
+    await fill(rig)
+    assert await rig.ask("CONFIG", "SET", "appendonly", "no") == b"OK"
+    before = rig.state
+    assert await rig.ask("SET", "later", "v") == b"OK"
+    assert await rig.ask("DEBUG", "LOADAOF") == b"OK"
+    assert rig.state == before
+    assert (await rig.info())["rdb_changes_since_last_save"] == "0"
+    assert await rig.ask("SAVE") == b"OK"
+
+
+async def test_loadaof_makes_a_first_base_that_is_not_there_yet(start: Start) -> None:
+    rig = await start(appendonly=False)
+    await fill(rig)
+    before = rig.state
+    assert await rig.ask("CONFIG", "SET", "appendonly", "yes") == b"OK"
+    assert await rig.ask("DEBUG", "LOADAOF") == b"OK"
+    assert rig.state == before
 
 
 async def test_a_base_that_cannot_be_written_stops_a_reload_before_it_begins(
@@ -144,9 +168,8 @@ async def test_what_cannot_be_written_stops_loading_before_it_begins(start: Star
     rig.await_arrival(rig.first, 27)
     rig.await_arrival(other, 28)
     assert await rig.first.reply() == "closed"
-    assert await other.reply() == (
-        "ERR Error trying to load the AOF files: No space left on device"
-    )
+    assert await other.reply() == LOAD_FAILED
+    assert rig.log[-1] == "DEBUG LOADAOF: No space left on device"
     assert await other.ask("XLEN", "s") == 2
 
 
@@ -155,9 +178,8 @@ async def test_a_file_that_has_gone_stops_loading_before_it_begins(start: Start)
     await fill(rig)
     path = rig.folder / "appendonly.aof.1.base.aof"
     path.unlink()
-    assert await rig.ask("DEBUG", "LOADAOF") == (
-        f"ERR Error trying to load the AOF files: {path}: No such file or directory"
-    )
+    assert await rig.ask("DEBUG", "LOADAOF") == LOAD_FAILED
+    assert rig.log[-1] == f"DEBUG LOADAOF: {path}: No such file or directory"
     assert await rig.ask("XLEN", "s") == 2
 
 
@@ -166,6 +188,5 @@ async def test_damage_is_told(start: Start) -> None:
     await fill(rig)
     path = rig.folder / "appendonly.aof.1.base.aof"
     path.write_bytes(b"nonsense")
-    assert (await rig.ask("DEBUG", "LOADAOF")).startswith(
-        f"ERR Error trying to load the AOF files: {path}: damaged at offset 0: "
-    )
+    assert await rig.ask("DEBUG", "LOADAOF") == LOAD_FAILED
+    assert rig.log[-1].startswith(f"DEBUG LOADAOF: {path}: damaged at offset 0: ")

@@ -114,7 +114,11 @@ async def test_info_tells_how_a_rewrite_goes(start: Start, stopped: Stopped) -> 
     base = (rig.folder / "appendonly.aof.2.base.aof").stat().st_size
     assert after["aof_base_size"] == str(base)
     assert int(after["aof_current_size"]) > base
-    assert (await rig.info("stats"))["latest_fork_usec"] != "0"
+    stats = await rig.info("stats")
+    assert (int(stats["latest_fork_usec"]) > 0, stats["total_forks"]) == (True, "1")
+    assert await rig.ask("CONFIG", "RESETSTAT") == b"OK"
+    stats = await rig.info("stats")
+    assert (stats["latest_fork_usec"], stats["total_forks"]) == ("0", "0")
 
 
 async def test_a_second_rewrite_is_refused_and_a_save_may_wait(
