@@ -469,3 +469,42 @@ def test_it_counts_as_the_last_use_of_every_key() -> None:
 def test_no_password_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Users, "default_is_open", lambda users: False)
     assert Loading("SET s v").db.values == {b"s": b"v"}
+
+
+# --- counters --------------------------------------------------------------------------------
+
+
+def test_counters_that_have_wrapped_are_taken_for_what_they_count() -> None:
+    loading = Loading(
+        *A_STREAM,
+        "XSETID k 5-0 ENTRIESADDED -9223372036854775808 MAXDELETEDID 3-0",
+        "XGROUP CREATE k g 2-1 ENTRIESREAD -9223372036854775808",
+        "XGROUP CREATE k h 2-1 ENTRIESREAD -1",
+    )
+    stream = loading.stream
+    assert (stream.last_id, stream.max_deleted_id) == (join(5, 0), join(3, 0))
+    assert stream.entries_added == stream.groups[b"g"].entries_read == 2**63
+    assert stream.groups[b"h"].entries_read is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "XSETID k 2-0 ENTRIESADDED 3 MAXDELETEDID 0-0",
+        "XSETID k 3-0 ENTRIESADDED 2 MAXDELETEDID 0-0",
+        "XSETID k 3-0 ENTRIESADDED 3 MAXDELETEDID 4-0",
+    ],
+)
+def test_counters_that_contradict_the_entries_are_refused(line: str) -> None:
+    with pytest.raises(LoadError, match="the counters do not fit the entries"):
+        Loading(*A_STREAM, line)
+
+
+def test_an_xsetid_of_fewer_counters_is_the_command_itself() -> None:
+    loading = Loading(*A_STREAM, "XSETID k 9-0", "XSETID k 9-0 MAXDELETEDID 8-0")
+    stream = loading.stream
+    assert (stream.last_id, stream.entries_added, stream.max_deleted_id) == (
+        join(9, 0),
+        3,
+        join(8, 0),
+    )

@@ -37,6 +37,21 @@ class SlowDisk(Disk):
         return super().write(fd, data[:3])
 
 
+def test_an_open_file_is_known_by_more_than_its_name(tmp_path: Path) -> None:
+    disk = Disk()
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    fd = disk.open(str(path), os.O_RDWR | os.O_CREAT)
+    assert disk.is_at(fd, str(path))
+    path.rename(path.with_name("other"))
+    assert not disk.is_at(fd, str(path))
+    path.write_bytes(b"")
+    assert not disk.is_at(fd, str(path))
+    assert disk.is_at(fd, str(path.with_name("other")))
+    assert not disk.is_at(fd, str(path / "below"))
+    disk.close(fd)
+
+
 def test_what_is_written_in_pieces_is_written_whole(tmp_path: Path) -> None:
     disk = SlowDisk()
     fd = disk.open(str(tmp_path / "file"), os.O_RDWR | os.O_CREAT)

@@ -451,3 +451,68 @@ def test_a_failed_change_leaves_the_manifest_as_it_was(path: Path) -> None:
     assert folder.manifest == FULL
     assert (path / "a.aof.manifest").read_bytes() == to_bytes(FULL)
     folder.release()
+
+
+# --- when others change the folder -----------------------------------------------------------
+
+
+def test_what_the_next_start_would_not_find_is_named(path: Path) -> None:
+    fill(path, FULL)
+    folder = opened(path)
+    assert folder.missing() == ""
+    (path / FIRST.name).unlink()
+    assert folder.missing() == str(path / FIRST.name)
+    (path / f"{NAME}.manifest").unlink()
+    assert folder.missing() == str(path / f"{NAME}.manifest")
+    folder.release()
+
+
+def test_a_lock_whose_file_is_gone_keeps_nobody_out(path: Path) -> None:
+    folder = Folder(str(path), NAME)
+    assert not folder.locked
+    folder.open()
+    assert folder.locked
+    (path / f"{NAME}.lock").unlink()
+    assert not folder.locked
+    folder.take_again()
+    assert folder.locked
+    folder.release()
+
+
+def test_a_folder_that_was_moved_away_is_made_again_and_empty(path: Path) -> None:
+    fill(path, FULL)
+    folder = opened(path)
+    path.rename(path.with_name("elsewhere"))
+    folder.take_again()
+    assert (names(path), folder.manifest) == (["a.aof.lock"], Manifest())
+    folder.release()
+
+
+def test_a_lock_that_was_removed_leaves_the_manifest_what_it_is(path: Path) -> None:
+    fill(path, FULL)
+    folder = opened(path)
+    (path / f"{NAME}.lock").unlink()
+    folder.take_again()
+    assert folder.manifest == FULL
+    folder.release()
+
+
+def test_a_folder_with_other_data_is_not_taken_again(path: Path) -> None:
+    fill(path, FULL)
+    folder = opened(path)
+    path.rename(path.with_name("elsewhere"))
+    fill(path, Manifest(NEW_BASE))
+    with pytest.raises(FolderError, match=f"the folder '{path}' holds other data by now"):
+        folder.take_again()
+    assert not folder.locked
+    assert folder.manifest == FULL
+    assert names(path) == [NEW_BASE.name, "a.aof.lock", "a.aof.manifest"]
+
+
+def test_a_folder_that_another_process_has_is_not_taken_again(path: Path) -> None:
+    folder = opened(path)
+    (path / f"{NAME}.lock").unlink()
+    other = opened(path)
+    with pytest.raises(FolderInUse):
+        folder.take_again()
+    other.release()

@@ -105,3 +105,12 @@ def test_a_sync_that_fails_breaks_the_file_for_good(tmp_path: Path, disk: Failin
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Writer(Disk(), str(tmp_path / "no" / "file"))
+
+
+def test_a_file_that_was_removed_is_not_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    writer = Writer(Disk(), str(path))
+    assert writer.in_place
+    path.unlink()
+    assert not writer.in_place
+    writer.close()
