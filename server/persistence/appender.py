@@ -202,7 +202,7 @@ class Appender:
 
     def hold(self, connection: Connection, data: bytes | None) -> None:
         """Keeps what is to be sent until all is safe that has happened so far."""
-        if self._in_flight is not None and not self.buffer:
+        if self._in_flight is not None and not self.buffer and not self._unit:
             self._in_flight.append((connection, data))
             return
         self._held.append((connection, data))

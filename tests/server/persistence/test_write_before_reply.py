@@ -195,6 +195,21 @@ async def test_replies_wait_for_a_write_that_takes_long_and_the_event_loop_does_
     assert (await rig.info())["aof_pending_bio_fsync"] == "1"
 
 
+async def test_events_of_a_transaction_wait_for_their_own_write(
+    start: Start, order: list[str]
+) -> None:
+    rig = await start(notify_keyspace_events="KEA")
+    writer, listener = await clients_of(rig, 2)
+    assert await listener.ask("SUBSCRIBE", "__keyevent@0__:set") is not None
+    await stuck(rig, writer)
+    order.clear()
+    rig.first.send_bytes(b"MULTI\r\nSET x 1\r\nEXEC\r\n")
+    await rig.until(lambda: b"x" in rig.server.keyspace.databases[0].values)
+    rig.disk.write_gate.set()
+    assert [(await listener.reply())[2] for _ in range(3)] == [b"before", b"k", b"x"]
+    assert order[:4] == ["release", "release", "write", "release"]
+
+
 async def test_a_write_that_takes_longer_than_the_sync_is_waited_for(start: Start) -> None:
     rig = await start()
     writer, later = await clients_of(rig, 2)
