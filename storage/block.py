@@ -39,6 +39,18 @@ _NO_PAYLOADS: Final[list[bytes]] = []
 """What packed blocks have in common, to save the memory; nothing is ever added to them."""
 
 
+Held = list[bytes] | tuple[Packed, int, int]
+"""Entries of a block at one moment."""
+
+
+def read_held(held: Held) -> list[bytes]:
+    """Their RESP forms, in any number of pieces."""
+    if isinstance(held, list):
+        return held
+    packed, low, high = held
+    return [packed.glance(low, high)]
+
+
 class Block:
     """Consecutive entries. ``first`` and ``last`` are the IDs of the first and the newest entry
     that was ever in it, ``taken`` is the number of those, live or deleted.
@@ -202,6 +214,13 @@ class Block:
         if self.packed is None:
             return self.payloads[low:high]
         return [self.packed.slice(low, high, packer)]
+
+    def hold(self, low: int, high: int) -> Held:
+        """The entries at these places as they are now, whatever becomes of the block; to be read
+        with :func:`read_held`."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return self.packed.copy(), low, high
 
     def memory_usage(self) -> int:
         """Bytes that the entries take, about."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from storage import ids, nodes
-from storage.block import Block
+from storage.block import Block, Held, read_held
 from storage.disposal import Disposal
 from storage.entries import (
     decode_entry,
@@ -178,6 +178,16 @@ class EntryLog:
             number += high - low
             found += block.chunks_at(low, high, packer)
         return number, found
+
+    def hold(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
+        """The same as :meth:`chunks` as it is now, whatever becomes of the log; the pieces are put
+        together block by block as they are asked for."""
+        number = 0
+        held: list[Held] = []
+        for block, low, high in self._spans(start, end, count):
+            number += high - low
+            held.append(block.hold(low, high))
+        return number, map(read_held, held)
 
     def chunks_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
         """The same as :meth:`chunks`, with the IDs instead of their number."""

@@ -127,6 +127,11 @@ class Packed:
             return raw
         return raw[self._ends[low] : self._ends[high]]
 
+    def glance(self, low: int, high: int) -> bytes:
+        """The same, read for once: nothing is kept uncompressed beside."""
+        raw = self._expanded() if self._raw is None else self._raw
+        return raw[self._ends[low] : self._ends[high]]
+
     def payloads(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """The entries at these places, each for itself."""
         raw = self._read(packer)

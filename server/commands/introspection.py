@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array_of
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply, Simple
 from server.arguments import integer
+from server.commands.full_form import entries_read, full_form
 from server.commands.spec import Arguments, KeySpec, command, container
 from server.session import Session
+from server.steps import Steps
 from storage import ids
 from storage.counters import signed
-from storage.groups import Group
 from storage.keyspace import Database
-from storage.pending import NEVER, Consumer, PendingEntry
+from storage.pending import NEVER, Consumer
 from storage.stream import Stream
 
 container(
@@ -40,10 +39,6 @@ def _stream_of(db: Database, key: bytes) -> Stream:
 
 def _id(identity: int) -> Bulk:
     return Bulk(ids.text(identity))
-
-
-def _entries_read(group: Group) -> int | None:
-    return None if group.entries_read is None else signed(group.entries_read)
 
 
 def _head(stream: Stream, now: int) -> Fields:
@@ -83,12 +78,14 @@ def _head(stream: Stream, now: int) -> Fields:
         ("8.6.0", "Fields for idempotent producing."),
     ],
 )
-def xinfo_stream(session: Session, args: Arguments) -> Reply:
+def xinfo_stream(session: Session, args: Arguments) -> Reply | Steps:
     """XINFO STREAM key [FULL [COUNT n]]: the stream's fields."""
     stream = _stream_of(session.db, args[2])
     count = _full_count(args)
     fields = _head(stream, session.db.keyspace.now_ms)
-    return Map(fields + (_edges(stream) if count is None else _contents(stream, count)))
+    if count is None:
+        return Map(fields + _edges(stream))
+    return full_form(stream, fields, count, session.resp3)
 
 
 def _full_count(args: Arguments) -> int | None:
@@ -115,53 +112,6 @@ def _edges(stream: Stream) -> Fields:
     ]
 
 
-def _contents(stream: Stream, count: int) -> Fields:
-    most = count or stream.log.length
-    groups: list[Reply] = [Map(_full_group(stream, g, count)) for g in stream.groups_in_order()]
-    return [
-        ("entries", array_of(*stream.log.chunks(ids.MIN, ids.MAX, most))),
-        ("groups", groups),
-    ]
-
-
-def _full_group(stream: Stream, group: Group, count: int) -> Fields:
-    most = count or len(group.pending)
-    pending: list[Reply] = [_pending(entry) for entry in islice(group.pending.scan(0), most)]
-    consumers: list[Reply] = [
-        Map(_full_consumer(group, group.consumers[name], count)) for name in sorted(group.consumers)
-    ]
-    return [
-        ("name", Bulk(group.name)),
-        ("last-delivered-id", _id(group.last_id)),
-        ("entries-read", _entries_read(group)),
-        ("lag", stream.lag(group)),
-        ("pel-count", len(group.pending)),
-        ("pending", pending),
-        ("consumers", consumers),
-        ("nacked-count", len(group.pending.released)),
-    ]
-
-
-def _pending(entry: PendingEntry) -> Reply:
-    owner = b"" if entry.owner is None else entry.owner.name
-    return [_id(entry.id), Bulk(owner), entry.time, entry.deliveries]
-
-
-def _full_consumer(group: Group, consumer: Consumer, count: int) -> Fields:
-    pending: list[Reply] = []
-    for identity in consumer.ids.from_(0, count or len(consumer.ids)):
-        entry = group.pending.get(identity)
-        assert entry is not None
-        pending.append([_id(entry.id), entry.time, entry.deliveries])
-    return [
-        ("name", Bulk(consumer.name)),
-        ("seen-time", consumer.seen),
-        ("active-time", consumer.active),
-        ("pel-count", len(consumer.ids)),
-        ("pending", pending),
-    ]
-
-
 @command(
     "XINFO GROUPS",
     3,
@@ -183,7 +133,7 @@ def xinfo_groups(session: Session, args: Arguments) -> Reply:
                 ("consumers", len(group.consumers)),
                 ("pending", len(group.pending)),
                 ("last-delivered-id", _id(group.last_id)),
-                ("entries-read", _entries_read(group)),
+                ("entries-read", entries_read(group)),
                 ("lag", stream.lag(group)),
             ]
         )

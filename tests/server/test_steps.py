@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -208,3 +209,77 @@ async def test_the_loop_does_the_work_by_itself(direct: Direct) -> None:
     assert client.session.job is not None
     pieces = await asyncio.wait_for(client.session.job.future, None)
     assert keys_in(b"".join(pieces)) == ALL
+
+
+# --- XINFO STREAM FULL -----------------------------------------------------------------------
+
+
+def full(direct: Direct, client: DirectClient, *change: str) -> bytes | None:
+    """The full form of ``s``; while it is written the requests are sent by another client."""
+    other = direct.client()
+    direct.server.working.nanoseconds = (lambda: 0) if not change else _stepping()
+    reply = client.send("XINFO", "STREAM", "s", "FULL", "COUNT", "0")
+    if not change:
+        return reply
+    assert reply is None
+    for request in change:
+        other.send(*request.split())
+    finish(direct)
+    return client.reply_when_woken
+
+
+def _stepping() -> Callable[[], int]:
+    clock = count(0, TURN_NS)
+    return lambda: next(clock)
+
+
+@pytest.mark.parametrize("resp3", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_full_form_of_a_stream_is_that_of_the_moment_it_was_asked_for(
+    resp3: bool, packed: bool
+) -> None:
+    direct = Direct()
+    client, writer = direct.client(resp3), direct.client()
+    for number in range(1, 1501):
+        writer.send("XADD", "s", f"{number}-1", "f", f"value {number}")
+    writer.send("XGROUP", "CREATE", "s", "g", "0")
+    writer.send("XGROUP", "CREATE", "s", "h", "0")
+    for consumer in ("a", "b", "a"):
+        writer.send(*("XREADGROUP", "GROUP", "g", consumer, "COUNT", "400", "STREAMS", "s", ">"))
+    if packed:
+        for _ in range(3):
+            direct.server.keyspace.limits.packer.round(direct.now_ms)
+        for block in direct.server.keyspace.databases[0].stream(b"s").log.blocks[::2]:  # type: ignore[union-attr]
+            if block.packed is not None:
+                block.packed.squeeze()
+    expected = full(direct, client)
+    assert expected is not None
+    changes = (
+        "XDEL s 3-1 1400-1",
+        "XACK s g 5-1 6-1",
+        "XADD s 2000-1 f v",
+        "XGROUP DELCONSUMER s g b",
+        "XGROUP DESTROY s h",
+        "XTRIM s MAXLEN 10",
+        "DEL s",
+    )
+    assert full(direct, client, *changes) == expected
+
+
+@pytest.mark.parametrize("shown", [1, 3, 7, 100])
+def test_each_consumer_shows_as_many_pending_entries_as_its_group(shown: int) -> None:
+    direct = Direct()
+    client = direct.client()
+    for number in range(1, 11):
+        client.send("XADD", "s", f"{number}-1", "f", "v")
+    client.send("XGROUP", "CREATE", "s", "g", "0")
+    for consumer, size in (("a", 4), ("b", 6)):
+        client.send(
+            *("XREADGROUP", "GROUP", "g", consumer, "COUNT", str(size), "STREAMS", "s", ">")
+        )
+    reply = client.send("XINFO", "STREAM", "s", "FULL", "COUNT", str(shown))
+    assert reply is not None
+    assert b"$7\r\npending\r\n*%d\r\n*4\r\n$3\r\n1-1\r\n$1\r\na\r\n" % min(shown, 10) in reply
+    assert b"$7\r\npending\r\n*%d\r\n*3\r\n$3\r\n1-1\r\n" % min(shown, 4) in reply
+    assert b"$7\r\npending\r\n*%d\r\n*3\r\n$3\r\n5-1\r\n" % min(shown, 6) in reply
+    assert reply.count(b"*3\r\n$") == min(shown, 4) + min(shown, 6)
