@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.pending import MOST, Consumer, PendingEntry, PendingList
 from storage.records import make
@@ -127,14 +127,15 @@ class Claims(NamedTuple):
     dropped: list[int]
 
 
-def claim_one(group: Group, log: EntryLog, identity: int, claim: Claim, claims: Claims) -> bool:
+def claim_one(
+    group: Group, identity: int, payload: bytes | None, claim: Claim, claims: Claims
+) -> bool:
     """Claims one entry if it may be claimed; false if it is too young or not pending.
 
-    A pending entry that the stream no longer has is dropped, however young it is (XCLAIM and
-    XAUTOCLAIM since Redis 7.0).
+    ``payload`` is what the stream has at the ID. A pending entry that the stream no longer has is
+    dropped, however young it is (XCLAIM and XAUTOCLAIM since Redis 7.0).
     """
     found = group.pending.find(identity)
-    payload = log.get(identity)
     if payload is None:
         if found is not None:
             group.pending.remove(identity)
@@ -167,8 +168,12 @@ def claim_ids(group: Group, log: EntryLog, identities: Sequence[int], claim: Cla
     """Claims the entries with these IDs, in this order (XCLAIM)."""
     claims = Claims([], [])
     for identity in identities:
-        claim_one(group, log, identity, claim, claims)
+        claim_one(group, identity, log.get(identity), claim, claims)
     return claims
+
+
+_WINDOW: Final = 10_000
+"""How many entries are looked up at a time."""
 
 
 def claim_scanning(
@@ -182,11 +187,11 @@ def claim_scanning(
     attempts = most * 10
     following = start
     while attempts and most:
-        window = group.pending.ids_from(following, min(attempts, most))
+        window = group.pending.ids_from(following, min(attempts, most, _WINDOW))
         if not window:
             return 0, claims
-        for identity in window:
-            most -= claim_one(group, log, identity, claim, claims)
+        for identity, payload in zip(window, log.get_many(window), strict=True):
+            most -= claim_one(group, identity, payload, claim, claims)
             attempts -= 1
         following = window[-1] + 1
     rest = group.pending.ids_from(following, 1)
@@ -207,7 +212,7 @@ def claim_idle(
             payload = log.get(identity)
             if payload is not None and not fits(payload):
                 return claims
-            claim_one(group, log, identity, claim, claims)
+            claim_one(group, identity, payload, claim, claims)
         if not candidates:
             break
     return claims

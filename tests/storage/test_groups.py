@@ -181,7 +181,7 @@ def test_a_pending_entry_that_is_gone_is_dropped_however_young_it_is(case: Case)
 
 def test_what_is_neither_pending_nor_there_cannot_be_claimed(case: Case) -> None:
     claims = Claims([], [])
-    assert not claim_one(case.group, case.log, 99, case.claim(force=True), claims)
+    assert not claim_one(case.group, 99, None, case.claim(force=True), claims)
     assert claims == Claims([], [])
 
 

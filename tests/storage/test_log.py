@@ -265,7 +265,9 @@ def test_the_bound_never_decides_other_than_the_exact_size(
 
 @pytest.mark.parametrize("names", [1, 2, 9, 30])
 @pytest.mark.parametrize(
-    ("ms", "seq"), [(41, 4095), (2**50, 2**60)], ids=["IDs near each other", "IDs far apart"]
+    ("ms", "seq"),
+    [(41, 4095), (41, 4096), (41, 4097), (2**50, 2**60)],
+    ids=["IDs near each other", "IDs still near", "IDs no longer near", "IDs far apart"],
 )
 @pytest.mark.parametrize("value", [b"", b"x" * 63, b"x" * 64, b"x" * 99, b"x" * 130, b"4095"])
 def test_the_bound_holds_where_it_is_closest_to_the_exact_size(
@@ -278,6 +280,21 @@ def test_the_bound_holds_where_it_is_closest_to_the_exact_size(
         exact = block.copy().node_size() + sum(map(len, pairs))
         assert not _takes(block, pairs, exact)
         assert _takes(block, pairs, exact + 1)
+
+
+def test_entries_of_one_millisecond_need_not_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def entry_size(identity: int, *_: object) -> int:
+        measured.append(identity)
+        return 1
+
+    monkeypatch.setattr(nodes, "entry_size", entry_size)
+    log = EntryLog(StreamLimits())
+    for seq in range(10_000):
+        log.append(ids.join(1, seq), [b"field", b"%d" % seq])
+    assert log.block_count == 100
+    assert measured == []
 
 
 @given(entries=st.lists(items(5), min_size=1, max_size=8), data=st.data())
