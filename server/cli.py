@@ -205,11 +205,22 @@ def _fit_clients(config: Config, log: Log) -> None:
 
 def _announce(server: Server) -> None:
     """Says where the server listens; on standard output in any case if it chose the port."""
+    _warn_of_openness(server)
     line = f"Ready to accept connections on {' and '.join(server.addresses())}"
     server.log.notice(line)
     config = server.config
     if config.port == 0 and (config.logfile or not server.log.shows("notice")):
         print(line, flush=True)
+
+
+def _warn_of_openness(server: Server) -> None:
+    """Says so if other hosts can reach the server and it asks nobody for a password."""
+    reachable = server.listening.reachable()
+    if reachable and server.users.default_is_open():
+        where = " and ".join(reachable)
+        server.log.warning(
+            f"Whoever reaches {where} owns the data: it is served without a password"
+        )
 
 
 def _stop(server: Server, number: signal.Signals) -> None:

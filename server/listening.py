@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import os
 import socket
 import stat
@@ -103,6 +104,15 @@ class Listening:
         """Where it listens: ``host:port``, ``[host]:port``, or the path of a socket."""
         names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
         return [address_text(name, name) if isinstance(name, tuple) else name for name in names]
+
+    def reachable(self) -> list[str]:
+        """The addresses of :meth:`addresses` that other hosts may reach."""
+        names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
+        return [
+            address_text(name, name)
+            for name in names
+            if isinstance(name, tuple) and not ipaddress.ip_address(name[0]).is_loopback
+        ]
 
     def close(self) -> None:
         """Takes no new connections."""

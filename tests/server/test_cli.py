@@ -63,6 +63,26 @@ def test_a_free_port_is_told_whatever_is_logged(tmp_path: Path, options: list[st
     assert penstock.lines[0].startswith("Ready to accept connections on 127.0.0.1:")
 
 
+def warnings(penstock: PenstockProcess) -> list[str]:
+    """What it has warned of so far."""
+    return [line.split(" # ")[1] for line in penstock.lines if " # " in line]
+
+
+def test_it_warns_if_other_hosts_reach_it_and_nobody_needs_a_password() -> None:
+    with PenstockProcess("--port", "0", "--bind", "0.0.0.0") as penstock:
+        where = f"0.0.0.0:{penstock.address[1]}"
+    assert warnings(penstock) == [
+        f"Whoever reaches {where} owns the data: it is served without a password"
+    ]
+
+
+def test_it_does_not_warn_if_only_its_own_host_reaches_it(tmp_path: Path) -> None:
+    bind = "127.0.0.1 127.0.0.2 -::1"
+    with PenstockProcess("--port", "0", "--bind", bind, "--unixsocket", "s", cwd=tmp_path) as own:
+        pass
+    assert warnings(own) == []
+
+
 def test_messages_go_to_the_log_file_in_the_working_folder(tmp_path: Path) -> None:
     with PenstockProcess("--port", "0", "--dir", str(tmp_path), "--logfile", "log"):
         pass
