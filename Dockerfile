@@ -1,5 +1,6 @@
-# The base of both stages: any Debian with Python 3.11 or later, and venv, that is called `python`.
-ARG PYTHON_IMAGE=python:3.11-slim
+# The base of both stages: any Debian with Python 3.11 or later, and venv, that is called `python`. What a tag
+# stands for can change; a digest, as in `python@sha256:...`, fixes it.
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
 
@@ -15,10 +16,14 @@ WORKDIR /src
 # .dockerignore says what there is: the packages, and what it takes to install them.
 COPY . ./
 
+# Every package is one that the lock file knows, byte for byte, also what builds Penstock itself.
 # What nobody imports at run time goes: pip itself, what the extensions were compiled from, the other
 # versions of Lua, and what rich colours source code and Markdown with.
 RUN python -m venv /opt/penstock \
-    && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile '.[lua]' \
+    && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
+         --require-hashes --only-binary :all: --requirement container/requirements.lock \
+    && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
+         --no-deps --no-build-isolation . \
     && /opt/penstock/bin/python -m pip uninstall --quiet --yes \
          markdown-it-py mdurl pygments setuptools pip \
     && cd /opt/penstock \
@@ -48,6 +53,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 6379
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 \
+HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/penstock/bin/python", "-I", "-m", "server.health"]
 ENTRYPOINT ["penstock-entrypoint"]

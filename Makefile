@@ -3,8 +3,9 @@
 # make lint | types | suite       one of its parts
 # make compiled                   compile the hot modules into build/compiled
 # make test-compiled              the suites that speak to a server, on that
-# make test-clients               every client library and program, also those from npm
+# make test-clients               every client library and program, those from npm and clients' own suites too
 # make test-container             the image, in a container engine
+# make lock                       which Python packages the image has, anew, in their newest versions
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
@@ -17,11 +18,13 @@ ENV := .venv
 BIN := $(ENV)/bin
 COMPILED := build/compiled
 PROGRAMS := build/clients
+SUITES := build/suites
+LOCK := build/lock
 SPARK := build/spark
 NODE := tests/clients/node/node_modules
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test lint types suite compiled test-compiled test-clients test-container drive-image \
+.PHONY: run test lint types suite compiled test-compiled test-clients test-container drive-image lock \
 	test-spark demo bench-spark bench format clean
 
 run: $(ENV)/installed
@@ -53,7 +56,7 @@ test-compiled: $(COMPILED)/built $(PROGRAMS)/installed
 	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
 
 # The run writes the table of docs/clients.md.
-test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed
+test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python -m pytest -p tests.clients.results tests/clients
 
 # Where no engine runs, one is started for it; where that cannot be, this fails.
@@ -63,6 +66,13 @@ test-container: $(ENV)/installed-clients
 drive-image:
 	tests/container/build-image penstock:test $(BIN)/python
 	PENSTOCK_IMAGE=penstock:test $(BIN)/python -m pytest -p tests.clients.results tests/container
+
+# For Linux and the oldest Python that there may be, with the hashes for every processor.
+lock: $(LOCK)/installed
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' >$(LOCK)/build.in
+	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
+		--python-version 3.11.0 --python-platform linux --extra lua --output-file container/requirements.lock \
+		pyproject.toml $(LOCK)/build.in
 
 test-spark: $(SPARK)/installed
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/spark
@@ -112,10 +122,23 @@ $(SPARK)/installed: pyproject.toml
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark]'
 	@touch $@
 
+$(LOCK)/installed: $(ENV)/installed
+	$(PYTHON) -m venv --clear $(LOCK)
+	$(LOCK)/bin/python -m pip --disable-pip-version-check install --quiet 'uv>=0.5,<1'
+	@touch $@
+
 # Programs that need other versions of the packages above have an environment of their own.
 $(PROGRAMS)/installed: tests/clients/requirements.txt
 	$(PYTHON) -m venv --clear $(PROGRAMS)
 	$(PROGRAMS)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
+# The tests of clients, from the source packages that they are published in.
+$(SUITES)/unpacked: tests/clients/suites/requirements.txt $(ENV)/installed-dev
+	rm -rf $(SUITES)
+	$(BIN)/python -m pip --disable-pip-version-check download --quiet --no-deps --no-binary redis,walrus \
+		--dest $(SUITES) --requirement $<
+	for package in $(SUITES)/*.tar.gz; do tar --extract --file $$package --directory $(SUITES); done
 	@touch $@
 
 $(NODE)/installed: tests/clients/node/package.json

@@ -25,6 +25,9 @@ BEGIN: Final = "<!-- This table is written by `make test-clients` and `make test
 END: Final = "<!-- The end of what is written. -->"
 
 HEAD: Final = "| client | version | protocol | tests | result |", "|---|---|---|---|---|"
+CASES: Final = "cases"
+"""The property of a test that says of how many it consists, if a program runs them for it."""
+
 PROTOCOLS: Final = {"resp2": "RESP2", "resp3": "RESP3"}
 
 
@@ -64,6 +67,13 @@ def node(package: str) -> Callable[[], str]:
     return lambda: str(json.loads(path.read_text())["version"])
 
 
+def suite(client: str) -> Callable[[], str]:
+    """Finds the version of a client that was unpacked with its own suite."""
+    from tests.clients.suites import find
+
+    return lambda: find(client).name.rpartition("-")[2]
+
+
 def iredis() -> str:
     """The path of iredis, which is installed apart."""
     from tests.clients.applications import find
@@ -77,8 +87,16 @@ CLIENTS: Final = (
     Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
+    Client("redis-py, its own suite", "clients/test_suites", suite("redis"), variant="redis_py"),
     Client("coredis", "clients/test_coredis", python("coredis"), always="resp3"),
     Client("walrus", "clients/test_walrus", python("walrus")),
+    Client(
+        "walrus, its own suite",
+        "clients/test_suites",
+        suite("walrus"),
+        variant="walrus",
+        always="resp3",
+    ),
     Client("iredis", "clients/test_iredis", program(iredis), always="resp2"),
     Client("redis-cli", "clients/test_redis_cli", program(lambda: "redis-cli"), always="resp2"),
     Client("redis-benchmark", "clients/test_redis_bench", program(lambda: "redis-benchmark")),
@@ -103,6 +121,7 @@ class Results:
         self._page = page
         self._clients = clients
         self._outcomes: dict[str, str] = {}
+        self._cases: dict[str, int] = {}
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Notes a file whose tests were not even looked at, as when a package is missing."""
@@ -114,6 +133,9 @@ class Results:
         known = self._outcomes.get(report.nodeid, "passed")
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.nodeid] = known if known == "failed" else report.outcome
+        for name, value in report.user_properties:
+            if name == CASES and isinstance(value, int):
+                self._cases[report.nodeid] = value
 
     def pytest_sessionfinish(self) -> None:
         """Replaces the table in the page."""
@@ -142,7 +164,8 @@ class Results:
             return f"| {client.name} | | | 0 | skipped |"
         failed = Counter(own.values())["failed"]
         result = f"{failed} failed" if failed else "passed"
-        cells = client.name, client.version(), _protocols(client, ran), str(len(ran)), result
+        tests = sum(self._cases.get(nodeid, 1) for nodeid in ran)
+        cells = client.name, client.version(), _protocols(client, ran), str(tests), result
         return f"| {' | '.join(cells)} |"
 
 

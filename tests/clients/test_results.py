@@ -52,6 +52,13 @@ def test_a_row_says_version_protocols_tests_and_result(page: Path) -> None:
     assert run(page, *reports) == "| alpha | 1.2 | RESP2, RESP3 | 4 | passed |\n"
 
 
+def test_a_test_may_count_the_cases_that_it_consists_of(page: Path) -> None:
+    whole = report("tests/clients/test_alpha.py::test_a[resp2]", "passed")
+    whole.user_properties.append(("cases", 812))
+    other = report("tests/clients/test_alpha.py::test_b[resp2]", "passed")
+    assert run(page, whole, other) == "| alpha | 1.2 | RESP2 | 813 | passed |\n"
+
+
 def test_failures_are_counted_and_what_was_skipped_is_no_test(page: Path) -> None:
     reports = [
         report("tests/clients/test_alpha.py::test_a[resp2]", "passed"),

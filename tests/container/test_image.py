@@ -107,9 +107,21 @@ def test_it_is_healthy_on_whatever_port_it_listens(containers: Containers) -> No
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
 
 
+def test_it_is_healthy_with_a_unix_socket_alone(containers: Containers) -> None:
+    container = containers.start("--bind", "", "--unixsocket", "penstock.sock")
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
+    assert docker("exec", container.name, "python", "-m", "server.health", "--ready") == ""
+
+
 def test_it_is_not_healthy_without_a_server(containers: Containers) -> None:
     told = containers.run("python", "-m", "server.health", status=1)
-    assert told == "no process of this user listens on a TCP port\n"
+    assert told == "no process of this user listens on a socket\n"
+
+
+def test_it_warns_that_whoever_reaches_it_owns_the_data(containers: Containers) -> None:
+    container = containers.start()
+    container.client().close()
+    assert docker("logs", container.name).count("served without a password") == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("penstock",)], ids=["options", "program"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import shutil
 import subprocess
 import uuid
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.observing import until
 from tests.container.conftest import HOST, Containers, connect
 from tests.support.process import ROOT
 
@@ -95,7 +97,7 @@ def test_the_program_with_testcontainers_prints_what_it_has_read(
 
 def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:
     lines = re.findall(r"^    docker run( .*)$", PAGE, re.MULTILINE)
-    assert len(lines) == 4
+    assert len(lines) == 5
     arguments = [line.partition(" penstock")[2].split() for line in lines]
     file = tmp_path / "my.conf"
     file.write_text("")
@@ -105,3 +107,5 @@ def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path)
     for words in arguments[:3]:
         assert containers.start(*words, options=mounted).client().ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
+    container = containers.start(options=tuple(shlex.split(lines[4].partition(" penstock")[0])))
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")

@@ -1,0 +1,80 @@
+"""The parts of clients' own suites that are about what the server has.
+
+The suites come with the source packages of the clients, which ``make test-clients`` unpacks below
+``build/suites``. Which cases are run is in lists in ``suites``, with what the others need.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.clients.suites import find, selection
+from tests.support.process import ROOT, PenstockProcess
+
+LISTS: Final = ROOT / "tests/clients/suites"
+TIMEOUT_S: Final = 600
+
+Record = Callable[[str, object], None]
+"""Notes a property of the test, which the table of results shows."""
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[PenstockProcess]:
+    """A server whose clients may use DEBUG, as these suites do."""
+    settings = "--port", "0", "--enable-debug-command", "yes", "--logfile", "penstock.log"
+    with PenstockProcess(*settings, cwd=tmp_path) as process:
+        yield process
+
+
+def run(client: str, *options: str, results: Path, **environment: str) -> int:
+    """Runs the listed cases of a client's suite; returns how many have passed, if none failed."""
+    chosen = LISTS / f"{client}.txt"
+    command = [sys.executable, "-m", "pytest", "-p", "selection", f"--selection={chosen}"]
+    command += ["-p", "no:penstock", "-p", "no:cacheprovider", "--tb=native", "-v"]
+    command += [f"--config-file={LISTS / 'pytest.ini'}", "--rootdir=."]
+    command += [f"--junit-xml={results}", *options, *selection.read(chosen)[selection.RUN]]
+    with (results.parent / "log").open("w+") as log:
+        status = subprocess.run(
+            command,
+            cwd=find(client),
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(LISTS), **environment},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT_S,
+            check=False,
+        ).returncode
+        log.seek(0)
+        assert status == 0, log.read()[-20_000:]
+    [suite] = ElementTree.parse(results).getroot()
+    cases = {name: int(suite.attrib[name]) for name in ("tests", "skipped", "failures", "errors")}
+    assert (cases["failures"], cases["errors"]) == (0, 0)
+    return cases["tests"] - cases["skipped"]
+
+
+def test_redis_py_passes_its_own_suite(
+    process: PenstockProcess, protocol: int, tmp_path: Path, record_property: Record
+) -> None:
+    host, port = process.address
+    options = f"--redis-url=redis://{host}:{port}/0", f"--protocol={protocol}"
+    record_property("cases", run("redis", *options, results=tmp_path / "results.xml"))
+
+
+def test_walrus_passes_its_own_suite(
+    process: PenstockProcess, tmp_path: Path, record_property: Record
+) -> None:
+    # Its files of tests are called like what they are about.
+    passed = run(
+        "walrus",
+        "--override-ini=python_files=*.py",
+        results=tmp_path / "results.xml",
+        WALRUS_REDIS_PORT=str(process.address[1]),
+    )
+    record_property("cases", passed)
