@@ -134,7 +134,7 @@ $(PROGRAMS)/installed: tests/clients/requirements.txt
 	@touch $@
 
 # The tests of clients, from the source packages that they are published in.
-$(SUITES)/unpacked: tests/clients/suites/requirements.txt $(ENV)/installed-dev
+$(SUITES)/unpacked: tests/clients/suites/requirements.txt | $(ENV)/installed-dev
 	rm -rf $(SUITES)
 	$(BIN)/python -m pip --disable-pip-version-check download --quiet --no-deps --no-binary redis,walrus \
 		--dest $(SUITES) --requirement $<
