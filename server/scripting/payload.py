@@ -1,8 +1,7 @@
 """What FUNCTION DUMP gives: libraries in the form in which Redis writes them to its data files.
 
-Each library is a mark and its code as a string of an RDB file; behind the last one stand the version
-of the form and a checksum of all before it. Strings may be compressed (LZF): such ones are read, none
-are written.
+Each library is a mark and its code as a string of an RDB file; behind the last one stand a version
+and a checksum. Strings may be compressed (LZF): such ones are read, none are written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions with parameters before ``...``, changed so that their call stays within the stack.
 
-When such a function gets less arguments than it has parameters, Lua 5.1 moves its frame up by what is
-missing, beyond what it has made sure of (CVE-2014-5461). A function that has nothing before the
+When such a function gets less arguments than it has parameters, Lua 5.1 moves its frame up by what
+is missing, beyond what it has made sure of (CVE-2014-5461). A function that has nothing before the
 ``...`` is never moved: so the parameters are taken from the dots by an instruction of its own, and
 each ``...`` in the function becomes ``select(parameters + 1, ...)``.
 """
