@@ -102,7 +102,7 @@ def test_a_long_list_behind_dots_is_kept(lua: Any) -> None:
 
 def test_a_function_whose_frame_would_be_too_large_is_refused(lua: Any) -> None:
     names = ", ".join(f"a{place}" for place in range(1, 199))
-    deep = "1+(" * 46 + "({...})[1]" + ")" * 46
+    deep = "g(" * 49 + "..." + ")" * 49
     source = f"\nreturn function({names}, ...) return {deep} end"
     with pytest.raises(TooComplex) as caught:
         rewritten(lua, source.encode())

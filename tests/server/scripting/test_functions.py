@@ -88,12 +88,12 @@ def test_functions_outlive_a_rewrite_of_the_file(tmp_path: Path) -> None:
 def test_the_file_says_what_happened_to_libraries(tmp_path: Path) -> None:
     with penstock_at(tmp_path) as client:
         client.function_load(OTHER.decode())
-        dump = client.function_dump()
+        dump = client.execute_command("FUNCTION", "DUMP")
         client.function_load(COUNTER.decode())
         client.function_load(COUNTER.decode(), replace=True)
         client.function_delete("counter")
-        client.function_restore(dump, "REPLACE")
-        client.function_restore(dump, "FLUSH")
+        client.execute_command("FUNCTION", "RESTORE", dump, "REPLACE")
+        client.execute_command("FUNCTION", "RESTORE", dump, "FLUSH")
         client.function_flush()
     (increment,) = tmp_path.glob("appendonlydir/*.incr.aof")
     commands = [
@@ -145,7 +145,7 @@ def test_redis_restores_what_penstock_dumps(client: DirectClient, redis: Redis) 
         client.send("FUNCTION", "LOAD", code)
     dump = client.send("FUNCTION", "DUMP")
     assert dump is not None
-    assert redis.function_restore(dump.split(b"\r\n", 1)[1][:-2]) == b"OK"
+    assert redis.execute_command("FUNCTION", "RESTORE", dump.split(b"\r\n", 1)[1][:-2])
     assert redis.fcall("add", 1, "n", "2") == 2
     assert redis.fcall("long", 0) == 1
 
@@ -153,7 +153,7 @@ def test_redis_restores_what_penstock_dumps(client: DirectClient, redis: Redis) 
 def test_penstock_restores_what_redis_dumps(client: DirectClient, redis: Redis) -> None:
     for code in (COUNTER, OTHER, LONG):
         redis.function_load(code.decode())
-    dump = redis.function_dump()
+    dump: bytes = redis.execute_command("FUNCTION", "DUMP")
     assert client.send("FUNCTION", "RESTORE", dump) == b"+OK\r\n"
     assert client.send("FCALL", "add", 1, "n", "2") == b":2\r\n"
     assert sorted(payload.parse(dump)) == sorted([COUNTER, OTHER, LONG])
