@@ -160,6 +160,7 @@ class Calls:
         try:
             return structs.call(name, self.interpreter.room, *arguments)
         except structs.Misuse as misuse:
+            self.interpreter.exhausted |= misuse.reason == structs.TOO_LARGE
             table: dict[bytes, object] = {b"reason": misuse.reason.encode("latin-1")}
             if misuse.place:
                 table[b"place"] = misuse.place

@@ -97,6 +97,8 @@ class Interpreter:
         self._state = self._runtime.table_from({b"resp3": False, b"limit": limit / 1024})
         self._load, self._run, self._run_few = self._prepare(natives)
         self._settled = self.memory
+        self.exhausted = False
+        """Whether something for a script was given up halfway, for it took too much memory."""
 
     def _prepare(self, natives: Mapping[str, object]) -> tuple[Callable[..., Any], ...]:
         given = {name.encode(): value for name, value in natives.items()}
@@ -150,6 +152,7 @@ class Interpreter:
             before = self.memory
             self._runtime.gccollect()
         self._settled = before
+        self.exhausted = False
         give_memory_back()
 
     def table(self, values: Mapping[bytes, object]) -> object:
@@ -200,6 +203,6 @@ class Interpreter:
                 result = self._run(script, name, resp3, table(keys), table(arguments))
         except (self._failure, MemoryError) as error:
             result = error_line(_first_line(error)), False
-        if self.memory > self._settled + GARBAGE:
+        if self.exhausted or self.memory > self._settled + GARBAGE:
             self._clean_up()
         return Outcome(*result) if isinstance(result, tuple) else Outcome(result, False)

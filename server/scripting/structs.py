@@ -17,7 +17,8 @@ _OPTIONS: Final = "bBhHiIlLTfdsxc"
 _INT64: Final = 2**63
 MOST_RESULTS: Final = 7990
 """So many values fit on Lua's stack for certain, beside the arguments."""
-_TOO_LARGE: Final = "not enough memory"
+TOO_LARGE: Final = "not enough memory"
+"""What is said of a structure for which there is no room."""
 
 
 class Misuse(Exception):
@@ -142,7 +143,7 @@ def pack(room: int, form: bytes, *values: object) -> bytes:
             place += 1
         layout.total = len(out)
         if layout.total > room:
-            raise Misuse(_TOO_LARGE)
+            raise Misuse(TOO_LARGE)
     return bytes(out)
 
 
@@ -186,7 +187,7 @@ def unpack(room: int, form: bytes, *rest: object) -> tuple[Value, ...]:
         raise Misuse("offset must be 1 or greater", 3)
     layout.total = start - 1
     if len(text) > room:
-        raise Misuse(_TOO_LARGE)
+        raise Misuse(TOO_LARGE)
     values: list[Value] = []
     for field in layout.fields():
         layout.total += field.padding

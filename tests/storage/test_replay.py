@@ -128,6 +128,13 @@ def test_a_key_is_moved_into_another_database() -> None:
     assert [list(database.values) for database in keyspace.databases] == [[], [KEY]]
 
 
+def test_libraries_are_kept_and_dropped() -> None:
+    loaded = [e.LibraryLoaded(0, name, name + b"()") for name in (b"one", b"two", b"one")]
+    assert replayed(*loaded).libraries == {b"one": b"one()", b"two": b"two()"}
+    assert replayed(*loaded, e.LibraryDeleted(0, b"one")).libraries == {b"two": b"two()"}
+    assert replayed(*loaded, e.LibrariesFlushed(0), loaded[0]).libraries == {b"one": b"one()"}
+
+
 def test_a_database_is_emptied() -> None:
     keyspace = replayed(
         *THREE_ENTRIES,
