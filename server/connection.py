@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         dispatcher = server.dispatcher
         size = 0
         first = True
-        while self._backlog or parser.ready:
+        while True:
             requests = self._next_requests()
             for index, request in enumerate(requests):
                 if first:
@@ -247,7 +247,9 @@ class Connection(asyncio.Protocol):
                         self._keep(requests, index + 1)
                         return
             parser.restricted = not session.authenticated
-            if now_ns() > end and parser.ready:
+            if not parser.ready:
+                return
+            if now_ns() > end:
                 self._yield(requests, len(requests))
                 return
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import tracemalloc
 from itertools import pairwise
 
@@ -9,8 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.requests import ProtocolError, Request, RequestParser, StrictParser
-from protocol.strict import MAX_QUERY
+from protocol.requests import (
+    ARGUMENT_OVERHEAD,
+    PIECE,
+    STEPS,
+    ChunkReader,
+    ProtocolError,
+    QueryTooLong,
+    Request,
+    RequestParser,
+    StrictParser,
+)
+from protocol.strict import MAX_BULK, MAX_QUERY
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PREFIX = "ERR Protocol error: "
@@ -57,6 +69,8 @@ def bytewise(data: bytes) -> list[bytes]:
     return [data[at : at + 1] for at in range(len(data))]
 
 
+AGGREGATES = [b"*", b"%", b"~", b">", b"|"]
+
 ACCEPTED: list[tuple[bytes, list[Request]]] = [
     (PING, [[b"PING"]]),
     (PING * 3, [[b"PING"]] * 3),
@@ -81,6 +95,12 @@ ACCEPTED: list[tuple[bytes, list[Request]]] = [
     (PING + b":0\r\n" + PING, [[b"PING"], [b":0"], [b"PING"]]),
     (PING + b"#f\r\n*0\r\n" + PING, [[b"PING"], [b"#f"], [b"PING"]]),
     (PING + b"+OK\r\n" + PING, [[b"PING"], [b"+OK"], [b"PING"]]),
+    (PING + b"$0\r\n\r\n" + PING, [[b"PING"], [b"$0"], [b"PING"]]),
+    (PING + b"{}\r\n" + PING, [[b"PING"], [b"{}"], [b"PING"]]),
+    (packed(b"ECHO", b"$1\r\n>\r\n"), [[b"ECHO", b"$1\r\n>\r\n"]]),
+    (packed(*[b"%20\r\n"] * 3), [[b"%20\r\n"] * 3]),
+    (packed(*[b"*1", b"*22", b"\r\n"] * 9), [[b"*1", b"*22", b"\r\n"] * 9]),
+    (b"*9\r\n" + b"$1\rXaYY" * 9, [[b"a"] * 9]),
     (PING + b"_\r\n" + PING, [[b"PING"], [b"_"], [b"PING"]]),
     (packed(*[b"x"] * 1000), [[b"x"] * 1000]),
     (packed(b"ECHO", b"*123456789012345"), [[b"ECHO", b"*123456789012345"]]),
@@ -123,6 +143,10 @@ REFUSED: list[tuple[bytes, str]] = [
     (b"*1\r\n*1\r\n$4\r\nPING\r\n", "expected '$', got '*'"),
     (b"*1\r\n*0\r\n", "expected '$', got '*'"),
     (b"*1\r\n%1\r\n$1\r\na\r\n$1\r\nb\r\n", "expected '$', got '%'"),
+    (b"*2\r\n%1\r\n", "expected '$', got '%'"),
+    (b"*2\r\n$1\r\na\r\n%1\r\n*0\r\n", "expected '$', got '%'"),
+    (b"*2\r\n$1\r\na\r\n>250000000\r\n", "expected '$', got '>'"),
+    (b"*1\r\n(" + b"1" * 5000 + b"\r\n", "expected '$', got '('"),
     (b"*1\r\n~1\r\n$1\r\na\r\n", "expected '$', got '~'"),
     (b"*1\r\n>1\r\n$1\r\na\r\n", "expected '$', got '>'"),
     (b"*1\r\n|1\r\n+a\r\n+b\r\n$1\r\na\r\n", "expected '$', got '|'"),
@@ -225,6 +249,12 @@ def test_the_limit_may_change_between_requests() -> None:
         b"*9999\r\n" * 9000,
         b"*9999\r\n$1\r\na\r\n" * 4000,
         b"*99\r\n" * 10_000,
+        b"*9\r\n" * 16_000,
+        *[b"*2\r\n$1\r\na\r\n" + sign + b"25000000\r\n" for sign in AGGREGATES],
+        *[PING + sign + b"25000000\r\n" for sign in AGGREGATES],
+        *[PING + b"*1\r\n$1\r\naXX" + sign + b"25000000\r\n" for sign in AGGREGATES],
+        *[b"*1\r\n" * 9 + sign + b"+025000000\r\n" for sign in AGGREGATES],
+        *[b"*1\r\n" * 9 + sign + b"-25000000\r\n" for sign in AGGREGATES],
         b"*1\r\n" * 16_000,
     ],
 )
@@ -235,6 +265,126 @@ def test_announced_elements_take_no_memory_before_they_are_there(data: bytes) ->
         assert tracemalloc.get_traced_memory()[1] < 16 * 1024**2
     finally:
         tracemalloc.stop()
+
+
+class Spy(ChunkReader):
+    """Keeps what is given to hiredis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[bytes] = []
+
+    def read(self, data: bytes) -> tuple[list[Request], bool]:
+        self.given.append(data)
+        return super().read(data)
+
+
+HEADERS = st.builds(
+    lambda sign, count, end: sign + b"%d" % count + end,
+    st.sampled_from([*AGGREGATES, b"$", b":", b"("]),
+    st.integers(0, 99) | st.integers(1000, 5000) | st.integers(10**6, 10**12),
+    st.sampled_from([b"\r\n", b"\r\n", b"\r", b""]),
+)
+
+
+@given(st.lists(HEADERS | st.sampled_from([PING, b"$1\r\na\r\n", b"$1\r\naXX"]), max_size=20))
+def test_no_header_that_hiredis_gets_announces_more_than_comes_with_it(parts: list[bytes]) -> None:
+    data = PING + b"".join(parts)
+    spy = Spy()
+    parser = RequestParser(reader=spy)
+    parser.feed(data)
+    with contextlib.suppress(ProtocolError):
+        drain(parser)
+    for given_data in spy.given:
+        assert re.search(rb"[%~>|][0-9]+\r\n|\*[0-9]+\r\n\*", given_data) is None
+        announced = sum(map(int, re.findall(rb"\*([0-9]+)", given_data)))
+        assert announced * 6 <= len(given_data) + 120 * given_data.count(b"*")
+    assert outcome([data]) == strictly(data)
+
+
+# --- steps -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argument", [b"a", b"\r\n", b"a" * 1000])
+def test_a_request_of_many_arguments_is_read_in_steps_and_each_argument_once(
+    argument: bytes,
+) -> None:
+    count = 20_000
+    data = packed(*[argument] * count)
+    parser = RequestParser()
+    parser.feed(data)
+    requests: list[Request] = []
+    left = [parser.held]
+    while parser.ready:
+        requests += parser.batch()
+        left.append(parser.held)
+        assert left[-2] - left[-1] <= 2 * PIECE
+    assert requests == [[argument] * count]
+    assert len(left) <= len(data) // PIECE + count // STEPS + 3
+    assert parser.held == parser.memory == parser.argument_bytes == 0
+
+
+def test_what_has_been_read_of_a_request_is_counted() -> None:
+    parser = RequestParser()
+    parser.feed(b"*30\r\n" + b"$3\r\nabc\r\n" * 20 + b"$4\r\nab")
+    assert drain(parser) == []
+    assert parser.unfinished
+    assert (parser.argument_bytes, parser.held) == (60, 2)
+    assert parser.memory == 62 + 20 * ARGUMENT_OVERHEAD
+
+
+@pytest.mark.parametrize("filler", [b"\r\n", b"*0\r\n", b"PING\r\n", b"*1\r\n$1\r\naXX"])
+def test_small_requests_and_what_is_none_are_read_in_steps(filler: bytes) -> None:
+    parser = RequestParser()
+    parser.feed(b"\r\n" + filler * 5000)
+    batches = 0
+    requests = 0
+    while parser.ready:
+        found = len(parser.batch())
+        assert found <= STEPS
+        requests += found
+        batches += 1
+    assert batches >= 5000 // STEPS
+    assert requests == (0 if filler in (b"\r\n", b"*0\r\n") else 5000)
+
+
+def test_a_long_line_is_a_step_of_its_own() -> None:
+    parser = RequestParser()
+    parser.feed((b"ECHO " + b"x" * 60_000 + b"\n") * 2)
+    assert len(parser.batch()) == 1
+    assert len(drain(parser)) == 1
+
+
+def test_small_reads_that_wait_are_kept_together() -> None:
+    parser = RequestParser()
+    for at in range(len(PING)):
+        parser.feed(PING[at : at + 1])
+    assert parser.held == len(PING)
+    assert parser.batch() == [[b"PING"]]
+
+
+def test_a_request_that_the_end_of_a_read_cuts_is_read_with_the_next_one() -> None:
+    spy = Spy()
+    parser = RequestParser(reader=spy)
+    parser.feed(PING + PING[:8])
+    assert drain(parser) == [[b"PING"]]
+    parser.feed(PING[8:] + PING)
+    assert drain(parser) == [[b"PING"]] * 2
+    assert spy.given == [PING + PING[:8], PING * 2]
+
+
+def test_a_value_longer_than_the_query_buffer_may_be_ends_in_its_own_error() -> None:
+    parser = RequestParser()
+    parser.limit(MAX_BULK, 200_000)
+    values = [b"x" * 199_998, b"x" * 199_999]
+    parser.feed(PING + packed(b"ECHO", values[0]) + packed(b"ECHO", values[1]))
+    requests: list[Request] = []
+    with contextlib.suppress(QueryTooLong):
+        for _ in range(99):
+            requests += parser.batch()
+    assert requests == [[b"PING"], [b"ECHO", values[0]]]
+    with pytest.raises(QueryTooLong):
+        parser.batch()
 
 
 def test_a_long_value_in_small_pieces_is_put_together_once() -> None:
@@ -265,7 +415,8 @@ def test_held_counts_what_is_in_no_finished_request() -> None:
 
 def test_a_restricted_client_gets_one_request_at_a_time() -> None:
     parser = RequestParser()
-    parser.restricted = True
+    for _ in range(2):
+        parser.restricted = True
     assert parser.restricted
     parser.feed(PING + packed(b"AUTH", b"x"))
     assert parser.batch() == [[b"PING"]]

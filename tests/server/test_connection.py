@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from server.client_line import client_line
 from server.connection import Connection
+from server.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
 
@@ -407,6 +409,51 @@ def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
     client.receive(b"+OK\r\n$1\r\nv\r\n" + PONG)
 
 
+def test_a_transaction_that_queues_too_much_is_cut_off(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(client_query_buffer_limit="1mb")
+    client = connect(server)
+    client.send("MULTI")
+    client.receive(b"+OK\r\n")
+    queued = 0
+    with contextlib.suppress(ConnectionError, AssertionError):
+        while True:
+            client.send("SET k " + "x" * 10_000)
+            assert client.line() == b"+QUEUED\r\n"
+            queued += 1
+    assert 90 < queued < 104
+    assert server.server.stats.query_limit_disconnections == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n" + b"x" * 1048576 + b"\r\n",
+        b"*200000\r\n" + b"$1\r\na\r\n" * 100_000,
+    ],
+)
+def test_a_request_that_is_too_much_is_cut_off_and_those_before_it_are_answered(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client], data: bytes
+) -> None:
+    server = run(client_query_buffer_limit="1mb")
+    client = connect(server)
+    client.send("PING")
+    client.receive(PONG)
+    with contextlib.suppress(ConnectionError):
+        client.socket.sendall(data)
+    assert client.closed()
+    assert server.server.stats.query_limit_disconnections == 1
+
+
+def test_a_value_as_long_as_the_query_buffer_may_be_is_taken(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    client = connect(run(client_query_buffer_limit="1mb"))
+    client.send("SET k " + "x" * 1048500)
+    client.receive(b"+OK\r\n")
+
+
 # --- without a socket ------------------------------------------------------------------------
 
 
@@ -417,6 +464,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.aborted = False
+        self.reading = True
         self._own, self._peer = socket.socketpair()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -427,6 +475,14 @@ class Transport(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return 0
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
 
     def close(self) -> None:
         self._own.close()
@@ -489,3 +545,180 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more() -
     assert transport.aborted
     assert session.closing
     assert PONG * 2 not in transport.written
+
+
+# --- turns -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient() -> Direct:
+    """A server that runs one request of a client in each turn."""
+    direct = Direct()
+    direct.server.turns = Turns(share_ns=-1)
+    return direct
+
+
+async def test_a_pipeline_is_answered_in_turns_and_not_read_from_meanwhile(
+    impatient: Direct,
+) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(PING * 3)
+    assert (transport.written, transport.reading) == (PONG, False)
+    await asyncio.sleep(0)
+    assert (transport.written, transport.reading) == (PONG * 2, False)
+    await asyncio.sleep(0)
+    assert (transport.written, transport.reading) == (PONG * 3, True)
+    transport.close()
+
+
+async def test_other_clients_are_answered_between_the_turns_of_one(impatient: Direct) -> None:
+    connection, transport = open_connection(impatient)
+    other, other_transport = open_connection(impatient)
+    connection.data_received(packed("INCR k") * 1000)
+    other.data_received(packed("INCR k"))
+    assert (transport.written, other_transport.written) == (b":1\r\n", b":2\r\n")
+    other.data_received(packed("GET k"))
+    assert other_transport.written == b":2\r\n$1\r\n2\r\n"
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert transport.written.endswith(b":1001\r\n")
+    transport.close()
+    other_transport.close()
+
+
+async def test_a_long_request_is_read_in_turns(impatient: Direct) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(packed("DEL " + "k " * 200_000))
+    turns = 0
+    while not transport.written:
+        assert not transport.reading
+        await asyncio.sleep(0)
+        turns += 1
+    assert transport.written == b":0\r\n"
+    assert turns > 10
+    await asyncio.sleep(0)
+    assert transport.reading
+    transport.close()
+
+
+async def test_a_protocol_error_comes_behind_the_replies_of_earlier_turns(
+    impatient: Direct,
+) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(PING * 2 + b"*1\r\n>1\r\n")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    error = b"-ERR Protocol error: expected '$', got '>'\r\n"
+    assert transport.written == PONG * 2 + error
+    assert transport.is_closing()
+
+
+async def test_a_client_that_goes_between_two_turns_runs_nothing_more(impatient: Direct) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(packed("INCR k") * 3)
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert transport.written == b":1\r\n"
+    assert impatient.client().send("GET", "k") == b"$1\r\n1\r\n"
+    transport.close()
+
+
+async def test_a_pause_holds_what_comes_in_a_later_turn(impatient: Direct) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(packed("SET k v") * 2)
+    impatient.client().send("CLIENT", "PAUSE", 10000, "WRITE")
+    await asyncio.sleep(0)
+    assert (transport.written, transport.reading) == (b"+OK\r\n", True)
+    impatient.client().send("CLIENT", "UNPAUSE")
+    await asyncio.sleep(0)
+    assert transport.written == b"+OK\r\n" * 2
+    transport.close()
+
+
+async def test_the_turns_of_clients_are_counted_as_cycles_of_the_event_loop(
+    impatient: Direct,
+) -> None:
+    connection, transport = open_connection(impatient)
+    connection.data_received(PING * 3)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert impatient.server.turns.cycles == 3
+    assert impatient.server.turns.nanoseconds >= impatient.server.command_nanoseconds() > 0
+    impatient.client().send("CONFIG", "RESETSTAT")
+    assert impatient.server.turns.cycles == 0
+    transport.close()
+
+
+# --- what a client takes ---------------------------------------------------------------------
+
+
+def line_of(connection: Connection, names: str) -> dict[str, str]:
+    """Fields of the client's line in CLIENT LIST."""
+    assert connection.session is not None
+    fields = dict(
+        field.partition("=")[::2] for field in client_line(connection.session).decode().split()
+    )
+    return {name: fields[name] for name in names.split()}
+
+
+async def test_what_has_come_of_a_request_shows_in_the_line_of_its_client() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    connection.data_received(b"*3\r\n$3\r\nSET\r\n$4\r\nab")
+    shown = line_of(connection, "flags qbuf argv-mem tot-mem")
+    assert shown == {"flags": "N", "qbuf": "2", "argv-mem": "3", "tot-mem": "2053"}
+    transport.close()
+
+
+async def test_a_client_that_a_pause_holds_is_shown_as_blocked_with_its_command() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    other, other_transport = open_connection(direct)
+    other.data_received(packed("CLIENT PAUSE 10000 WRITE"))
+    connection.data_received(packed("SET k value"))
+    shown = line_of(connection, "flags argv-mem cmd")
+    assert shown == {"flags": "b", "argv-mem": "9", "cmd": "set"}
+    other.data_received(packed("CLIENT UNBLOCK 1 ERROR") + packed("INFO clients"))
+    assert other_transport.written.startswith(b"+OK\r\n:0\r\n")
+    assert b"blocked_clients:1\r\n" in other_transport.written
+    other.data_received(packed("CLIENT UNPAUSE"))
+    await asyncio.sleep(0)
+    assert transport.written == b"+OK\r\n"
+    assert line_of(connection, "flags argv-mem") == {"flags": "N", "argv-mem": "0"}
+    transport.close()
+    other_transport.close()
+
+
+async def test_a_blocking_command_counts_as_long_as_its_client_waits() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
+    assert line_of(connection, "flags argv-mem") == {"flags": "b", "argv-mem": "19"}
+    direct.client().send("XADD", "k", "1-1", "f", "v")
+    await asyncio.sleep(0)
+    assert line_of(connection, "flags argv-mem") == {"flags": "N", "argv-mem": "0"}
+    transport.close()
+
+
+async def test_replies_that_wait_for_the_disk_count_as_unsent() -> None:
+    direct = Direct()
+    direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0")
+    connection, transport = open_connection(direct)
+    direct.server.holding = True
+    connection.data_received(packed("ECHO " + "x" * 500))
+    assert line_of(connection, "omem oll") == {"omem": "508", "oll": "1"}
+    connection.data_received(packed("ECHO " + "x" * 500))
+    assert transport.aborted
+    assert direct.server.stats.output_limit_disconnections == 1
+
+
+async def test_what_is_released_counts_no_more() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    direct.server.holding = True
+    connection.data_received(PING)
+    connection.release(PONG)
+    direct.server.holding = False
+    assert transport.written == PONG
+    assert line_of(connection, "omem") == {"omem": "0"}
+    transport.close()
