@@ -693,7 +693,7 @@ async def test_a_blocking_command_counts_as_long_as_its_client_waits() -> None:
     direct = Direct()
     connection, transport = open_connection(direct)
     connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
-    assert line_of(connection, "flags argv-mem") == {"flags": "b", "argv-mem": "19"}
+    assert line_of(connection, "flags argv-mem") == {"flags": "b", "argv-mem": "20"}
     direct.client().send("XADD", "k", "1-1", "f", "v")
     await asyncio.sleep(0)
     assert line_of(connection, "flags argv-mem") == {"flags": "N", "argv-mem": "0"}
