@@ -98,6 +98,8 @@ ACCEPTED: list[tuple[bytes, list[Request]]] = [
     (PING + b"$0\r\n\r\n" + PING, [[b"PING"], [b"$0"], [b"PING"]]),
     (PING + b"{}\r\n" + PING, [[b"PING"], [b"{}"], [b"PING"]]),
     (packed(b"ECHO", b"$1\r\n>\r\n"), [[b"ECHO", b"$1\r\n>\r\n"]]),
+    (packed(b"ECHO", b"a > b"), [[b"ECHO", b"a > b"]]),
+    (packed(b"ECHO", b"a=b"), [[b"ECHO", b"a=b"]]),
     (packed(*[b"%20\r\n"] * 3), [[b"%20\r\n"] * 3]),
     (packed(*[b"*1", b"*22", b"\r\n"] * 9), [[b"*1", b"*22", b"\r\n"] * 9]),
     (b"*9\r\n" + b"$1\rXaYY" * 9, [[b"a"] * 9]),
