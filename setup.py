@@ -69,6 +69,7 @@ HOT = {
     ],
     "server/commands": [
         "connection",
+        "entries",
         "full_form",
         "group_effects",
         "groups",

@@ -11,7 +11,8 @@ from typing import Final
 
 from protocol.encoder import bulk, encode
 from protocol.replies import Bulk, Reply
-from server.steps import PIECE, Pieces, Steps, Work
+from server.commands.entries import join_entries
+from server.steps import Pieces, Steps, Work
 from storage import ids
 from storage.counters import signed
 from storage.groups import Group
@@ -68,25 +69,11 @@ def _write(
     writer.begin_map(len(head) + 2)
     writer.fields(head)
     writer.begin_array("entries", entries[0])
-    yield from _write_entries(writer, entries[1])
+    yield from join_entries(entries[1], writer.pieces)
     writer.begin_array("groups", len(groups))
     for group in groups:
         yield from group.write(writer)
     return writer.pieces
-
-
-def _write_entries(writer: _Writer, blocks: Iterator[list[bytes]]) -> Generator[None, None, None]:
-    """The entries, in pieces of about the same size."""
-    gathered: list[bytes] = []
-    size = 0
-    for chunks in blocks:
-        gathered += chunks
-        size += sum(map(len, chunks))
-        if size > PIECE:
-            writer.pieces.append(b"".join(gathered))
-            gathered, size = [], 0
-            yield
-    writer.pieces.append(b"".join(gathered))
 
 
 class _HeldGroup:

@@ -10,6 +10,7 @@ from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
 from server.arguments import integer
+from server.commands.entries import MANY, entries_in_steps
 from server.commands.idempotency import IdempotencyOption
 from server.commands.spec import Arguments, KeySpec, command
 from server.commands.trim_options import (
@@ -19,6 +20,7 @@ from server.commands.trim_options import (
     trim_key,
 )
 from server.session import Session
+from server.steps import Steps
 from storage import ids
 from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
 from storage.keyspace import Database
@@ -293,7 +295,7 @@ def xlen(session: Session, args: Arguments) -> Reply:
     return 0 if stream is None else stream.log.length
 
 
-def _range(session: Session, args: Arguments, low: int, high: int) -> Reply:
+def _range(session: Session, args: Arguments, low: int, high: int) -> Reply | Steps:
     """XRANGE and XREVRANGE; ``low`` and ``high`` say where the bounds stand."""
     start, end = ids.parse_start(args[low]), ids.parse_end(args[high])
     count = _count_option(args)
@@ -303,6 +305,8 @@ def _range(session: Session, args: Arguments, low: int, high: int) -> Reply:
     if count is not None and count <= 0:
         return NULL_ARRAY
     most = stream.log.length if count is None else count
+    if low < high and min(most, stream.log.length) > MANY:
+        return entries_in_steps(stream, start, end, most)
     if low < high:
         return array_of(*stream.log.chunks(start, end, most))
     return array(stream.log.reverse(start, end, most))
@@ -329,7 +333,7 @@ def _count_option(args: Arguments) -> int | None:
     keys=[KeySpec("RO access")],
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
-def xrange(session: Session, args: Arguments) -> Reply:
+def xrange(session: Session, args: Arguments) -> Reply | Steps:
     """XRANGE key start end [COUNT count]: the entries, ascending."""
     return _range(session, args, 2, 3)
 
@@ -346,7 +350,7 @@ def xrange(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO access")],
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
-def xrevrange(session: Session, args: Arguments) -> Reply:
+def xrevrange(session: Session, args: Arguments) -> Reply | Steps:
     """XREVRANGE key end start [COUNT count]: the entries, descending."""
     return _range(session, args, 3, 2)
 

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from server.commands.entries import MANY as MANY_ENTRIES
 from server.commands.spec import Arguments
 from server.session import Session
 from server.steps import TURN_NS, Steps, Work
@@ -283,3 +284,22 @@ def test_each_consumer_shows_as_many_pending_entries_as_its_group(shown: int) ->
     assert b"$7\r\npending\r\n*%d\r\n*3\r\n$3\r\n1-1\r\n" % min(shown, 4) in reply
     assert b"$7\r\npending\r\n*%d\r\n*3\r\n$3\r\n5-1\r\n" % min(shown, 6) in reply
     assert reply.count(b"*3\r\n$") == min(shown, 4) + min(shown, 6)
+
+
+def test_a_range_of_many_entries_is_that_of_the_moment_it_was_asked_for() -> None:
+    direct = Direct(stream_node_max_entries=1000)
+    client, other = direct.client(), direct.client()
+    value = "v" * 100
+    for number in range(1, MANY_ENTRIES + 2):
+        other.send("XADD", "s", f"{number}-1", "f", value)
+    expected = b"*%d\r\n" % MANY_ENTRIES + b"".join(
+        b"*2\r\n$%d\r\n%d-1\r\n*2\r\n$1\r\nf\r\n$100\r\n%b\r\n"
+        % (len(f"{number}-1"), number, value.encode())
+        for number in range(2, MANY_ENTRIES + 2)
+    )
+    one_step_a_turn(direct)
+    assert client.send("XRANGE", "s", "(1-1", "+") is None
+    other.send("XDEL", "s", "5000-1")
+    other.send("XTRIM", "s", "MAXLEN", "10")
+    finish(direct)
+    assert client.reply_when_woken == expected
