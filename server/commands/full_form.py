@@ -22,6 +22,9 @@ from storage.stream import Stream
 _ROWS: Final = 500
 """How many pending entries are written in one step."""
 
+_CONSUMERS: Final = 50
+"""How many consumers are."""
+
 Fields = list[tuple[Reply, Reply]]
 Rows = dict[Consumer, tuple[int, Pieces]]
 """The pending entries of each consumer that has any: their number, and how they are written."""
@@ -110,23 +113,25 @@ class _HeldGroup:
             for columns in self._few:
                 _write_rows(columns, 0, self._most, self._most, rows)
         writer.begin_array("consumers", len(self._consumers))
-        for consumer, head in self._consumers:
+        for at, (consumer, head) in enumerate(self._consumers, start=1):
             count, pieces = rows.get(consumer, (0, []))
             writer.begin_map(len(head) + 1)
             writer.fields(head)
             writer.begin_array("pending", count)
             writer.pieces += pieces
-            yield
+            if at % _CONSUMERS == 0:
+                yield
         writer.fields(self._tail)
 
     def _write_pending(self, writer: _Writer, rows: Rows) -> Generator[None, None, None]:
         columns = self._columns
         for low in range(0, len(columns.ids), _ROWS):
+            if low:
+                yield
             high = min(low + _ROWS, len(columns.ids))
             written = _write_rows(columns, low, high, self._most, rows)
             if low < self._most:
                 writer.pieces.append(b"".join(written[: self._most - low]))
-            yield
 
 
 def _consumer_head(consumer: Consumer) -> Fields:

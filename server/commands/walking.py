@@ -61,6 +61,8 @@ def _fitting(buckets: Sequence[Bucket], overdue: set[bytes], fits: Matcher | Non
     count = 0
     pieces = [b""]
     for at in range(0, len(buckets), _BUCKETS):
+        if at:
+            yield
         found = [key for bucket in buckets[at : at + _BUCKETS] for key in bucket]
         if fits is not None:
             found = list(filter(fits, found))
@@ -68,7 +70,6 @@ def _fitting(buckets: Sequence[Bucket], overdue: set[bytes], fits: Matcher | Non
             found = [key for key in found if key not in overdue]
         count += len(found)
         pieces.append(b"".join([b"$%d\r\n%b\r\n" % (len(key), key) for key in found]))
-        yield
     pieces[0] = b"*%d\r\n" % count
     return pieces
 

@@ -61,7 +61,7 @@ def visible(direct: Direct, resp3: bool) -> list[Any]:
     seen: list[Any] = []
     for database in direct.server.keyspace.databases:
         client.send("SELECT", database.index)
-        seen.append(client.send("KEYS", "*"))
+        seen.append(sorted((client.send("KEYS", "*") or b"").split(b"\r\n")))
         for key, value in list(database.values.items()):
             for words in (["TYPE"], ["PEXPIRETIME"], ["OBJECT", "ENCODING"]):
                 seen.append(client.send(*words, key))
