@@ -334,7 +334,8 @@ class Connection(asyncio.Protocol):
         elif not self.transport.is_closing():
             self._unreleased -= len(data)
             self.transport.write(data)
-            if self.session is not None and self.session.subscriptions:
+            session = self.session
+            if session is not None and (session.channels or session.patterns):
                 self.check_output()
 
     def abandon(self) -> None:

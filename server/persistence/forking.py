@@ -44,23 +44,26 @@ def fork_writer(disk: Disk, path: str, chunks: Iterable[bytes]) -> int:
 
     The child's exit status is 0, the ``errno`` of what the system refused, or :data:`FAILED`.
     """
+    parent = os.getpid()
     with warnings.catch_warnings():
         # Python 3.12 warns of threads, which may hold locks that the child waits for. The only one
         # here is in a call of the system, and the C library looks after the allocator's own.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:  # pragma: no cover - coverage sees nothing of a process that ends like this
-        _live(disk, path, chunks)
+        _live(parent, disk, path, chunks)
     return pid
 
 
-def _live(disk: Disk, path: str, chunks: Iterable[bytes]) -> NoReturn:  # pragma: no cover
+def _live(  # pragma: no cover
+    parent: int, disk: Disk, path: str, chunks: Iterable[bytes]
+) -> NoReturn:
     """The child's life."""
     status = FAILED
     try:
         gc.disable()
-        parent = os.getppid()
         _leave_server()
+        _end_without(parent)  # Or the file would be made in the folder of the next server.
         write_base(disk, path, _while_there_is(parent, chunks))
         status = 0
     except OSError as error:
@@ -83,6 +86,11 @@ def _leave_server() -> None:  # pragma: no cover
 def _while_there_is(parent: int, chunks: Iterable[bytes]) -> Iterator[bytes]:  # pragma: no cover
     """The chunks, as long as the server lives that they are for."""
     for chunk in chunks:
-        if os.getppid() != parent:
-            os._exit(FAILED)
+        _end_without(parent)
         yield chunk
+
+
+def _end_without(parent: int) -> None:  # pragma: no cover
+    """Ends the child if the server is gone that it writes for."""
+    if os.getppid() != parent:
+        os._exit(FAILED)
