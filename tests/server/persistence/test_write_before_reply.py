@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from server.connection import Connection
-from server.persistence import appender
+from server.persistence.appender import LARGE
 from storage.aof.writer import Writer
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Client, Rig
@@ -150,16 +150,13 @@ async def test_who_asks_while_a_script_takes_long_is_told_so_at_once(start: Star
     await rig.until(rig.server.stopping.is_set)
 
 
-async def test_much_is_not_kept_until_the_end_of_the_round(
-    start: Start, order: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(appender, "LARGE", 100)
+async def test_much_is_not_kept_until_the_end_of_the_round(start: Start, order: list[str]) -> None:
     rig = await start()
-    assert await rig.ask("SET", "large", "x" * 100) == b"OK"
-    monkeypatch.setattr("server.connection.WRITE_CHUNK", 100)
+    large = b"x" * LARGE
+    rig.server.keyspace.databases[0].values[b"large"] = large
     order.clear()
     rig.first.send_bytes(b"SET k 1\r\nGET large\r\nSET k 2\r\nGET large\r\n")
-    assert [await rig.first.reply() for _ in range(4)] == [b"OK", b"x" * 100] * 2
+    assert [await rig.first.reply() for _ in range(4)] == [b"OK", large] * 2
     assert order == ["write", "release", "write", "release"]
 
 
