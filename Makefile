@@ -3,9 +3,10 @@
 # make lint | types | suite       one of its parts
 # make compiled                   compile the hot modules into build/compiled
 # make test-compiled              the suites that speak to a server, on that
-# make test-clients               every client library and program, those from npm and clients' own suites too
+# make test-clients               every client library and program, and clients' own suites
 # make test-container             the image, in a container engine
 # make lock                       which Python packages the image has, anew, in their newest versions
+# make reliability                every attack at its full scale, beside Redis; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
@@ -25,7 +26,7 @@ NODE := tests/clients/node/node_modules
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: run test lint types suite compiled test-compiled test-clients test-container drive-image lock \
-	test-spark demo bench-spark bench format clean
+	reliability test-spark demo bench-spark bench format clean
 
 run: $(ENV)/installed
 	@$(BIN)/penstock $(ARGS)
@@ -73,6 +74,9 @@ lock: $(LOCK)/installed
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
 		--python-version 3.11.0 --python-platform linux --extra lua --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
+# The run writes the table of docs/reliability.md.
+reliability: $(ENV)/installed-dev
+	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
 
 test-spark: $(SPARK)/installed
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/spark

@@ -36,16 +36,25 @@ def consumer_name(index: int) -> str:
     return f"c:{index:012}"
 
 
+def key_name(index: int) -> str:
+    """The name of a string key; the first has index 0."""
+    return f"key:{index}"
+
+
 @dataclass(frozen=True)
 class Data:
     """One stream. ``pending`` of the entries have been delivered in the first group, in equal
     parts, one after the other, to its consumers; everything else is unread in every group.
+
+    Beside it there may be ``keys`` that hold strings, and small ``streams`` with a group each.
     """
 
     entries: int = 0
     groups: int = 0
     consumers: int = 1
     pending: int = 0
+    keys: int = 0
+    streams: int = 0
 
     def scaled(self, factor: float) -> Data:
         """The same with more or less of everything that there is much of."""
@@ -55,6 +64,8 @@ class Data:
             groups=self.groups if self.groups <= 10 else _scaled(self.groups, factor),
             consumers=self.consumers if self.consumers <= 10 else _scaled(self.consumers, factor),
             pending=_scaled(self.pending, factor),
+            keys=_scaled(self.keys, factor),
+            streams=_scaled(self.streams, factor),
         )
 
     @property
@@ -89,6 +100,8 @@ def prepare(address: Address, data: Data) -> None:
             for index in range(data.groups)
         )
         client.feed(_deliveries(data), batch=10)
+        client.feed(pack("SET", key_name(index), "value") for index in range(data.keys))
+        client.feed(_small_streams(data.streams))
         if data.entries and client.call("XLEN", KEY) != data.entries:
             raise LoadError("the server has not taken every entry")
 
@@ -96,6 +109,12 @@ def prepare(address: Address, data: Data) -> None:
 def _entries(count: int) -> Iterator[bytes]:
     for index in range(count):
         yield _ADD % entry_id(index)
+
+
+def _small_streams(count: int) -> Iterator[bytes]:
+    for index in range(count):
+        yield pack("XGROUP", "CREATE", f"stream:{index}", "readers", 0, "MKSTREAM")
+        yield pack("XADD", f"stream:{index}", entry_id(index), "field", "value")
 
 
 def _deliveries(data: Data) -> Iterator[bytes]:

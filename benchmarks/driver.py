@@ -62,13 +62,18 @@ class Client:
         """Sends one or more packed commands."""
         self._sock.sendall(data)
 
-    def read(self) -> Any:
-        """The next reply; an error reply is raised."""
+    def read_any(self) -> Any:
+        """The next reply; an error reply is returned like any other."""
         while (reply := self._reader.gets()) is False:
             data = self._sock.recv(READ_SIZE)
             if not data:
                 raise ConnectionError("the server has closed the connection")
             self._reader.feed(data)
+        return reply
+
+    def read(self) -> Any:
+        """The next reply; an error reply is raised."""
+        reply = self.read_any()
         if isinstance(reply, ReplyError):
             raise reply
         return reply

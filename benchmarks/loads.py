@@ -207,16 +207,18 @@ class Wakeups(Load):
 
 @dataclass(frozen=True, kw_only=True)
 class Once(Load):
-    """One command that has a lot to do."""
+    """One command that has a lot to do; ``amount`` is how many things it has to do it with."""
 
+    unit = "item"
     command: str
     amount: int = 1
 
     def run(self, server: Running, data: Data, units: int) -> Values:
-        """What it cost, and how long its client waited for the reply."""
+        """What each item cost, and how long its client waited for the reply."""
         with Client(server.address) as client, Meter(server) as meter:
             client.call(*self.command.split())
-        return {**meter.values(1), "p50_ms": meter.wall_ns / 1e6, "p99_ms": meter.wall_ns / 1e6}
+        wall_ms = meter.wall_ns / 1e6
+        return {**meter.values(units), "p50_ms": wall_ms, "p99_ms": wall_ms}
 
 
 # --- memory ----------------------------------------------------------------------------------

@@ -47,6 +47,19 @@ def resident_bytes(pid: int) -> int:
     raise OSError(f"the kernel says nothing about the memory of process {pid}")
 
 
+def peak_bytes(pid: int) -> int:
+    """The most memory of a process that was ever in RAM, or since :func:`forget_peak`."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"the kernel says nothing about the memory of process {pid}")
+
+
+def forget_peak(pid: int) -> None:
+    """Lets the peak begin anew with what is in RAM now (5 in ``proc(5)``)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
 def settled_bytes(pid: int, patience: float) -> int:
     """The memory of a process once it has stopped giving any back.
 

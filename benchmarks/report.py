@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.curves import FLAT
-from benchmarks.pauses import MOST_MS
+from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.runner import Measurements
 from benchmarks.servers import NAMES
 from benchmarks.summary import (
@@ -259,7 +259,29 @@ def _pauses(results: Results) -> str:
 
 The longest that a client which pings every millisecond waited for an answer while the load ran, in
 milliseconds; beside it the longest delay of a timer in Penstock's event loop, and the longest pass
-of its garbage collector. At most {MOST_MS} is wanted, unless the row says otherwise.
+of its garbage collector. At most {MOST_MS} is wanted, unless the row says otherwise; for what has
+to be one step, since nobody may see a part of it, at most {TIMES_REDIS} times what it takes Redis.
+
+{_table(columns, rows)}
+{_atomic_costs(results)}"""
+
+
+def _atomic_costs(results: Results) -> str:
+    """What each item costs of the commands that have to be one step."""
+    rows = []
+    for wait in waits(results):
+        if wait.pause.atomic:
+            costs = {name: values["cpu_us"] for name, values in wait.values.items()}
+            cells = [
+                f"{costs[name]:.3g}" if name in costs else "-" for name in (SUBJECT, *REFERENCES)
+            ]
+            times = costs[SUBJECT] / costs[JUDGE] if costs.keys() >= {SUBJECT, JUDGE} else None
+            rows.append([wait.pause.title, *cells, f"{times:.2f}" if times else "-"])
+    if not rows:
+        return ""
+    columns = ["", *(TITLES[name] for name in (SUBJECT, *REFERENCES)), f"to {TITLES[JUDGE]}"]
+    return f"""\
+What has to be one step, CPU µs for each command, argument, key or entry of it:
 
 {_table(columns, rows)}"""
 

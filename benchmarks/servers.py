@@ -19,7 +19,13 @@ from types import TracebackType
 from typing import Final
 
 from benchmarks.driver import Address, Client, ReplyError
-from benchmarks.measure import CpuClock, resident_bytes, settled_bytes
+from benchmarks.measure import (
+    CpuClock,
+    forget_peak,
+    peak_bytes,
+    resident_bytes,
+    settled_bytes,
+)
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -229,6 +235,21 @@ class Running:
             self._process.kill()
             self._process.wait()
 
+    def kill(self) -> None:
+        """Ends the process at once, without a chance to do anything (SIGKILL)."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process that was started last is running."""
+        return self._process.poll() is None
+
+    @property
+    def folder(self) -> Path:
+        """Where the process runs; it is removed at the end."""
+        return Path(self._folder.name)
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the process."""
         self._process.send_signal(number)
@@ -240,6 +261,14 @@ class Running:
     def resident_bytes(self) -> int:
         """The memory that the process has in RAM."""
         return resident_bytes(self._process.pid)
+
+    def forget_peak(self) -> None:
+        """Lets :meth:`peak_bytes` begin anew."""
+        forget_peak(self._process.pid)
+
+    def peak_bytes(self) -> int:
+        """The most memory that the process has had in RAM."""
+        return peak_bytes(self._process.pid)
 
     def settled_bytes(self, least: float = 0.0) -> int:
         """The same, once the process has given nothing back for ``least`` seconds or its patience.

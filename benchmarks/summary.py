@@ -10,7 +10,7 @@ from typing import Final
 from benchmarks.curves import FLAT, Curve
 from benchmarks.loads import Values
 from benchmarks.machine import Machine
-from benchmarks.pauses import Pause
+from benchmarks.pauses import TIMES_REDIS, Pause
 from benchmarks.runner import CurveMeasurements, Measurements
 from benchmarks.workloads import TIMES_FAKEREDIS, Target, Workload
 
@@ -198,8 +198,13 @@ class Wait:
     @property
     def met(self) -> bool | None:
         """Whether no client waited too long."""
-        mine = self.values.get(SUBJECT)
-        return None if mine is None else mine["longest_ms"] <= self.pause.most_ms
+        mine, theirs = self.values.get(SUBJECT), self.values.get(JUDGE)
+        if mine is None:
+            return None
+        longest, most = mine["longest_ms"], self.pause.most_ms
+        if self.pause.atomic and theirs is not None:
+            most = max(most, TIMES_REDIS * theirs["longest_ms"])
+        return longest <= most
 
 
 def waits(results: Results) -> list[Wait]:

@@ -1,0 +1,96 @@
+"""Writes the table of ``docs/reliability.md`` from a test run: a plugin of pytest.
+
+``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
+scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
+Without the plugin the same tests try a small part of each attack, and write nothing. What was
+measured before the attacks had been answered stays as it is in ``before.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.reliability.attacks import ATTACKS, Attack
+from tests.reliability.trial import Outcome
+from tests.support.process import ROOT
+
+PAGE: Final = ROOT / "docs" / "reliability.md"
+BEFORE: Final = Path(__file__).with_name("before.json")
+BEGIN: Final = "<!-- This table is written by `make reliability`. -->"
+END: Final = "<!-- The end of what is written. -->"
+
+HEAD: Final = (
+    "| what happens | others waited at most, ms: before | now | Redis"
+    " | memory at the peak, MiB: now | Redis | kept after a second: now | Redis"
+    " | lost: now | Redis |",
+    "|---|" + "---:|" * 9,
+)
+
+TRIAL_SCALE: Final = 0.01
+"""The part of an attack that shows that everything works."""
+
+
+class Results:
+    """What came of each attack, by server: ``penstock`` or ``redis``."""
+
+    def __init__(self, page: Path = PAGE) -> None:
+        self._page = page
+        self._outcomes: dict[tuple[str, str], Outcome] = {}
+        self._before: dict[str, float | None] = json.loads(BEFORE.read_text())["longest_ms"]
+
+    def note(self, attack: Attack, server: str, outcome: Outcome) -> None:
+        """Takes what came of an attack."""
+        self._outcomes[attack.name, server] = outcome
+
+    def pytest_sessionfinish(self) -> None:
+        """Replaces the rows of the attacks that were tried."""
+        head, _, rest = self._page.read_text().partition(BEGIN)
+        table, _, tail = rest.partition(END)
+        rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()}
+        rows |= {attack.title: row for attack in ATTACKS if (row := self._row(attack))}
+        lines = [*HEAD, *(rows[attack.title] for attack in ATTACKS if attack.title in rows)]
+        written = "\n".join(lines)
+        self._page.write_text(f"{head}{BEGIN}\n\n{written}\n\n{END}{tail}")
+
+    def _row(self, attack: Attack) -> str:
+        mine = self._outcomes.get((attack.name, "penstock"))
+        if mine is None:
+            return ""
+        theirs = self._outcomes.get((attack.name, "redis"))
+        cells = [attack.title, self._shown_before(attack)]
+        for value in ("longest_ms", "peak_mib", "left_mib", "lost"):
+            cells += [_shown(attack, mine, value), _shown(attack, theirs, value)]
+        return f"| {' | '.join(cells)} |"
+
+    def _shown_before(self, attack: Attack) -> str:
+        if attack.name not in self._before:
+            return ""
+        longest = self._before[attack.name]
+        return "it ended" if longest is None else f"{longest:,.0f}"
+
+
+def _shown(attack: Attack, outcome: Outcome | None, value: str) -> str:
+    """A figure; what says nothing, or was not tried, is left empty."""
+    if outcome is None or (attack.restarts and value != "lost"):
+        return ""
+    if not outcome.survived:
+        return "it ended"
+    return f"{getattr(outcome, value):,.0f}"
+
+
+RESULTS: Final = pytest.StashKey[Results]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets the run that begins be one at full scale."""
+    config.stash[RESULTS] = results = Results()
+    config.pluginmanager.register(results, "penstock-reliability-results")
+
+
+def results_of(config: pytest.Config) -> Results | None:
+    """What takes the outcomes of a run at full scale; ``None`` in any other run."""
+    return config.stash.get(RESULTS, None)
