@@ -11,7 +11,7 @@ _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
     e.StringEdited: lambda effect: len(effect.pieces),
     e.StringLeft: lambda effect: 0,
     e.KeysDeleted: lambda effect: len(effect.keys),
-    e.Flushed: lambda effect: len(effect.keys),
+    e.Flushed: lambda effect: len(effect.held),
     e.StreamCreated: lambda effect: 0,
     e.StreamTrimmed: lambda effect: effect.removed,
     e.EntriesDeleted: lambda effect: len(effect.ids),
