@@ -61,7 +61,8 @@ def visible(direct: Direct, resp3: bool) -> list[Any]:
     seen: list[Any] = []
     for database in direct.server.keyspace.databases:
         client.send("SELECT", database.index)
-        seen.append(sorted((client.send("KEYS", "*") or b"").split(b"\r\n")))
+        # Whose order is not that of the keys.
+        seen.append(b" ".join(sorted((client.send("KEYS", "*") or b"").split(b"\r\n"))))
         for key, value in list(database.values.items()):
             for words in (["TYPE"], ["PEXPIRETIME"], ["OBJECT", "ENCODING"]):
                 seen.append(client.send(*words, key))
