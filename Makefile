@@ -43,7 +43,7 @@ types: $(ENV)/installed-dev
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
 suite: $(ENV)/installed-dev $(PROGRAMS)/installed
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -n auto --dist loadfile
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='protocol/*,storage/*' --fail-under=100
