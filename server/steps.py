@@ -16,6 +16,10 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
 
+from protocol.encoder import encode
+from protocol.replies import Reply
+from storage.stepwise import result
+
 if TYPE_CHECKING:
     from server.app import Server
     from server.commands.spec import Command
@@ -26,6 +30,9 @@ TURN_NS: Final = 4_000_000
 
 PIECE: Final = 256 * 1024
 """About how many bytes of a long reply are put together at a time."""
+
+LONG: Final = 64 * 1024
+"""A string of more bytes is gone through in steps."""
 
 Pieces = list[bytes]
 """A reply, encoded, in pieces that follow each other."""
@@ -46,11 +53,18 @@ class Steps:
 
 def finish(steps: Steps) -> bytes:
     """Does the work without giving way."""
-    try:
-        while True:
-            next(steps.work)
-    except StopIteration as stop:
-        return b"".join(stop.value)
+    return b"".join(result(steps.work))
+
+
+def reply_of(work: Generator[None, None, Reply], resp3: bool, *, long: bool) -> Reply | Steps:
+    """The reply that the work returns: at once, if it is not ``long``. It is then never put behind
+    the work of others."""
+    return Steps(_encoded(work, resp3)) if long else result(work)
+
+
+def _encoded(work: Generator[None, None, Reply], resp3: bool) -> Work:
+    reply = yield from work
+    return [encode(reply, resp3)]
 
 
 class Job:

@@ -32,6 +32,7 @@ from storage.effects import (
 )
 from storage.expiry import ExpiryQueue
 from storage.failures import WrongType
+from storage.lending import Lending
 from storage.scanning import ScanIndex
 from storage.stream import Stream, StreamLimits
 
@@ -141,7 +142,7 @@ class Database:
 
     def buffer(self, key: bytes) -> bytes | bytearray | None:
         """Like :meth:`string`, for a command that looks at parts of the string, at no cost for the
-        rest. What is returned must not be kept: it may be edited in place."""
+        rest. What is returned must not be kept, but lent: it may be edited in place."""
         return _string_only(self.get(key))
 
     def buffer_to_read(self, key: bytes, *, touch: bool = True) -> bytes | bytearray | None:
@@ -192,7 +193,7 @@ class Database:
         value = self.buffer(key)
         if value is None:
             return bytearray()
-        if type(value) is bytearray:
+        if type(value) is bytearray and not self.keyspace.lending.is_lent(value):
             return value
         buffer = self.values[key] = bytearray(value)
         return buffer
@@ -402,6 +403,7 @@ class Keyspace:
         "effects",
         "expired",
         "hits",
+        "lending",
         "libraries",
         "limits",
         "misses",
@@ -412,6 +414,7 @@ class Keyspace:
     def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
         self.effects: list[Effect] = []
         self.limits = limits or StreamLimits()
+        self.lending = Lending()
         self.now_ms = 0
         self.hits = 0
         self.misses = 0

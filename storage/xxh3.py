@@ -7,9 +7,12 @@ bytes, and whole blocks beyond that.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from operator import mul
 from struct import Struct, unpack_from
 from typing import Final
+
+from storage.stepwise import result
 
 _MASK: Final = 2**64 - 1
 _LOW: Final = 2**32 - 1
@@ -50,12 +53,19 @@ _HALVES: Final = Struct(f"<{_BLOCK // 4}I")
 
 def xxh3_64(data: bytes) -> int:
     """The hash as an unsigned number."""
+    return result(xxh3_64_in_steps(data))
+
+
+def xxh3_64_in_steps(data: bytes) -> Generator[None, None, int]:
+    """The same, with a step for each KiB of long inputs."""
     length = len(data)
     if length <= 16:
         return _hash_short(data)
     if length <= 128:
         return _hash_medium(data)
-    return _hash_240(data) if length <= 240 else _hash_long(data)
+    if length <= 240:
+        return _hash_240(data)
+    return (yield from _hash_long(data))
 
 
 def _u64(data: bytes, at: int) -> int:
@@ -140,7 +150,7 @@ def _hash_240(data: bytes) -> int:
     return _avalanche((total + _mix16(data, length - 16, 136 - 17)) & _MASK)
 
 
-def _hash_long(data: bytes) -> int:
+def _hash_long(data: bytes) -> Generator[None, None, int]:
     lanes = [
         _PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3,
         _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1,
@@ -150,6 +160,7 @@ def _hash_long(data: bytes) -> int:
     for at in range(0, in_blocks * _STRIPE, _BLOCK):
         _accumulate_block(lanes, data, at)
         _scramble(lanes)
+        yield
     for place, stripe in enumerate(range(in_blocks, stripes)):
         _accumulate(lanes, data, stripe * _STRIPE, 8 * place)
     _accumulate(lanes, data, len(data) - _STRIPE, len(_SECRET) - _STRIPE - 7)

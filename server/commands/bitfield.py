@@ -11,13 +11,13 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
 from server.arguments import integer
-from server.bitmaps import Buffer
 from server.commands.bits import bit_offset
 from server.commands.set_options import option_value
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 from storage.buffers import lengthen, overwrite
 from storage.effects import Piece
+from storage.lending import Buffer
 
 _TYPE: Final = re.compile(rb"(?:i([1-9]|[1-5][0-9]|6[0-4])|u([1-9]|[1-5][0-9]|6[0-3]))")
 _POLICIES: Final = frozenset({b"WRAP", b"SAT", b"FAIL"})

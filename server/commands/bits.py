@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from typing import Final
 
 from protocol import errors
@@ -9,10 +10,11 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server import bitmaps
 from server.arguments import INT64_MAX, integer, parse_integer
-from server.bitmaps import Buffer
 from server.commands.ranges import resolve
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.steps import LONG, Steps, reply_of
+from storage.lending import Buffer, Loan
 
 _READ: Final = [KeySpec("RO access")]
 _BITS: Final = {b"0": 0, b"1": 1}
@@ -88,7 +90,7 @@ def getbit(session: Session, args: Arguments) -> Reply:
     keys=_READ,
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
-def bitcount(session: Session, args: Arguments) -> Reply:
+def bitcount(session: Session, args: Arguments) -> Reply | Steps:
     """How many are set, in the string or in a part of it."""
     start, end, unit = 0, INT64_MAX, 8
     if len(args) > 2:
@@ -97,7 +99,7 @@ def bitcount(session: Session, args: Arguments) -> Reply:
         start, end = integer(args[2]), integer(args[3])
         unit = _unit(args[4:])
     buffer = _buffer(session, args[1])
-    return bitmaps.count(buffer, _places(buffer, start, end, unit))
+    return _go_through(session, buffer, _places(buffer, start, end, unit), bitmaps.count)
 
 
 @command(
@@ -112,7 +114,7 @@ def bitcount(session: Session, args: Arguments) -> Reply:
     keys=_READ,
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
-def bitpos(session: Session, args: Arguments) -> Reply:
+def bitpos(session: Session, args: Arguments) -> Reply | Steps:
     """Its place, -1 if there is none. Without an end, zeros follow the string."""
     bit = integer(args[2])
     if bit not in (0, 1):
@@ -126,10 +128,28 @@ def bitpos(session: Session, args: Arguments) -> Reply:
     if buffer is None:
         return -1 if bit else 0
     places = _places(buffer, start, end, unit)
-    found = bitmaps.find(buffer, bit, places)
-    if found < 0 and places and not bit and len(args) <= 4:
-        return len(buffer) * 8
-    return found
+    otherwise = len(buffer) * 8 if places and not bit and len(args) <= 4 else -1
+
+    def find(buffer: Buffer, places: range) -> Generator[None, None, int]:
+        found = yield from bitmaps.find(buffer, bit, places)
+        return otherwise if found < 0 else found
+
+    return _go_through(session, buffer, places, find)
+
+
+def _go_through(
+    session: Session,
+    buffer: Buffer,
+    places: range,
+    search: Callable[[Buffer, range], Generator[None, None, int]],
+) -> Reply | Steps:
+    """What the search finds at the places of a string, which is lent to it meanwhile."""
+    loan = session.server.keyspace.lending.lend(buffer)
+
+    def work(loan: Loan) -> Generator[None, None, Reply]:
+        return (yield from search(loan.buffer, places))
+
+    return reply_of(work(loan), session.resp3, long=len(places) > LONG * 8)
 
 
 def _buffer(session: Session, key: bytes) -> Buffer:

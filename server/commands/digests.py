@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
@@ -9,7 +11,8 @@ from protocol.replies import Reply
 from server.commands.set_options import COMPARISONS, Condition
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
-from storage.xxh3 import xxh3_64
+from server.steps import LONG, Steps, reply_of
+from storage.xxh3 import xxh3_64_in_steps
 
 
 @command(
@@ -23,10 +26,16 @@ from storage.xxh3 import xxh3_64
     syntax="key",
     keys=[KeySpec("RO access")],
 )
-def digest(session: Session, args: Arguments) -> Reply:
+def digest(session: Session, args: Arguments) -> Reply | Steps:
     """Sixteen hexadecimal digits, or null."""
     value = session.db.string_to_read(args[1], touch=not session.no_touch)
-    return None if value is None else bulk(b"%016x" % xxh3_64(value))
+    if value is None:
+        return None
+    return reply_of(_digits(value), session.resp3, long=len(value) > LONG)
+
+
+def _digits(value: bytes) -> Generator[None, None, Reply]:
+    return bulk(b"%016x" % (yield from xxh3_64_in_steps(value)))
 
 
 @command(

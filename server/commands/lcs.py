@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from protocol import errors
@@ -14,6 +14,7 @@ from server.arguments import integer
 from server.commands.set_options import option_value
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.steps import LONG, Steps, reply_of
 from server.subsequence import Match
 from storage.failures import WrongType
 
@@ -55,16 +56,20 @@ class _Options:
     syntax="key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
     keys=[KeySpec("RO access", last=1)],
 )
-def lcs(session: Session, args: Arguments) -> Reply:
+def lcs(session: Session, args: Arguments) -> Reply | Steps:
     """The subsequence; with LEN its length, with IDX where its parts are in both strings."""
     first, second = _strings(session, args[1], args[2])
     options = _Options(args)
     table = (len(first) + 1) * (len(second) + 1) * _CELL
     if table > session.server.config.proto_max_bulk_len:
         raise CommandError(errors.LCS_TOO_LARGE)
+    return reply_of(_compared(first, second, options), session.resp3, long=table > LONG * _CELL)
+
+
+def _compared(first: bytes, second: bytes, options: _Options) -> Generator[None, None, Reply]:
     if b"LEN" in options.flags:
-        return subsequence.length(first, second)
-    matches = subsequence.matches(first, second)
+        return (yield from subsequence.length(first, second))
+    matches = yield from subsequence.matches(first, second)
     if b"IDX" in options.flags:
         return Map([("matches", _ranges(matches, options)), ("len", len(matches))])
     return bulk(bytes(first[at] for at, _ in reversed(matches)))

@@ -11,7 +11,8 @@ import pytest
 from server.commands.entries import MANY as MANY_ENTRIES
 from server.commands.spec import Arguments
 from server.session import Session
-from server.steps import TURN_NS, Steps, Work
+from server.steps import LONG, TURN_NS, Steps, Work
+from storage.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient
 
 MANY = 3000
@@ -303,3 +304,136 @@ def test_a_range_of_many_entries_is_that_of_the_moment_it_was_asked_for() -> Non
     other.send("XTRIM", "s", "MAXLEN", "10")
     finish(direct)
     assert client.reply_when_woken == expected
+
+
+# --- long strings ----------------------------------------------------------------------------
+
+
+LENGTH = 9 * 20_000
+assert LENGTH > 2 * LONG
+TEXT = b"abcdefghi" * (LENGTH // 9)
+BITS = int.from_bytes(TEXT, "big").bit_count()
+STEPPED = {
+    "BITCOUNT s": b":%d\r\n" % BITS,
+    "BITCOUNT s 1 -1": b":%d\r\n" % (BITS - 3),
+    "BITPOS zeros 1": b":-1\r\n",
+    "BITPOS ones 0": b":%d\r\n" % (LENGTH * 8),
+    "BITPOS ones 0 1 -1": b":-1\r\n",
+    "DIGEST s": b"$16\r\n%016x\r\n" % xxh3_64(TEXT),
+    "LCS s t LEN": b":3\r\n",
+    "LCS s t": b"$3\r\nabc\r\n",
+}
+
+
+def with_long_strings(edited: bool) -> Direct:
+    """A string of letters, one of zeros, one of ones; ``edited`` if they may be in place."""
+    direct = Direct()
+    client = direct.client()
+    client.send("SET", "t", "abc")
+    for key, value in (
+        ("s", TEXT),
+        ("zeros", bytes(LENGTH)),
+        ("ones", b"\xff" * LENGTH),
+    ):
+        client.send("SET", key, value)
+        if edited:
+            client.send("SETRANGE", key, "0", value[:1])
+    one_step_a_turn(direct)
+    direct.server.working._scheduled = True  # Only the test lets the work go on.
+    return direct
+
+
+@pytest.mark.parametrize("request_", STEPPED)
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("SETBIT {0} 1400000 0", "SETBIT {0} 1400009 1", "SETRANGE {0} 170000 zzz", "APPEND {0} x"),
+        ("BITFIELD {0} SET u8 1400000 1 SET u8 90000000 3",),
+        (
+            "RENAME {0} other",
+            "SETRANGE other 170000 zzz",
+            "SETBIT other 1300000 1",
+            "SETBIT other 1300001 0",
+        ),
+        ("COPY {0} other", "SETRANGE other 170000 zzz", "SETRANGE {0} 170000 zzz"),
+        ("SWAPDB 0 1", "SELECT 1", "SETRANGE {0} 170000 zzz"),
+        ("FLUSHALL", "SET {0} x"),
+        ("DEL {0}",),
+        ("PEXPIRE {0} 1", "DEBUG CLOCK ADVANCE 5000", "GET {0}"),
+    ],
+)
+def test_what_is_told_of_a_long_string_is_of_the_moment_it_was_asked_for(
+    request_: str, edited: bool, changes: tuple[str, ...]
+) -> None:
+    direct = with_long_strings(edited)
+    client, other = direct.client(), direct.client()
+    assert client.send(*request_.split()) is None
+    direct.server.working.turn()
+    for change in changes:
+        other.send(*change.format(request_.split()[1]).split())
+    finish(direct)
+    assert client.reply_when_woken == STEPPED[request_]
+
+
+def test_a_string_is_edited_in_place_again_when_nobody_reads_it_any_more() -> None:
+    direct = with_long_strings(edited=True)
+    client, second, other = direct.client(), direct.client(), direct.client()
+    values = direct.server.keyspace.databases[0].values
+    before = values[b"s"]
+    assert client.send("BITCOUNT", "s") is None
+    assert second.send("BITCOUNT", "s", "0", "-2") is None
+    other.send("SETBIT", "s", "1", "0")  # A copy, once.
+    copy = values[b"s"]
+    assert copy is not before
+    other.send("SETBIT", "s", "2", "0")  # What is lent is no longer what is here.
+    assert values[b"s"] is copy
+    finish(direct)
+    assert client.reply_when_woken == STEPPED["BITCOUNT s"]
+    assert client.send("BITCOUNT", "s") is None
+    finish(direct)
+    other.send("SETBIT", "s", "1", "1")
+    assert values[b"s"] is copy
+
+
+def test_a_client_that_is_gone_has_borrowed_nothing() -> None:
+    direct = with_long_strings(edited=True)
+    client, behind, other = direct.client(), direct.client(), direct.client()
+    values = direct.server.keyspace.databases[0].values
+    before = values[b"s"]
+    assert client.send("BITCOUNT", "s") is None
+    assert behind.send("BITCOUNT", "s") is None  # No step of it is taken.
+    direct.server.farewell(client.session)
+    direct.server.farewell(behind.session)
+    other.send("SETBIT", "s", "1", "0")
+    assert values[b"s"] is before
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply"),
+    [
+        ("BITCOUNT s 1 2", b":7\r\n"),
+        ("BITPOS s 1 -1", b":%d\r\n" % (LENGTH * 8 - 7)),
+        ("DIGEST t", b"$16\r\n78af5f94892f3950\r\n"),
+        ("LCS t t", b"$3\r\nabc\r\n"),
+    ],
+)
+def test_short_strings_and_short_parts_do_not_wait_for_long_work(
+    request_: str, reply: bytes
+) -> None:
+    direct = with_long_strings(edited=False)
+    client, other = direct.client(), direct.client()
+    assert client.send("BITCOUNT", "s") is None
+    assert other.send(*request_.split()) == reply
+
+
+def test_the_matches_of_long_strings_come_in_the_protocol_of_the_client() -> None:
+    direct = with_long_strings(edited=False)
+    client = direct.client(resp3=True)
+    assert client.send("LCS", "s", "t", "IDX") is None
+    finish(direct)
+    start = LENGTH - 9
+    assert client.reply_when_woken == (
+        b"%%2\r\n$7\r\nmatches\r\n*1\r\n*2\r\n*2\r\n:%d\r\n:%d\r\n*2\r\n:0\r\n:2\r\n$3\r\nlen\r\n:3\r\n"
+        % (start, start + 2)
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from server import subsequence
 from server.subsequence import Match
+from storage.stepwise import result
 
 TEXTS = st.one_of(
     st.lists(st.sampled_from(b"ab"), max_size=40).map(bytes),
@@ -42,8 +45,8 @@ def by_definition(first: bytes, second: bytes) -> list[Match]:
 @example(b"a", b"")
 def test_it_is_the_one_that_the_table_gives(first: bytes, second: bytes) -> None:
     expected = by_definition(first, second)
-    assert subsequence.matches(first, second) == expected
-    assert subsequence.length(first, second) == len(expected)
+    assert result(subsequence.matches(first, second)) == expected
+    assert result(subsequence.length(first, second)) == len(expected)
 
 
 @pytest.mark.parametrize(("first", "second"), [(b"ab", b"xaybz" * 400), (b"xaybz" * 400, b"ab")])
@@ -53,10 +56,23 @@ def test_there_is_a_row_for_each_byte_of_the_shorter_string(
     made: list[int] = []
     rows = subsequence._rows
 
-    def counted(shorter: bytes, longer: bytes) -> list[int]:
-        made.append(len(table := rows(shorter, longer)))
+    def counted(shorter: bytes, longer: bytes) -> Generator[None, None, list[int]]:
+        table = yield from rows(shorter, longer)
+        made.append(len(table))
         return table
 
     monkeypatch.setattr(subsequence, "_rows", counted)
-    assert len(subsequence.matches(first, second)) == subsequence.length(first, second) == 2
+    assert len(result(subsequence.matches(first, second))) == 2
+    assert result(subsequence.length(first, second)) == 2
     assert made == [3, 3]
+
+
+@given(st.binary(min_size=1), st.integers(0, 20), st.integers(1, 8))
+def test_the_places_of_a_byte_are_found_piece_by_piece(
+    text: bytes, place: int, eighths: int
+) -> None:
+    byte = text[place % len(text)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subsequence, "_STEP", 8 * eighths)
+        found = result(subsequence._places(byte, text))
+    assert found == sum(1 << at for at, other in enumerate(text) if other == byte)

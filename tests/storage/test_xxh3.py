@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.xxh3 import xxh3_64
+from storage.xxh3 import xxh3_64, xxh3_64_in_steps
 
 BYTES = bytes(number * 7 % 251 for number in range(5000))
 
@@ -58,3 +58,8 @@ def test_the_hash_of_a_known_text_with_leading_zeros() -> None:
         b"626sd"
     )
     assert xxh3_64(text) == 0x00006C38ADF31777
+
+
+def test_each_block_is_a_step() -> None:
+    assert sum(1 for _ in xxh3_64_in_steps(bytes(10 * 1024 + 1))) == 10
+    assert sum(1 for _ in xxh3_64_in_steps(bytes(240))) == 0
