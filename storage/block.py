@@ -51,6 +51,14 @@ def read_held(held: Held) -> list[bytes]:
     return [packed.glance(low, high)]
 
 
+def read_reversed(held: Held) -> list[bytes]:
+    """The same in the opposite order, a piece each."""
+    if isinstance(held, list):
+        return held[::-1]
+    packed, low, high = held
+    return packed.glance_each(low, high)[::-1]
+
+
 class Block:
     """Consecutive entries. ``first`` and ``last`` are the IDs of the first and the newest entry
     that was ever in it, ``taken`` is the number of those, live or deleted.

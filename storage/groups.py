@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -111,38 +112,36 @@ class Claim:
         self.force = force
 
 
-class Claimed(NamedTuple):
-    """An entry that changed hands: its RESP form, and how it was pending before."""
-
-    id: int
-    payload: bytes
-    deliveries: int
-    before: PendingEntry | None
-
-
 class Claims(NamedTuple):
-    """The outcome of claiming: entries claimed, and IDs dropped because the stream lacks them."""
+    """The outcome of claiming: the IDs and delivery counts of entries claimed, and IDs dropped
+    because the stream lacks them."""
 
-    claimed: list[Claimed]
+    ids: list[int]
+    counts: list[int]
     dropped: list[int]
 
 
-def claim_one(
-    group: Group, identity: int, payload: bytes | None, claim: Claim, claims: Claims
-) -> bool:
+class Aged(NamedTuple):
+    """An entry that was claimed for its age: its RESP form, and how it was pending before."""
+
+    payload: bytes
+    before: PendingEntry
+
+
+def claim_one(group: Group, identity: int, present: bool, claim: Claim, claims: Claims) -> bool:
     """Claims one entry if it may be claimed; false if it is too young or not pending.
 
-    ``payload`` is what the stream has at the ID. A pending entry that the stream no longer has is
-    dropped, however young it is (XCLAIM and XAUTOCLAIM since Redis 7.0).
+    A pending entry that is not ``present`` in the stream any more is dropped, however young it is
+    (XCLAIM and XAUTOCLAIM since Redis 7.0).
     """
     found = group.pending.find(identity)
-    if payload is None:
+    if not present:
         if found is not None:
             group.pending.remove(identity)
             claims.dropped.append(identity)
         return found is not None
     if found is None:
-        return claim.force and _claim_unpending(group, identity, payload, claim, claims)
+        return claim.force and _claim_unpending(group, identity, claim, claims)
     before = found[0].entry(found[1])
     if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
         return False
@@ -150,26 +149,52 @@ def claim_one(
     count = min(count, MOST)
     group.pending.change(identity, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now
-    claims.claimed.append(make(Claimed, (identity, payload, count, before)))
+    claims.ids.append(identity)
+    claims.counts.append(count)
     return True
 
 
-def _claim_unpending(
-    group: Group, identity: int, payload: bytes, claim: Claim, claims: Claims
-) -> bool:
+def _claim_unpending(group: Group, identity: int, claim: Claim, claims: Claims) -> bool:
     """Makes an entry pending that is not (FORCE)."""
     count = 1 + claim.counting if claim.deliveries is None else claim.deliveries
     group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
-    claims.claimed.append(Claimed(identity, payload, count, None))
+    claims.ids.append(identity)
+    claims.counts.append(count)
     return True
 
 
-def claim_ids(group: Group, log: EntryLog, identities: Sequence[int], claim: Claim) -> Claims:
+def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims) -> None:
+    """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one."""
+    missing = log.missing(run)
+    if missing:
+        claims.dropped.extend(group.acknowledge(missing))
+        gone = set(missing)
+        run = [identity for identity in run if identity not in gone]
+    latest = claim.now - claim.min_idle if claim.min_idle else MOST
+    count = None if claim.deliveries is None else min(claim.deliveries, MOST)
+    taken, counts = group.pending.take_over(
+        run, claim.consumer, claim.time, latest, int(claim.counting), count
+    )
+    if taken:
+        claim.consumer.active = claim.now
+        claims.ids.extend(taken)
+        claims.counts.extend(counts)
+
+
+def claim_ids(group: Group, log: EntryLog, identities: list[int], claim: Claim) -> Claims:
     """Claims the entries with these IDs, in this order (XCLAIM)."""
-    claims = Claims([], [])
+    claims = Claims([], [], [])
+    if not claim.force and len(identities) > 1 and is_ascending(identities):
+        _claim_run(group, log, identities, claim, claims)
+        return claims
     for identity in identities:
-        claim_one(group, identity, log.get(identity), claim, claims)
+        claim_one(group, identity, identity in log, claim, claims)
     return claims
+
+
+def is_ascending(identities: list[int]) -> bool:
+    """Whether each ID is above the one before."""
+    return all(map(operator.lt, identities, identities[1:]))
 
 
 _WINDOW: Final = 10_000
@@ -183,16 +208,16 @@ def claim_scanning(
 
     Returns the ID at which to go on, 0 at the end of the list.
     """
-    claims = Claims([], [])
+    claims = Claims([], [], [])
     attempts = most * 10
     following = start
-    while attempts and most:
-        window = group.pending.ids_from(following, min(attempts, most, _WINDOW))
+    while attempts and len(claims.ids) + len(claims.dropped) < most:
+        left = most - len(claims.ids) - len(claims.dropped)
+        window = group.pending.ids_from(following, min(attempts, left, _WINDOW))
         if not window:
             return 0, claims
-        for identity, payload in zip(window, log.get_many(window), strict=True):
-            most -= claim_one(group, identity, payload, claim, claims)
-            attempts -= 1
+        _claim_run(group, log, window, claim, claims)
+        attempts -= len(window)
         following = window[-1] + 1
     rest = group.pending.ids_from(following, 1)
     return (rest[0] if rest else 0), claims
@@ -200,30 +225,35 @@ def claim_scanning(
 
 def claim_idle(
     group: Group, log: EntryLog, most: int, claim: Claim, fits: Callable[[bytes], bool]
-) -> Claims:
+) -> tuple[Claims, list[Aged]]:
     """Claims up to ``most`` idle entries: those freed by XNACK, then those that waited longest.
 
     Ends before the first entry whose RESP form does not fit.
     """
-    claims = Claims([], [])
-    while len(claims.claimed) < most:
+    claims = Claims([], [], [])
+    aged: list[Aged] = []
+    while len(claims.ids) < most:
         candidates = _idle(group.pending, claim, most, claims)
         for identity in candidates:
             payload = log.get(identity)
+            before = group.pending.get(identity)
+            assert before is not None
             if payload is not None and not fits(payload):
-                return claims
-            claim_one(group, identity, payload, claim, claims)
+                return claims, aged
+            claim_one(group, identity, payload is not None, claim, claims)
+            if payload is not None:
+                aged.append(make(Aged, (payload, before)))
         if not candidates:
             break
-    return claims
+    return claims, aged
 
 
 def _idle(pending: PendingList, claim: Claim, most: int, claims: Claims) -> list[int]:
     """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
-    wanted = most - len(claims.claimed)
+    wanted = most - len(claims.ids)
     if pending.released:
         return list(islice(pending.released, wanted))
-    done = {entry.id for entry in claims.claimed}
+    done = set(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST
     idle = pending.longest_idle(latest, wanted + len(done))

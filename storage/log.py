@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count as counting_from
 from typing import Final
 
 from storage import ids, nodes
-from storage.block import Block, Held, read_held
+from storage.block import Block, Held, read_held, read_reversed
 from storage.disposal import Disposal
 from storage.entries import (
     decode_entry,
@@ -114,26 +115,67 @@ class EntryLog:
 
     def get_many(self, wanted: list[int]) -> list[bytes | None]:
         """The entries with these ascending IDs; ``None`` in the place of each one missing."""
+        if len(wanted) == 1:
+            return [self.get(wanted[0])]
         found: list[bytes | None] = []
-        while len(found) < len(wanted):
-            found += self._get_run(wanted, len(found))
+        packer = self._limits.packer
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                found.append(None)
+            else:
+                found += block.payloads_at(low, high, packer)
         return found
 
-    def _get_run(self, wanted: list[int], at: int) -> Sequence[bytes | None]:
-        """The entry at ``at``, and those that follow it in its block as in ``wanted``."""
-        identity = wanted[at]
-        index = bisect_right(self._firsts, identity) - 1
-        if index < 0:
-            return (None,)
-        block = self._blocks[index]
-        low = block.before(identity)
-        found = block.ids_at(low, low + len(wanted) - at)
-        if not found or found[0] != identity:
-            return (None,)
-        packer = self._limits.packer
-        if found == wanted[at : at + len(found)]:
-            return block.payloads_at(low, low + len(found), packer)
-        return block.payloads_at(low, low + 1, packer)
+    def missing(self, wanted: list[int]) -> list[int]:
+        """Those of these ascending IDs that no entry has."""
+        found: list[int] = []
+        at = 0
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                found.append(wanted[at])
+            at += high - low
+        return found
+
+    def hold_many(self, wanted: list[int], absent: Callable[[int], bytes]) -> Iterator[list[bytes]]:
+        """The entries with these ascending IDs as they are now, whatever becomes of the log; the
+        pieces are put together as they are asked for. ``absent`` gives what stands for an entry
+        that is missing."""
+        held: list[Held] = []
+        at = 0
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                held.append([absent(wanted[at])])
+            elif high - low > 1:
+                held.append(block.hold(low, high))
+            else:  # Its block may be packed, and may be needed for others one by one.
+                held.append(block.payloads_at(low, high, self._limits.packer))
+            at += high - low
+        return map(read_held, held)
+
+    def _runs(self, wanted: list[int]) -> Iterator[tuple[Block | None, int, int]]:
+        """Where the entries with these ascending IDs are: blocks, each with the places from and to.
+
+        In the place of each one missing there is no block, and a run of one."""
+        at = 0
+        while at < len(wanted):
+            index = bisect_right(self._firsts, wanted[at]) - 1
+            if index < 0:
+                yield None, 0, 1
+                at += 1
+                continue
+            block = self._blocks[index]
+            low = block.before(wanted[at])
+            identities = block.ids_at(low, min(len(block), low + len(wanted) - at))
+            stop = at + len(identities)
+            if identities and identities == wanted[at:stop]:
+                yield block, low, low + len(identities)
+                at = stop
+                continue
+            identities = block.ids_at(low, len(block))
+            stop = max(bisect_right(wanted, block.last, at), at + 1)
+            places = dict(zip(identities, counting_from(low), strict=False))
+            yield from _runs_in(block, places, wanted[at:stop])
+            at = stop
 
     def _spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
         """The blocks, each with the places from and to, of up to ``count`` entries, ascending."""
@@ -189,6 +231,22 @@ class EntryLog:
             held.append(block.hold(low, high))
         return number, map(read_held, held)
 
+    def ids_of(self, start: int, end: int, count: int) -> list[int]:
+        """The IDs of what :meth:`range` would find."""
+        identities: list[int] = []
+        for block, low, high in self._spans(start, end, count):
+            identities += block.ids_at(low, high)
+        return identities
+
+    def hold_reverse(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
+        """The same as :meth:`hold`, of what :meth:`reverse` would find."""
+        number = 0
+        held: list[Held] = []
+        for block, low, high in self._reverse_spans(start, end, count):
+            number += high - low
+            held.append(block.hold(low, high))
+        return number, map(read_reversed, held)
+
     def chunks_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
         """The same as :meth:`chunks`, with the IDs instead of their number."""
         packer = self._limits.packer
@@ -203,17 +261,27 @@ class EntryLog:
         """Up to ``count`` entries with IDs from ``end`` down to ``start``."""
         packer = self._limits.packer
         found: list[bytes] = []
+        for block, low, high in self._reverse_spans(start, end, count):
+            found += block.payloads_at(low, high, packer)[::-1]
+        return found
+
+    def _reverse_spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
+        """The same as :meth:`_spans`, descending."""
         at = bisect_right(self._firsts, end) - 1
-        while at >= 0 and len(found) < count:
+        while at >= 0 and count > 0:
             block = self._blocks[at]
             if block.last < start:
-                break
-            low = block.before(start)
+                return
             high = block.before(end + 1)
-            low = max(low, high - count + len(found))
-            found += block.payloads_at(low, high, packer)[::-1]
+            low = max(block.before(start), high - count)
+            if low < high:
+                yield block, low, high
+                count -= high - low
             at -= 1
-        return found
+
+    def __contains__(self, identity: int) -> bool:
+        at = bisect_right(self._firsts, identity) - 1
+        return at >= 0 and self._blocks[at].find(identity) >= 0
 
     # --- removing -------------------------------------------------------------------------
 
@@ -370,3 +438,15 @@ class EntryLog:
             identities, payloads = block.contents()
             for identity, payload in zip(identities, payloads, strict=True):
                 assert payload == encode_entry(identity, decode_entry(payload)[1])
+
+
+def _runs_in(
+    block: Block, places: dict[int, int], wanted: list[int]
+) -> Iterator[tuple[Block | None, int, int]]:
+    """The runs of the entries with these IDs, which are in the block or missing."""
+    for identity in wanted:
+        place = places.get(identity)
+        if place is None:
+            yield None, 0, 1
+        else:
+            yield block, place, place + 1

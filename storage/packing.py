@@ -132,6 +132,11 @@ class Packed:
         raw = self._expanded() if self._raw is None else self._raw
         return raw[self._ends[low] : self._ends[high]]
 
+    def glance_each(self, low: int, high: int) -> list[bytes]:
+        """The entries at these places, each for itself, read for once."""
+        raw = self._expanded() if self._raw is None else self._raw
+        return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
+
     def payloads(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """The entries at these places, each for itself."""
         raw = self._read(packer)

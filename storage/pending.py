@@ -50,6 +50,9 @@ class PendingEntry(NamedTuple):
     deliveries: int
 
 
+_SOME: Final = 16
+"""How many more entries than are wanted are looked at, as some may be too young."""
+
 _Aged = tuple[int, int, Consumer, int]
 """Delivery time, ID, owner and delivery count: a pending entry in the order of its age."""
 
@@ -61,6 +64,34 @@ class Columns(NamedTuple):
     owners: list[Consumer | None]
     times: list[int]
     counts: list[int]
+
+    def add(self, segment: Segment, places: Sequence[int], latest: int) -> None:
+        """Adds the entries at these places that were delivered at ``latest`` or before."""
+        times = segment.times
+        due = [place for place in places if times[place] <= latest]
+        self.ids.extend([segment.ids[place] for place in due])
+        self.owners.extend([segment.owners[place] for place in due])
+        self.times.extend([times[place] for place in due])
+        self.counts.extend([segment.counts[place] for place in due])
+
+    def first(self, most: int) -> Columns:
+        """The first ``most`` of them."""
+        if len(self.ids) <= most:
+            return self
+        return Columns(self.ids[:most], self.owners[:most], self.times[:most], self.counts[:most])
+
+
+def _places_in(identities: list[int], run: list[int]) -> Sequence[int]:
+    """The places among ``identities`` of those that are there; both are ascending."""
+    low = bisect_left(identities, run[0])
+    if identities[low : low + len(run)] == run:
+        return range(low, low + len(run))
+    found: list[int] = []
+    for identity in run:
+        low = bisect_left(identities, identity, low)
+        if identities[low] == identity:
+            found.append(low)
+    return found
 
 
 class Segment:
@@ -100,6 +131,13 @@ class Segment:
         """The entry at a place."""
         values = (self.ids[at], self.owners[at], self.times[at], self.counts[at])
         return make(PendingEntry, values)
+
+
+def _counted(counts: list[int], more: int) -> list[int]:
+    """The delivery counts after so many more."""
+    if max(counts) <= MOST - more:
+        return [count + more for count in counts]
+    return [min(count + more, MOST) for count in counts]
 
 
 def _earliest(segment: Segment) -> tuple[int, int]:
@@ -184,6 +222,18 @@ class PendingList:
             for place in range(bisect_left(segment.ids, start), len(segment.ids)):
                 yield segment.entry(place)
 
+    def _places(self, run: list[int]) -> Iterator[tuple[Segment, Sequence[int]]]:
+        """Where the pending ones of these ascending IDs are: segments, and places there."""
+        at = 0
+        while at < len(run):
+            index = bisect_left(self._lasts, run[at])
+            if index == len(self._lasts):
+                return
+            segment = self._segments[index]
+            stop = bisect_right(run, segment.ids[-1], at)
+            yield segment, _places_in(segment.ids, run[at:stop])
+            at = stop
+
     def columns(self, start: int, end: int, most: int) -> Columns:
         """Up to ``most`` entries from ``start`` to ``end``."""
         found = Columns([], [], [], [])
@@ -201,38 +251,38 @@ class PendingList:
             at += 1
         return found
 
-    def scan_until(self, start: int, end: int, latest: int) -> Iterator[PendingEntry]:
-        """The entries from ``start`` to ``end`` that were delivered at ``latest`` or before.
+    def columns_until(self, start: int, end: int, latest: int, most: int) -> Columns:
+        """Up to ``most`` entries from ``start`` to ``end`` that were delivered at ``latest`` or
+        before.
 
         Segments in which nothing was delivered so early are passed over.
         """
+        found = Columns([], [], [], [])
         for at in range(bisect_left(self._lasts, start), len(self._segments)):
             segment = self._segments[at]
-            if segment.ids[0] > end:
-                return
+            if segment.ids[0] > end or len(found.ids) >= most:
+                break
             if segment.oldest <= latest:
                 segment.refresh()
-            if segment.oldest > latest:
-                continue
-            for place in range(bisect_left(segment.ids, start), len(segment.ids)):
-                if segment.ids[place] > end:
-                    return
-                if segment.times[place] <= latest:
-                    yield segment.entry(place)
+            if segment.oldest <= latest:
+                low, high = bisect_left(segment.ids, start), bisect_right(segment.ids, end)
+                found.add(segment, range(low, high), latest)
+        return found.first(most)
 
-    def scan_owned(
-        self, owner: Consumer, start: int, end: int, latest: int
-    ) -> Iterator[PendingEntry]:
-        """The same as :meth:`scan_until`, of one consumer's entries."""
-        while found := owner.ids.from_(start, SEGMENT):
-            for identity in found:
-                entry = self.get(identity)
-                assert entry is not None
-                if identity > end:
-                    return
-                if entry.time <= latest:
-                    yield entry
-            start = found[-1] + 1
+    def columns_owned(
+        self, owner: Consumer, start: int, end: int, latest: int, most: int
+    ) -> Columns:
+        """The same as :meth:`columns_until`, of one consumer's entries."""
+        found = Columns([], [], [], [])
+        while len(found.ids) < most:
+            run = owner.ids.from_(start, min(most - len(found.ids) + _SOME, SEGMENT))
+            inside = run[: bisect_right(run, end)]
+            for segment, places in self._places(inside):
+                found.add(segment, places, latest)
+            if not run or len(inside) < len(run):
+                break
+            start = run[-1] + 1
+        return found.first(most)
 
     def longest_idle(self, latest: int, count: int) -> list[PendingEntry]:
         """Up to ``count`` owned entries delivered at ``latest`` or before, by time, then by ID."""
@@ -311,6 +361,57 @@ class PendingList:
         if time < segment.oldest:
             segment.oldest = time
 
+    def take_over(
+        self,
+        run: list[int],
+        owner: Consumer,
+        time: int,
+        latest: int,
+        more: int,
+        count: int | None,
+    ) -> tuple[list[int], list[int]]:
+        """Gives ``owner`` the entries with these ascending IDs that are pending and have no owner
+        or were delivered at ``latest`` or before, with this delivery time.
+
+        Each counts ``more`` deliveries than before, or ``count`` if that is given. Returns their
+        IDs and their delivery counts."""
+        taken: list[int] = []
+        counts: list[int] = []
+        for segment, places in self._places(run):
+            times, owners = segment.times, segment.owners
+            due = [at for at in places if times[at] <= latest or owners[at] is None]
+            if not due:
+                continue
+            before = [segment.counts[at] for at in due]
+            after = _counted(before, more) if count is None else [count] * len(due)
+            identities = [segment.ids[at] for at in due]
+            self._change_owner([owners[at] for at in due], identities, owner)
+            for at, number in zip(due, after, strict=True):
+                owners[at] = owner
+                times[at] = time
+                segment.counts[at] = number
+            segment.oldest = min(segment.oldest, time)
+            taken += identities
+            counts += after
+        return taken, counts
+
+    def _change_owner(
+        self, former: list[Consumer | None], identities: list[int], owner: Consumer
+    ) -> None:
+        """Moves ascending IDs from their owners to another one."""
+        moved: dict[Consumer | None, list[int]] = {}
+        for before, identity in zip(former, identities, strict=True):
+            moved.setdefault(before, []).append(identity)
+        for before, run in moved.items():
+            if before is owner:
+                continue
+            if before is not None:
+                before.ids.remove_run(run)
+            else:
+                for identity in run:
+                    del self.released[identity]
+            owner.ids.add_run(run)
+
     def _make_room(self, identity: int) -> tuple[Segment, int]:
         """Inserts an unowned entry and returns its place."""
         at = min(bisect_left(self._lasts, identity), max(len(self._segments) - 1, 0))
@@ -344,7 +445,7 @@ class PendingList:
             if segment.ids[low:high] != identities[at : at + high - low]:
                 high = low + 1
             segment.times[low:high] = [time] * (high - low)
-            segment.counts[low:high] = [min(c + 1, MOST) for c in segment.counts[low:high]]
+            segment.counts[low:high] = _counted(segment.counts[low:high], 1)
             segment.oldest = min(segment.oldest, time)
             at += high - low
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -37,11 +37,19 @@ class SortedIDs:
 
     def add_run(self, run: Sequence[int]) -> None:
         """Adds ascending IDs that are not here yet."""
-        if not self._lasts or run[0] > self._lasts[-1]:
-            self._append_run(run)
-        else:
-            for identity in run:
-                self.add(identity)
+        at = 0
+        while at < len(run):
+            index = bisect_left(self._lasts, run[at])
+            if index == len(self._lasts):
+                self._append_run(run[at:] if at else run)
+                return
+            stop = bisect_right(run, self._lasts[index], at)
+            segment = self._segments[index]
+            segment += run[at:stop]
+            segment.sort()
+            self._length += stop - at
+            self._cut(index)
+            at = stop
 
     def _append_run(self, run: Sequence[int]) -> None:
         if self._segments and len(self._segments[-1]) < SEGMENT:
@@ -73,6 +81,26 @@ class SortedIDs:
             del self._segments[at], self._lasts[at]
         else:
             self._lasts[at] = segment[-1]
+
+    def remove_run(self, run: Sequence[int]) -> None:
+        """Removes ascending IDs that are here."""
+        at = 0
+        while at < len(run):
+            index = bisect_left(self._lasts, run[at])
+            segment = self._segments[index]
+            stop = bisect_right(run, segment[-1], at)
+            low = bisect_left(segment, run[at])
+            if segment[low : low + stop - at] == run[at:stop]:
+                del segment[low : low + stop - at]
+            else:
+                gone = set(run[at:stop])
+                segment[:] = [identity for identity in segment if identity not in gone]
+            self._length -= stop - at
+            if not segment:
+                del self._segments[index], self._lasts[index]
+            else:
+                self._lasts[index] = segment[-1]
+            at = stop
 
     def _cut(self, at: int) -> None:
         """Cuts a segment that has grown too long into pieces."""

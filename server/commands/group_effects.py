@@ -45,9 +45,8 @@ def emit_claims(db: Database, key: bytes, group: Group, claim: Claim, claims: Cl
     """Tells which entries changed hands, and which were dropped because the stream lacks them."""
     if claims.dropped:
         db.emit(Acknowledged(db.index, key, group.name, tuple(claims.dropped)))
-    if claims.claimed:
-        identities = tuple([entry.id for entry in claims.claimed])
-        counts = tuple([entry.deliveries for entry in claims.claimed])
+    if claims.ids:
+        identities, counts = tuple(claims.ids), tuple(claims.counts)
         name = claim.consumer.name
         db.emit(
             Delivered(db.index, key, group.name, name, identities, claim.time, counts, claim.now)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol import errors
-from protocol.encoder import array, bulk
+from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.arguments import integer, parse_integer
+from server.commands.entries import Part, held_entries, in_portions, joined
 from server.commands.group_effects import consumer_of, emit_claims, emit_seen, existing_group
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.steps import Steps
 from storage import ids
 from storage.effects import GroupPositionSet, Released
 from storage.failures import InvalidID
-from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning
-from storage.log import id_of
+from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
 from storage.pending import MOST, Columns, Consumer, PendingEntry
 from storage.stream import Stream
 
@@ -64,13 +65,13 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
     tips=["nondeterministic_output"],
     history=[("6.2.0", "IDLE, and bounds that exclude their ID.")],
 )
-def xpending(session: Session, args: Arguments) -> Reply:
+def xpending(session: Session, args: Arguments) -> Reply | Steps:
     """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
     wanted = _pending_range(args)
-    stream, group = existing_group(session.db, args[1], args[2])
+    _, group = existing_group(session.db, args[1], args[2])
     if wanted is None:
         return _summary(group)
-    return _listing(stream, group, wanted, session.db.keyspace.now_ms)
+    return _listing(group, wanted, session.db.keyspace.now_ms)
 
 
 def _summary(group: Group) -> Reply:
@@ -85,50 +86,45 @@ def _summary(group: Group) -> Reply:
     return [len(pending), Bulk(ids.text(pending.first)), Bulk(ids.text(pending.last)), owners]
 
 
-def _listing(stream: Stream, group: Group, wanted: _PendingRange, now: int) -> Reply:
+def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
     latest = now - wanted.min_idle if wanted.min_idle > 0 else MOST
     if wanted.most <= 0:
         return EMPTY_ARRAY
+    most, pending = wanted.most, group.pending
     if wanted.consumer is None and latest == MOST:
-        return _lines(stream, group.pending.columns(wanted.start, wanted.end, wanted.most), now)
-    if wanted.consumer is None:
-        found = group.pending.scan_until(wanted.start, wanted.end, latest)
+        columns = pending.columns(wanted.start, wanted.end, most)
+    elif wanted.consumer is None:
+        columns = pending.columns_until(wanted.start, wanted.end, latest, most)
     elif wanted.consumer in group.consumers:
-        found = group.pending.scan_owned(
-            group.consumers[wanted.consumer], wanted.start, wanted.end, latest
-        )
+        owner = group.consumers[wanted.consumer]
+        columns = pending.columns_owned(owner, wanted.start, wanted.end, latest, most)
     else:
         return EMPTY_ARRAY
-    entries = list(islice(found, wanted.most))
-    columns = Columns(
-        [entry.id for entry in entries],
-        [entry.owner for entry in entries],
-        [entry.time for entry in entries],
-        [entry.deliveries for entry in entries],
-    )
-    return _lines(stream, columns, now)
+    return joined([(b"", len(columns.ids), _lines(columns, now))])
 
 
-def _lines(stream: Stream, columns: Columns, now: int) -> Encoded:
+_ROWS: Final = 1000
+"""How many pending entries are written in one step."""
+
+
+def _lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
     """Pending entries as XPENDING lists them: ID, owner, idle time, delivery count.
 
-    The ID's text is cut out of the stored entry, and entries that were delivered together have the
-    rest in common: formatting every line cost three times as much.
+    Entries that were delivered together have all but the ID in common: formatting every line cost
+    three times as much.
     """
-    out = [b"*%d\r\n" % len(columns.ids)]
     shared: tuple[Consumer | None, int, int] | None = None
     rest = b""
-    payloads = stream.log.get_many(columns.ids)
-    for identity, payload, owner, time, count in zip(
-        columns.ids, payloads, *columns[1:], strict=True
-    ):
-        if shared is None or owner is not shared[0] or time != shared[1] or count != shared[2]:
-            shared = owner, time, count
-            rest = _rest_of_line(owner, time, count, now)
-        out.append(b"*4\r\n")
-        out.append(bulk(ids.text(identity)) if payload is None else id_of(payload))
-        out.append(rest)
-    return Encoded(b"".join(out))
+    for low in range(0, len(columns.ids), _ROWS):
+        out: list[bytes] = []
+        rows = [column[low : low + _ROWS] for column in columns]
+        for identity, owner, time, count in zip(*rows, strict=True):
+            if shared is None or owner is not shared[0] or time != shared[1] or count != shared[2]:
+                shared = owner, time, count
+                rest = _rest_of_line(owner, time, count, now)
+            text = ids.text(identity)
+            out.append(b"*4\r\n$%d\r\n%b\r\n%b" % (len(text), text, rest))
+        yield out
 
 
 def _rest_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
@@ -196,11 +192,23 @@ def _id_or_none(text: bytes) -> int | None:
         return None
 
 
-def _claimed(claims: Claims, justid: bool) -> Encoded:
+def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
     """The entries claimed, or their IDs alone."""
     if justid:
-        return array([bulk(ids.text(entry.id)) for entry in claims.claimed])
-    return array([entry.payload for entry in claims.claimed])
+        return _texts(claims.ids)
+    if is_ascending(claims.ids):
+        return b"", *held_entries(stream, claims.ids, ids.text)
+    payloads = [stream.log.get(identity) or b"" for identity in claims.ids]
+    return b"", len(payloads), in_portions(payloads)
+
+
+def _texts(identities: list[int]) -> Part:
+    """An array of IDs."""
+    return b"", len(identities), map(_bulks, in_portions(identities))
+
+
+def _bulks(identities: list[int]) -> list[bytes]:
+    return [bulk(ids.text(identity)) for identity in identities]
 
 
 @command(
@@ -216,7 +224,7 @@ def _claimed(claims: Claims, justid: bool) -> Encoded:
     keys=[KeySpec("RW update")],
     tips=["nondeterministic_output"],
 )
-def xclaim(session: Session, args: Arguments) -> Reply:
+def xclaim(session: Session, args: Arguments) -> Encoded | Steps:
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
     db, key = session.db, args[1]
     stream, group = existing_group(db, key, args[2])
@@ -234,9 +242,9 @@ def xclaim(session: Session, args: Arguments) -> Reply:
     )
     claims = claim_ids(group, stream.log, options.ids, claim)
     emit_claims(db, key, group, claim, claims)
-    if not claims.claimed:
+    if not claims.ids:
         emit_seen(db, key, group, consumer)
-    return _claimed(claims, options.justid)
+    return joined([_claimed(stream, claims, options.justid)])
 
 
 _MOST_CLAIMED: Final = 2**63 // 16 - 1
@@ -274,7 +282,7 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
     tips=["nondeterministic_output"],
     history=[("7.0.0", "A third element: the IDs dropped because the stream lacks them.")],
 )
-def xautoclaim(session: Session, args: Arguments) -> Reply:
+def xautoclaim(session: Session, args: Arguments) -> Encoded | Steps:
     """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
     min_idle = max(0, integer(args[4], errors.invalid_min_idle("XAUTOCLAIM")))
     start = ids.parse_start(args[5])
@@ -286,10 +294,10 @@ def xautoclaim(session: Session, args: Arguments) -> Reply:
     claim = Claim(consumer, min_idle, now, now, counting=not justid)
     following, claims = claim_scanning(group, stream.log, start, count, claim)
     emit_claims(db, key, group, claim, claims)
-    if not claims.claimed:
+    if not claims.ids:
         emit_seen(db, key, group, consumer)
-    dropped = array([bulk(ids.text(identity)) for identity in claims.dropped])
-    return [Bulk(ids.text(following)), _claimed(claims, justid), dropped]
+    head = b"*3\r\n" + bulk(ids.text(following))
+    return joined([_claimed(stream, claims, justid), _texts(claims.dropped)], head)
 
 
 # --- XNACK -----------------------------------------------------------------------------------

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array, array_of, bulk
+from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
-from protocol.replies import NULL_ARRAY, Bulk, Encoded, Pairs, Reply
+from protocol.replies import NULL_ARRAY, Encoded, Reply
 from server.arguments import INT64_MAX, integer
 from server.blocking import Block
+from server.commands.entries import MANY, Entries, held_entries, held_range, in_portions, joined
 from server.commands.group_effects import consumer_of, emit_claims, emit_seen
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.steps import Steps
 from storage import ids
 from storage.effects import Delivered, GroupPositionSet, Redelivered
 from storage.groups import Claim, Group, claim_idle
@@ -22,7 +25,6 @@ from storage.pending import Consumer
 from storage.stream import Stream
 
 UNLIMITED: Final = 2**62
-_NULL_ENTRY: Final = NULL_ARRAY
 _LONG_WAIT: Final = 2**32
 """Milliseconds of BLOCK that nobody asks for, but that may be too many to add to a time."""
 
@@ -195,12 +197,16 @@ class Budget:
         return taken
 
 
-Served = list[tuple[Reply, Reply]]
+Served = list[tuple[bytes, Entries]]
 """The streams that have something to report, each with its entries."""
 
 
-def _answer(served: Served) -> Reply:
-    return Pairs(served) if served else NULL_ARRAY
+def _answer(served: Served, resp3: bool) -> Reply | Steps:
+    if not served:
+        return NULL_ARRAY
+    head, mark = (b"%%%d\r\n", b"") if resp3 else (b"*%d\r\n", b"*2\r\n")
+    parts = [(mark + bulk(key), *entries) for key, entries in served]
+    return joined(parts, head % len(parts))
 
 
 # --- XREAD -----------------------------------------------------------------------------------
@@ -234,18 +240,18 @@ def _read(db: Database, options: ReadOptions, places: list[int]) -> Served:
             continue
         start = stream.log.last if place == LAST else place + 1
         entries = _entries_from(stream, start, options.count, budget)
-        if entries is not None:
-            served.append((bulk(key), entries))
+        if entries[0]:
+            served.append((key, entries))
     return served
 
 
-def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Reply:
-    """Up to ``count`` entries from ``start`` on; ``None`` if the budget has room for none."""
+def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Entries:
+    """Up to ``count`` entries from ``start`` on; there may be no room for any in the budget."""
     if budget.unlimited:
-        return array_of(*stream.log.chunks(start, ids.MAX, count))
+        return held_range(stream, start, ids.MAX, count)
     payloads = stream.log.range(start, ids.MAX, min(count, budget.entries))
     payloads = payloads[: budget.cut(payloads)]
-    return array(payloads) if payloads else None
+    return len(payloads), in_portions(payloads)
 
 
 @command(
@@ -260,17 +266,17 @@ def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Rep
     " STREAMS key [key ...] id [id ...]",
     keys=[KeySpec("RO access", index=1, keyword="STREAMS", last=-1, limit=2)],
 )
-def xread(session: Session, args: Arguments) -> Reply | Block:
+def xread(session: Session, args: Arguments) -> Reply | Block | Steps:
     """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
     options = read_options(args, grouped=False)
     db = session.db
     deadline = options.deadline(db.keyspace.now_ms)
     places = _places(db, options)
 
-    def read() -> Reply | Block:
+    def read() -> Reply | Block | Steps:
         served = _read(db, options, places)
         if served or options.block is None:
-            return _answer(served)
+            return _answer(served, session.resp3)
         return Block(options.keys, deadline, read, needs_key=False)
 
     return read()
@@ -301,16 +307,17 @@ def _history_place(text: bytes) -> int:
 class _GroupRead:
     """One XREADGROUP, which may run several times until it finds something."""
 
-    __slots__ = ("_db", "_deadline", "_group", "_options", "_places")
+    __slots__ = ("_db", "_deadline", "_group", "_options", "_places", "_resp3")
 
-    def __init__(self, db: Database, options: ReadOptions, group: bytes) -> None:
-        self._db = db
+    def __init__(self, session: Session, options: ReadOptions, group: bytes) -> None:
+        self._db = db = session.db
+        self._resp3 = session.resp3
         self._options = options
         self._group = group
         self._deadline = options.deadline(db.keyspace.now_ms)
         self._places: list[int] = []
 
-    def start(self) -> Reply | Block:
+    def start(self) -> Reply | Block | Steps:
         """Checks the streams one after the other, then reads."""
         found: list[tuple[Stream, Group]] = []
         for key, text in zip(self._options.keys, self._options.places, strict=True):
@@ -318,20 +325,20 @@ class _GroupRead:
             self._places.append(_history_place(text))
         return self._run(found)
 
-    def _retry(self) -> Reply | Block:
+    def _retry(self) -> Reply | Block | Steps:
         return self._run([_group_of(self._db, key, self._group) for key in self._options.keys])
 
-    def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Block:
+    def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Block | Steps:
         """Reads what there is, or says what to wait for."""
         options = self._options
         budget = Budget(options)
         served: Served = []
         for key, place, (stream, group) in zip(options.keys, self._places, found, strict=True):
-            reply = self._serve(key, stream, group, place, budget)
-            if reply is not None:
-                served.append((bulk(key), reply))
+            entries = self._serve(key, stream, group, place, budget)
+            if entries is not None:
+                served.append((key, entries))
         if served or options.block is None or any(place != NEW for place in self._places):
-            return _answer(served)
+            return _answer(served, self._resp3)
         return Block(
             options.keys,
             self._deadline,
@@ -358,19 +365,17 @@ class _GroupRead:
 
     def _serve(
         self, key: bytes, stream: Stream, group: Group, place: int, budget: Budget
-    ) -> Reply | None:
+    ) -> Entries | None:
         """What one stream has to report, ``None`` for nothing."""
         consumer = consumer_of(self._db, key, group, self._options.consumer)
         if place != NEW:
             return self._history(key, stream, group, consumer, place, budget)
         entries = self._claim(key, stream, group, consumer, budget)
         fresh = self._new(key, stream, group, consumer, budget, self._options.count - len(entries))
-        if fresh and self._options.claim is not None:
-            fresh = [_with_delivery(payload, 0, 0) for payload in fresh]
-        if not entries and not fresh:
+        if not entries and not fresh[0]:
             emit_seen(self._db, key, group, consumer)
             return None
-        return array(entries + fresh)
+        return len(entries) + fresh[0], chain(in_portions(entries), fresh[1])
 
     def _history(
         self,
@@ -380,14 +385,15 @@ class _GroupRead:
         consumer: Consumer,
         place: int,
         budget: Budget,
-    ) -> Reply:
+    ) -> Entries:
         """The consumer's own pending entries above ``place``, delivered once more."""
         most = min(self._options.count, budget.entries)
         wanted = consumer.ids.from_(place + 1, most)
-        found = stream.log.get_many(wanted)
-        taken = budget.cut([payload or b"" for payload in found])
-        wanted, found = wanted[:taken], found[:taken]
-        live = [identity for identity, payload in zip(wanted, found, strict=True) if payload]
+        if not budget.unlimited:
+            found = stream.log.get_many(wanted)
+            wanted = wanted[: budget.cut([payload or b"" for payload in found])]
+        missing = set(stream.log.missing(wanted))
+        live = [each for each in wanted if each not in missing] if missing else wanted
         now = self._db.keyspace.now_ms
         if live:
             group.pending.count_deliveries(live, now)
@@ -395,12 +401,11 @@ class _GroupRead:
                 Redelivered(self._db.index, key, group.name, consumer.name, tuple(live), now)
             )
         emit_seen(self._db, key, group, consumer)
-        if len(live) == len(wanted):
-            return array([payload for payload in found if payload])
-        return [
-            Encoded(payload) if payload else [Bulk(ids.text(identity)), _NULL_ENTRY]
-            for identity, payload in zip(wanted, found, strict=True)
-        ]
+        return held_entries(stream, wanted, self._absent)
+
+    def _absent(self, identity: int) -> bytes:
+        """What stands for an entry that is pending and no longer in the stream."""
+        return b"*2\r\n%b%b" % (bulk(ids.text(identity)), encode(NULL_ARRAY, self._resp3))
 
     def _claim(
         self, key: bytes, stream: Stream, group: Group, consumer: Consumer, budget: Budget
@@ -412,14 +417,12 @@ class _GroupRead:
         now = self._db.keyspace.now_ms
         claim = Claim(consumer, min_idle, now, now)
         most = min(self._options.count, budget.entries)
-        claims = claim_idle(group, stream.log, most, claim, budget.fits)
+        claims, aged = claim_idle(group, stream.log, most, claim, budget.fits)
         emit_claims(self._db, key, group, claim, claims)
         entries: list[bytes] = []
-        for claimed in claims.claimed:
-            before = claimed.before
-            assert before is not None
+        for payload, before in aged:
             idle = -1 if before.owner is None else max(0, now - before.time)
-            entries.append(_with_delivery(claimed.payload, idle, before.deliveries))
+            entries.append(_with_delivery(payload, idle, before.deliveries))
         return entries
 
     def _new(
@@ -430,19 +433,23 @@ class _GroupRead:
         consumer: Consumer,
         budget: Budget,
         most: int,
-    ) -> list[bytes]:
+    ) -> Entries:
         """Entries never delivered to the group, now pending for the consumer."""
         most = min(most, budget.entries)
         if stream.log.last <= group.last_id or most <= 0:
-            return []
-        identities, payloads = stream.log.range_with_ids(group.last_id + 1, ids.MAX, most)
-        taken = budget.cut(payloads)
-        if taken < len(payloads):
-            del identities[taken:], payloads[taken:]
+            return 0, iter(())
+        identities = stream.log.ids_of(group.last_id + 1, ids.MAX, most)
+        if not budget.unlimited:
+            payloads = stream.log.range(group.last_id + 1, ids.MAX, most)
+            del identities[budget.cut(payloads) :]
+        chunks = held_range(stream, group.last_id + 1, ids.MAX, len(identities))[1]
+        if self._options.claim is not None:
+            payloads = stream.log.range(group.last_id + 1, ids.MAX, len(identities))
+            chunks = map(_as_new, in_portions(payloads))
         if identities:
             place = (self._db, key, stream, group)
             _hand_out(place, consumer, identities, self._options.noack)
-        return payloads
+        return len(identities), chunks
 
 
 _Place = tuple[Database, bytes, Stream, Group]
@@ -463,8 +470,9 @@ def _hand_out(place: _Place, consumer: Consumer, identities: list[int], noack: b
     db.emit(GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False))
 
 
-def _read_new(session: Session, options: ReadOptions) -> Encoded | None:
-    """What the usual XREADGROUP answers, with new entries of one stream; ``None`` without any.
+def _read_new(session: Session, options: ReadOptions) -> Encoded | Steps | None:
+    """What the usual XREADGROUP answers, with new entries of one stream; ``None`` without any, or
+    where there may be many.
 
     It does what :class:`_GroupRead` would do, in two thirds of the time.
     """
@@ -473,11 +481,18 @@ def _read_new(session: Session, options: ReadOptions) -> Encoded | None:
     stream, group = _group_of(db, key, name)
     if stream.log.last <= group.last_id:
         return None
+    if min(options.count, stream.log.length) >= MANY:
+        return None
     consumer = consumer_of(db, key, group, options.consumer)
     identities, chunks = stream.log.chunks_with_ids(group.last_id + 1, ids.MAX, options.count)
     _hand_out((db, key, stream, group), consumer, identities, options.noack)
     head = b"%1\r\n" if session.resp3 else b"*1\r\n*2\r\n"
     return Encoded(b"".join([head, bulk(key), b"*%d\r\n" % len(identities), *chunks]))
+
+
+def _as_new(payloads: list[bytes]) -> list[bytes]:
+    """Entries that are delivered for the first time, as CLAIM shows them."""
+    return [_with_delivery(payload, 0, 0) for payload in payloads]
 
 
 def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
@@ -497,10 +512,10 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
     keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2)],
 )
-def xreadgroup(session: Session, args: Arguments) -> Reply | Block:
+def xreadgroup(session: Session, args: Arguments) -> Reply | Block | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
     options = read_options(args, grouped=True)
     if options.usual and (reply := _read_new(session, options)) is not None:
         return reply
     assert options.group is not None
-    return _GroupRead(session.db, options, options.group).start()
+    return _GroupRead(session, options, options.group).start()

@@ -10,7 +10,7 @@ from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
 from server.arguments import integer
-from server.commands.entries import MANY, entries_in_steps
+from server.commands.entries import MANY, joined
 from server.commands.idempotency import IdempotencyOption
 from server.commands.spec import Arguments, KeySpec, command
 from server.commands.trim_options import (
@@ -305,11 +305,12 @@ def _range(session: Session, args: Arguments, low: int, high: int) -> Reply | St
     if count is not None and count <= 0:
         return NULL_ARRAY
     most = stream.log.length if count is None else count
-    if low < high and min(most, stream.log.length) > MANY:
-        return entries_in_steps(stream, start, end, most)
-    if low < high:
-        return array_of(*stream.log.chunks(start, end, most))
-    return array(stream.log.reverse(start, end, most))
+    if min(most, stream.log.length) < MANY:
+        if low < high:
+            return array_of(*stream.log.chunks(start, end, most))
+        return array(stream.log.reverse(start, end, most))
+    hold = stream.log.hold if low < high else stream.log.hold_reverse
+    return joined([(b"", *hold(start, end, most))])
 
 
 def _count_option(args: Arguments) -> int | None:

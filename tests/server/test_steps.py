@@ -437,3 +437,86 @@ def test_the_matches_of_long_strings_come_in_the_protocol_of_the_client() -> Non
         b"%%2\r\n$7\r\nmatches\r\n*1\r\n*2\r\n*2\r\n:%d\r\n:%d\r\n*2\r\n:0\r\n:2\r\n$3\r\nlen\r\n:3\r\n"
         % (start, start + 2)
     )
+
+
+# --- long replies of streams -----------------------------------------------------------------
+
+MOST_IDS = [f"{number}-1" for number in range(1, MANY_ENTRIES + 1)]
+
+
+def stream_of_many(packed: bool, delivered: bool) -> Direct:
+    """A stream ``s`` with a group ``g``, all of which is pending for ``a`` if ``delivered``; of
+    what is pending 77-1 is no longer there."""
+    direct = Direct()
+    client = direct.client()
+    for number in range(1, MANY_ENTRIES + 101):
+        client.send("XADD", "s", f"{number}-1", "f", f"value {number}")
+    client.send("XGROUP", "CREATE", "s", "g", "0")
+    direct.server.keyspace.limits.packer.round(direct.now_ms)
+    if packed:
+        for _ in range(MANY_ENTRIES // 100):
+            direct.server.keyspace.limits.packer.round(direct.now_ms)
+    if delivered:
+        client.send("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
+        client.send("XDEL", "s", "77-1")
+        direct.now_ms += 10
+    return direct
+
+
+@pytest.mark.parametrize(("packed", "resp3"), [(False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("command", "delivered"),
+    [
+        ("XRANGE s - +", False),
+        ("XREVRANGE s + -", False),
+        ("XREVRANGE s (10099-1 5-1 COUNT 20000", False),
+        ("XREAD STREAMS s 3-1", False),
+        ("XREAD STREAMS s s 3-1 10050-1", False),
+        ("XREADGROUP GROUP g a STREAMS s >", False),
+        ("XREADGROUP GROUP g a NOACK STREAMS s >", False),
+        ("XREADGROUP GROUP g a CLAIM 0 STREAMS s >", False),
+        ("XREADGROUP GROUP g a STREAMS s 0", True),
+        ("XREADGROUP GROUP g a MAXCOUNT 10050 STREAMS s 0", True),
+        ("XPENDING s g - + 20000", True),
+        ("XPENDING s g - + 20000 a", True),
+        ("XPENDING s g IDLE 5 - + 20000", True),
+        ("XAUTOCLAIM s g b 5 0 COUNT 20000", True),
+        (f"XCLAIM s g b 5 {' '.join(MOST_IDS)} 10001-1", True),
+        (f"XCLAIM s g b 5 {' '.join(MOST_IDS[::-1])} 10001-1", True),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else str(value),
+)
+def test_a_long_reply_is_that_of_the_moment_it_was_asked_for(
+    command: str, delivered: bool, packed: bool, resp3: bool
+) -> None:
+    at_once, in_steps = (stream_of_many(packed, delivered) for _ in range(2))
+    expected = at_once.client(resp3).send(*command.split())
+    assert expected is not None
+    one_step_a_turn(in_steps)
+    client, other = in_steps.client(resp3), in_steps.client()
+    assert client.send(*command.split()) is None
+    changes = "XDEL s 5000-1 9000-1", "XACK s g 6-1 10001-1", "XTRIM s MAXLEN 10", "DEL s"
+    for request in changes:
+        other.send(*request.split())
+    finish(in_steps)
+    assert client.reply_when_woken == expected
+
+
+@pytest.mark.parametrize("command", ["XPENDING s g", "XINFO CONSUMERS s g", "XINFO GROUPS s"])
+@pytest.mark.parametrize(
+    ("claim", "delivered"),
+    [
+        ("XREADGROUP GROUP g b STREAMS s >", False),
+        ("XREADGROUP GROUP g a STREAMS s 0", True),
+        ("XAUTOCLAIM s g b 5 0 COUNT 20000", True),
+    ],
+)
+def test_what_a_long_reply_tells_of_has_happened_before_its_first_step(
+    command: str, claim: str, delivered: bool
+) -> None:
+    at_once, in_steps = (stream_of_many(True, delivered) for _ in range(2))
+    assert at_once.client().send(*claim.split()) is not None
+    one_step_a_turn(in_steps)
+    assert in_steps.client().send(*claim.split()) is None
+    expected = at_once.client().send(*command.split())
+    assert in_steps.client().send(*command.split()) == expected

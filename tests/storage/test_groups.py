@@ -62,7 +62,7 @@ def case() -> Case:
 
 
 def _ids(claims: Claims) -> list[int]:
-    return [claimed.id for claimed in claims.claimed]
+    return claims.ids
 
 
 def _always(payload: bytes) -> bool:
@@ -130,8 +130,6 @@ def test_a_check_notices_a_consumer_who_owns_what_is_not_pending(case: Case) -> 
 def test_a_claimed_entry_counts_as_delivered_once_more(case: Case) -> None:
     claims = claim_ids(case.group, case.log, [4, 2], case.claim(time=900))
     assert _ids(claims) == [4, 2]
-    assert claims.claimed[0].before == PendingEntry(4, case.ann, 4, 1)
-    assert claims.claimed[0].payload == case.log.get(4)
     assert case.entry(4) == PendingEntry(4, case.bob, 900, 2)
     assert case.bob.active == NOW
 
@@ -148,7 +146,7 @@ def test_a_claim_may_set_the_delivery_count(case: Case) -> None:
 
 def test_counting_a_claim_stays_at_the_highest_number(case: Case) -> None:
     claim_ids(case.group, case.log, [4], case.claim(deliveries=MOST))
-    assert claim_ids(case.group, case.log, [4], case.claim()).claimed[0].deliveries == MOST
+    assert claim_ids(case.group, case.log, [4], case.claim()).counts[0] == MOST
 
 
 @pytest.mark.parametrize(("min_idle", "claimed"), [(NOW - 4, [4]), (NOW - 3, [])])
@@ -166,23 +164,21 @@ def test_a_freed_entry_is_claimed_however_young_it_is(case: Case) -> None:
 
 def test_what_is_not_pending_is_claimed_by_force_alone(case: Case) -> None:
     case.group.acknowledge([4])
-    assert claim_ids(case.group, case.log, [4], case.claim()) == Claims([], [])
+    assert claim_ids(case.group, case.log, [4], case.claim()) == Claims([], [], [])
     claims = claim_ids(case.group, case.log, [4], case.claim(10**9, force=True))
-    assert [(entry.id, entry.deliveries, entry.before) for entry in claims.claimed] == [
-        (4, 2, None)
-    ]
+    assert claims == Claims([4], [2], [])
 
 
 def test_a_pending_entry_that_is_gone_is_dropped_however_young_it_is(case: Case) -> None:
     case.log.delete(4)
-    assert claim_ids(case.group, case.log, [4], case.claim(10**9)) == Claims([], [4])
+    assert claim_ids(case.group, case.log, [4], case.claim(10**9)) == Claims([], [], [4])
     assert 4 not in case.group.pending
 
 
 def test_what_is_neither_pending_nor_there_cannot_be_claimed(case: Case) -> None:
-    claims = Claims([], [])
-    assert not claim_one(case.group, 99, None, case.claim(force=True), claims)
-    assert claims == Claims([], [])
+    claims = Claims([], [], [])
+    assert not claim_one(case.group, 99, False, case.claim(force=True), claims)
+    assert claims == Claims([], [], [])
 
 
 # --- claiming while scanning -----------------------------------------------------------------
@@ -204,7 +200,7 @@ def test_scanning_examines_ten_times_as_many_entries_as_it_may_claim(case: Case)
         case.log.append(identity, [b"f", b"v"])
     case.group.pending.append_run(range(11, 31), case.ann, NOW)
     following, claims = claim_scanning(case.group, case.log, 1, 2, case.claim(NOW))
-    assert (following, claims) == (21, Claims([], []))
+    assert (following, claims) == (21, Claims([], [], []))
 
 
 def test_scanning_counts_dropped_entries_as_claimed(case: Case) -> None:
@@ -224,7 +220,7 @@ def test_scanning_steps_over_entries_that_are_too_young(case: Case) -> None:
 def _idle(
     case: Case, most: int, min_idle: int = 0, fits: Callable[[bytes], bool] = _always
 ) -> Claims:
-    return claim_idle(case.group, case.log, most, case.claim(min_idle), fits)
+    return claim_idle(case.group, case.log, most, case.claim(min_idle), fits)[0]
 
 
 def test_the_longest_idle_are_claimed_first(case: Case) -> None:
@@ -261,12 +257,13 @@ def test_claiming_ends_before_an_entry_that_does_not_fit(case: Case) -> None:
 
 
 def test_nothing_is_claimed_where_nothing_is_asked_for(case: Case) -> None:
-    assert _idle(case, 0) == Claims([], [])
+    assert _idle(case, 0) == Claims([], [], [])
 
 
 def test_a_consumer_may_claim_its_own(case: Case) -> None:
     claim = Claim(case.ann, 0, NOW, NOW)
-    claims = claim_idle(case.group, case.log, 1, claim, _always)
+    claims, aged = claim_idle(case.group, case.log, 1, claim, _always)
     assert _ids(claims) == [1]
+    assert aged == [(case.log.get(1), PendingEntry(1, case.ann, 1, 1))]
     assert case.entry(1) == PendingEntry(1, case.ann, NOW, 2)
     assert isinstance(case.ann, Consumer)

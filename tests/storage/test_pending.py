@@ -8,13 +8,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage import pending, sorted_ids
-from storage.pending import MOST, NEVER, Consumer, PendingEntry, PendingList, Segment
+from storage.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList, Segment
 
 SMALL = 3
 NUMBERS = st.integers(0, 50)
 TIMES = st.integers(0, 12)
 PEOPLE = st.integers(0, 2)
 MAYBE_PEOPLE = st.one_of(st.none(), PEOPLE)
+
+
+def rows(columns: Columns) -> list[PendingEntry]:
+    """Pending entries, one by one."""
+    return [PendingEntry(*row) for row in zip(*columns, strict=True)]
 
 
 class Model(RuleBasedStateMachine):
@@ -95,15 +100,42 @@ class Model(RuleBasedStateMachine):
         between = [entry.id for entry in beyond if entry.id <= end]
         assert self.list.between(start, end) == between
         assert list(self.list.scan(start)) == beyond
-        assert list(self.list.scan_until(start, end, latest)) == wanted
-        assert list(self.list.scan_owned(owner, start, end, latest)) == owned
+        for most in (3, 1000):
+            until = self.list.columns_until(start, end, latest, most)
+            assert rows(until) == wanted[:most]
+            due = self.list.columns_owned(owner, start, end, latest, most)
+            assert rows(due) == owned[:most]
 
     @rule(start=NUMBERS, end=NUMBERS, most=st.integers(0, 12))
     def take_columns(self, start: int, end: int, most: int) -> None:
         wanted = [entry for entry in self._entries() if start <= entry.id <= end][:most]
         found = self.list.columns(start, end, most)
-        rows = zip(found.ids, found.owners, found.times, found.counts, strict=True)
-        assert [PendingEntry(*row) for row in rows] == wanted
+        assert rows(found) == wanted
+
+    @rule(
+        identities=st.sets(NUMBERS),
+        person=PEOPLE,
+        times=st.tuples(TIMES, TIMES),
+        more=st.integers(0, 1),
+        count=st.none() | st.integers(0, 5),
+    )
+    def take_over(
+        self,
+        identities: set[int],
+        person: int,
+        times: tuple[int, int],
+        more: int,
+        count: int | None,
+    ) -> None:
+        owner, (time, latest) = self.people[person], times
+        found = [self.model[each] for each in sorted(identities) if each in self.model]
+        due = [each for each in found if each.owner is None or each.time <= latest]
+        after = [each.deliveries + more if count is None else count for each in due]
+        taken = self.list.take_over(sorted(identities), owner, time, latest, more, count)
+        assert taken == ([each.id for each in due], after)
+        for entry, number in zip(due, after, strict=True):
+            self._forget_release(entry.id)
+            self.model[entry.id] = PendingEntry(entry.id, owner, time, number)
 
     @rule(latest=TIMES, count=st.integers(0, 30))
     def look_for_the_idle(self, latest: int, count: int) -> None:
@@ -203,7 +235,7 @@ def test_segments_from_which_the_idle_have_gone_are_passed_over_from_then_on(
     found.append_run(range(1024), ann, 3)
     found.count_deliveries(list(range(1024)), 7)
     for _ in range(2):
-        assert list(found.scan_until(0, 4096, 5)) == []
+        assert found.columns_until(0, 4096, 5, 9).ids == []
     assert looked_into == [0]
 
 
@@ -213,8 +245,8 @@ def test_a_look_at_the_idle_ends_with_the_range_that_was_asked_for() -> None:
         found.append_run(range(first, first + 1024), ann, time)
     wanted = [1022, 1023, 2048, 2049]
     for end, expected in ((2049, wanted), (2047, wanted[:2]), (1023, wanted[:2])):
-        assert [entry.id for entry in found.scan_until(1022, end, 5)] == expected
-        assert [entry.id for entry in found.scan_owned(ann, 1022, end, 5)] == expected
+        assert found.columns_until(1022, end, 5, 9).ids == expected
+        assert found.columns_owned(ann, 1022, end, 5, 9).ids == expected
 
 
 def test_a_check_notices_a_time_before_the_oldest() -> None:
