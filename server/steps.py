@@ -137,8 +137,9 @@ class Working:
             self._schedule()
 
     def turn(self) -> None:
-        """Lets the work go on that has waited longest, for one turn."""
-        if not self._jobs:
+        """Lets the work go on that has waited longest, for one turn; none goes on while a script
+        takes long, of which nothing is to be seen before its end."""
+        if not self._jobs or self._server.scripting.busy:
             return
         job = next(iter(self._jobs))
         self._server.keyspace.now_ms = self._server.clock()

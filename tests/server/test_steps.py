@@ -10,6 +10,7 @@ import pytest
 
 from server.commands.entries import MANY as MANY_ENTRIES
 from server.commands.spec import Arguments
+from server.scripting.engine import Scripting
 from server.session import Session
 from server.steps import LONG, TURN_NS, Steps, Work
 from storage.xxh3 import xxh3_64
@@ -520,3 +521,19 @@ def test_what_a_long_reply_tells_of_has_happened_before_its_first_step(
     assert in_steps.client().send(*claim.split()) is None
     expected = at_once.client().send(*command.split())
     assert in_steps.client().send(*command.split()) == expected
+
+
+def test_work_rests_while_a_script_takes_long(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the script has done so far is not to be seen before it ends."""
+    client = direct.client()
+    assert client.send("SCAN", "0", "COUNT", "5000") is None
+    monkeypatch.setattr(Scripting, "busy", True)
+    for _ in range(10):
+        direct.server.working.turn()
+    assert client.parked
+    monkeypatch.undo()
+    one_step_a_turn(direct)
+    finish(direct)
+    assert scanned(client.reply_when_woken) == (0, ALL)
