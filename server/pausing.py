@@ -82,7 +82,7 @@ class Pausing:
         command, refusal = self._server.dispatcher.resolve(session, request)
         if command is None or refusal is not None:
             return False
-        if self.everything or _writes(session, command):
+        if self.everything or _writes(session, command, request):
             self.held[session] = connection
             session.command = command
             return True
@@ -99,8 +99,10 @@ class Pausing:
             self._timer = None
 
 
-def _writes(session: Session, command: Command) -> bool:
+def _writes(session: Session, command: Command, args: Request) -> bool:
     """Whether the command changes data or is one that replicas would have to hear of."""
     if command.name == "exec":
-        return any(_writes(session, queued) for queued, _ in session.queue or ())
+        return any(_writes(session, queued, given) for queued, given in session.queue or ())
+    if command.name == "fcall":
+        return session.server.scripting.functions.may_write(args[1])
     return command.writes or command.fullname in REPLICATED

@@ -190,6 +190,11 @@ class Functions:
             raise CommandError(errors.FUNCTION_NOT_FOUND)
         return function
 
+    def may_write(self, name: bytes) -> bool:
+        """Whether a function is not marked as one that does not write."""
+        function = self._by_name.get(name.lower())
+        return function is None or "no-writes" not in function.flags
+
     def call(
         self,
         session: Session,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from server.connection import Connection
 from server.scripting import payload
 from storage.aof.framing import parse
 from tests.conformance.reference import RealServer, find_server
@@ -249,3 +250,22 @@ def test_the_checksum_is_that_of_redis() -> None:
 def test_long_lengths_are_read_as_they_are_written() -> None:
     codes = [b"x" * size for size in (0, 63, 64, 16383, 16384)]
     assert payload.parse(payload.dump(codes)) == codes
+
+
+def test_a_pause_of_writes_holds_a_function_that_may_write(client: DirectClient) -> None:
+    client.send("FUNCTION", "LOAD", COUNTER)
+    client.send("FUNCTION", "LOAD", OTHER)
+    server = client.session.server
+    client.send("CLIENT", "PAUSE", "100000", "WRITE")
+    connection = Connection(server)
+    held = [
+        server.hold(connection, client.session, request)
+        for request in (
+            [b"FCALL", b"add", b"1", b"k", b"1"],
+            [b"FCALL", b"say", b"0"],
+            [b"FCALL_RO", b"say", b"0"],
+            [b"FCALL", b"unknown", b"0"],
+        )
+    ]
+    client.send("CLIENT", "UNPAUSE")
+    assert held == [True, False, False, True]
