@@ -21,6 +21,9 @@ from server.turns import now_ns
 if TYPE_CHECKING:
     from server.app import Server
 
+UNRELEASED: Final = 4 * 1024 * 1024
+"""A client is not served further while more than so many bytes wait for the disk to go to it."""
+
 WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
 
@@ -45,6 +48,7 @@ class Connection(asyncio.Protocol):
         "_reading",
         "_request",
         "_server",
+        "_swamped",
         "_unreleased",
         "_yielded",
         "session",
@@ -61,6 +65,8 @@ class Connection(asyncio.Protocol):
         self._answering = False
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         self._choked = False
+        self._swamped = False
+        """Whether so much is held back that the client has to wait."""
         self._held = False
         self._yielded = False
         self._reading = True
@@ -107,7 +113,7 @@ class Connection(asyncio.Protocol):
         stats.bytes_in += len(data)
         session.seen_ms = self._server.clock()
         self._parser.feed(data)
-        if self._parked is None and not (self._held or self._choked or self._yielded):
+        if not self._waits():
             self._process(session, self._server.turns.share_ns)
         if self._parser.unfinished or session.queue_bytes:
             self._check_query(session)
@@ -140,12 +146,16 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has read what was sent: its requests go on."""
         self._choked = False
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Goes on with requests that have come, and with reading."""
         self.resume()
         self._follow_reading()
 
     def _follow_reading(self) -> None:
         """Reads from the client unless it has sent enough for now."""
-        wanted = not self._choked and not self._yielded
+        wanted = not (self._choked or self._swamped or self._yielded)
         if wanted != self._reading and not self.transport.is_closing():
             self._reading = wanted
             if wanted:
@@ -162,7 +172,9 @@ class Connection(asyncio.Protocol):
 
     def _waits(self) -> bool:
         """Whether requests have to wait for something."""
-        return self._parked is not None or self._held or self._choked or self._yielded
+        return (
+            self._parked is not None or self._held or self._choked or self._swamped or self._yielded
+        )
 
     def resume(self) -> None:
         """Goes on with requests that were held back."""
@@ -243,7 +255,7 @@ class Connection(asyncio.Protocol):
                 if size > WRITE_CHUNK:
                     self._write(out)
                     size = 0
-                    if self._choked or session.closing:
+                    if self._choked or self._swamped or session.closing:
                         self._keep(requests, index + 1)
                         return
             parser.restricted = not session.authenticated
@@ -323,6 +335,9 @@ class Connection(asyncio.Protocol):
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
         if self._server.holding:
             self._unreleased += len(data)
+            if self._unreleased > UNRELEASED and not self._swamped:
+                self._swamped = True
+                self._follow_reading()
             self._server.persistence.appender.hold(self, data)
         else:
             self.transport.write(data)
@@ -337,6 +352,10 @@ class Connection(asyncio.Protocol):
             session = self.session
             if session is not None and (session.channels or session.patterns):
                 self.check_output()
+            if self._swamped and self._unreleased <= UNRELEASED:
+                self._swamped = False
+                # Not at once: what else was held back goes first.
+                asyncio.get_running_loop().call_soon(self._read_on)
 
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""

@@ -201,8 +201,9 @@ class Appender:
             self._schedule()
 
     def hold(self, connection: Connection, data: bytes | None) -> None:
-        """Keeps what is to be sent until all is safe that has happened so far."""
-        if self._in_flight is not None and not self.buffer and not self._unit:
+        """Keeps what is to be sent until all is safe that has happened so far, and never sends it
+        before what was kept earlier."""
+        if self._in_flight is not None and not (self.buffer or self._unit or self._held):
             self._in_flight.append((connection, data))
             return
         self._held.append((connection, data))

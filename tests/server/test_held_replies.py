@@ -1,0 +1,68 @@
+"""Replies that wait for the disk, and other work while somebody has to wait: order and bounds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from server.connection import UNRELEASED
+from tests.server.persistence.conftest import Start, start
+from tests.server.persistence.rig import LONG_S
+from tests.server.test_connection import open_connection, packed
+from tests.support.direct import Direct
+
+__all__ = ["start"]  # A fixture, which pytest finds here.
+
+
+async def test_what_is_told_later_never_comes_first(start: Start) -> None:
+    rig = await start(appendfsync="always")
+    await rig.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+    await rig.ask("XGROUP", "CREATECONSUMER", "s", "g", "c")
+    await rig.disk_rests()
+    listener, writer = rig.client(), rig.client()
+    await listener.ask("SUBSCRIBE", "ch")
+    rig.disk.gate.clear()
+    writer.send("SET", "k", "v")
+    await rig.until(rig.disk.waiting.is_set)
+    rig.now_ms += 10
+    # The transaction changes what is only written later: when a consumer was seen.
+    rig.first.send("MULTI")
+    rig.first.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    rig.first.send("PUBLISH", "ch", "first")
+    rig.first.send("EXEC")
+    await rig.until(lambda: rig.server.table[b"exec"].calls)
+    rig.first.send("PUBLISH", "ch", "second")
+    await rig.until(lambda: rig.server.table[b"publish"].calls == 2)
+    assert not await listener.has_reply()
+    rig.disk.gate.set()
+    messages = [await asyncio.wait_for(listener.reply(), LONG_S) for _ in range(2)]
+    assert messages == [[b"message", b"ch", b"first"], [b"message", b"ch", b"second"]]
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_further(
+    pipelined: bool,
+) -> None:
+    direct = Direct()
+    length = UNRELEASED // 8
+    direct.client().send("SET", "k", bytes(length))
+    connection, transport = open_connection(direct)
+    appender = direct.server.persistence.appender
+    held = appender._held
+    direct.server.holding = True
+    for _ in range(1 if pipelined else 100):
+        connection.data_received(packed("GET k") * (100 if pipelined else 1))
+    replies = 100
+    taken = sum(len(data or b"") for _, data in held)
+    assert UNRELEASED < taken < 2 * UNRELEASED
+    assert not transport.reading
+    while held:
+        for owner, data in held[:]:
+            del held[0]
+            owner.release(data)
+            await asyncio.sleep(0)
+    direct.server.holding = False
+    assert transport.reading
+    assert len(transport.written) == replies * (length + len(b"$%d\r\n\r\n" % length))
+    transport.close()
