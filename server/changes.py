@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from storage import effects as e
@@ -33,20 +34,31 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
     a read, which counts once for each stream, and the position that an XCLAIM gives its group.
     """
     if len(effects) == 1:  # which most commands have
-        return _weight(effects[0])
-    kinds = [type(effect) for effect in effects]
+        weight = _WEIGHTS.get(type(effects[0]))
+        return 1 if weight is None else weight(effects[0])
+    kinds = tuple(map(type, effects))
+    counting = _usual(kinds) if len(kinds) <= _SHORT else _counting(kinds)
+    return sum([_weight(effects[at]) for at in counting])
+
+
+def _counting(kinds: tuple[type, ...]) -> list[int]:
+    """Which effects count, of these kinds in this order."""
     adding = e.EntryAdded in kinds
-    total = 0
-    for at, effect in enumerate(effects):
-        kind = kinds[at]
+    found: list[int] = []
+    for at, kind in enumerate(kinds):
         if adding and kind in _TRIMMING:
             continue
         if kind is e.Delivered and e.GroupPositionSet in kinds[at + 1 : at + 2]:
             continue
         if kind is e.GroupPositionSet and _is_claimed_with(kinds, at):
             continue
-        total += _weight(effect)
-    return total
+        found.append(at)
+    return found
+
+
+_SHORT: Final = 4
+_usual = lru_cache(maxsize=256)(_counting)
+"""The same, remembered: the commands of consumers have few effects, and the same ones each time."""
 
 
 def _weight(effect: e.Effect) -> int:

@@ -19,6 +19,7 @@ from storage import ids
 from storage.effects import GroupPositionSet, Released
 from storage.failures import InvalidID
 from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
+from storage.ids import HALF
 from storage.pending import MOST, Columns, Consumer, PendingEntry
 from storage.stream import Stream
 
@@ -103,6 +104,9 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
     return joined([(b"", len(columns.ids), _lines(columns, now))])
 
 
+_HEADS: Final = [b"*4\r\n$%d\r\n" % length for length in range(2 * len(str(HALF)) + 2)]
+"""What stands before the text of an ID, by its length."""
+
 _ROWS: Final = 1000
 """How many pending entries are written in one step."""
 
@@ -122,16 +126,16 @@ def _lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
             if shared is None or owner is not shared[0] or time != shared[1] or count != shared[2]:
                 shared = owner, time, count
                 rest = _rest_of_line(owner, time, count, now)
-            text = ids.text(identity)
-            out.append(b"*4\r\n$%d\r\n%b\r\n%b" % (len(text), text, rest))
+            text = b"%d-%d" % (identity >> 64, identity & HALF)
+            out += (_HEADS[len(text)], text, rest)
         yield out
 
 
 def _rest_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
     """What follows the ID; an entry that XNACK freed has no owner and an idle time of -1."""
     if owner is None:
-        return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
-    return b"%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
+        return b"\r\n$0\r\n\r\n:-1\r\n:%d\r\n" % count
+    return b"\r\n%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
 
 
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------
@@ -196,7 +200,7 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
     """The entries claimed, or their IDs alone."""
     if justid:
         return _texts(claims.ids)
-    if is_ascending(claims.ids):
+    if len(claims.ids) > 1 and is_ascending(claims.ids):
         return b"", *held_entries(stream, claims.ids, ids.text)
     payloads = [stream.log.get(identity) or b"" for identity in claims.ids]
     return b"", len(payloads), in_portions(payloads)
