@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from itertools import count
 
 import pytest
@@ -13,6 +14,7 @@ from server.commands.spec import Arguments
 from server.scripting.engine import Scripting
 from server.session import Session
 from server.steps import LONG, TURN_NS, Steps, Work
+from storage.stream import Stream
 from storage.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient
 
@@ -445,15 +447,14 @@ def test_the_matches_of_long_strings_come_in_the_protocol_of_the_client() -> Non
 MOST_IDS = [f"{number}-1" for number in range(1, MANY_ENTRIES + 1)]
 
 
-def stream_of_many(packed: bool, delivered: bool) -> Direct:
-    """A stream ``s`` with a group ``g``, all of which is pending for ``a`` if ``delivered``; of
-    what is pending 77-1 is no longer there."""
+@cache
+def _built(packed: bool, delivered: bool) -> Direct:
+    """A server with such a stream, of which tests take copies."""
     direct = Direct()
     client = direct.client()
     for number in range(1, MANY_ENTRIES + 101):
         client.send("XADD", "s", f"{number}-1", "f", f"value {number}")
     client.send("XGROUP", "CREATE", "s", "g", "0")
-    direct.server.keyspace.limits.packer.round(direct.now_ms)
     if packed:
         for _ in range(MANY_ENTRIES // 100):
             direct.server.keyspace.limits.packer.round(direct.now_ms)
@@ -461,6 +462,19 @@ def stream_of_many(packed: bool, delivered: bool) -> Direct:
         client.send("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
         client.send("XDEL", "s", "77-1")
         direct.now_ms += 10
+    return direct
+
+
+def stream_of_many(packed: bool, delivered: bool) -> Direct:
+    """A stream ``s`` with a group ``g``, all of which is pending for ``a`` if ``delivered``; of
+    what is pending 77-1 is no longer there."""
+    source = _built(packed, delivered)
+    stream = source.server.keyspace.databases[0].values[b"s"]
+    assert isinstance(stream, Stream)
+    direct = Direct()
+    direct.now_ms = source.now_ms
+    direct.server.keyspace.now_ms = source.now_ms
+    direct.server.keyspace.databases[0].attach(b"s", stream.copy())
     return direct
 
 
