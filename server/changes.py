@@ -37,14 +37,18 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
         weight = _WEIGHTS.get(type(effects[0]))
         return 1 if weight is None else weight(effects[0])
     kinds = tuple(map(type, effects))
-    counting = _usual(kinds) if len(kinds) <= _SHORT else _counting(kinds)
-    return sum([_weight(effects[at]) for at in counting])
+    total, weighed = _usual(kinds) if len(kinds) <= _SHORT else _counting(kinds)
+    for at in weighed:
+        total += _WEIGHTS[kinds[at]](effects[at])
+    return total
 
 
-def _counting(kinds: tuple[type, ...]) -> list[int]:
-    """Which effects count, of these kinds in this order."""
+def _counting(kinds: tuple[type, ...]) -> tuple[int, list[int]]:
+    """What effects of these kinds in this order count for sure, and which of them count what their
+    weight says."""
     adding = e.EntryAdded in kinds
-    found: list[int] = []
+    sure = 0
+    weighed: list[int] = []
     for at, kind in enumerate(kinds):
         if adding and kind in _TRIMMING:
             continue
@@ -52,19 +56,16 @@ def _counting(kinds: tuple[type, ...]) -> list[int]:
             continue
         if kind is e.GroupPositionSet and _is_claimed_with(kinds, at):
             continue
-        found.append(at)
-    return found
+        if kind in _WEIGHTS:
+            weighed.append(at)
+        else:
+            sure += 1
+    return sure, weighed
 
 
 _SHORT: Final = 4
 _usual = lru_cache(maxsize=256)(_counting)
 """The same, remembered: the commands of consumers have few effects, and the same ones each time."""
-
-
-def _weight(effect: e.Effect) -> int:
-    """What an effect counts by itself."""
-    weight = _WEIGHTS.get(type(effect))
-    return 1 if weight is None else weight(effect)
 
 
 def _is_claimed_with(kinds: Sequence[type], at: int) -> bool:
