@@ -54,7 +54,7 @@ compiled: $(COMPILED)/built
 test-compiled: $(COMPILED)/built $(PROGRAMS)/installed
 	cp -r tests docs *.md pyproject.toml $(COMPILED)
 	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -c 'import storage.log as m; assert "$(COMPILED)" in m.__file__ and m.__file__[-3:] == ".so"'
-	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
+	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadfile tests/conformance tests/property tests/server tests/clients
 
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked

@@ -101,6 +101,7 @@ class Connection(asyncio.Protocol):
         session.send = self._send
         session.close = self._abort
         session.traffic = self._traffic
+        session.waiting_bytes = self._waiting_bytes
         self._parser.restricted = not session.authenticated
 
     def data_received(self, data: bytes) -> None:
@@ -375,11 +376,14 @@ class Connection(asyncio.Protocol):
     def _unsent(self) -> int:
         return self.transport.get_write_buffer_size() + self._unreleased
 
+    def _waiting_bytes(self) -> tuple[int, int]:
+        return self._parser.held + self._backlog_memory(), self._unsent()
+
     def _traffic(self) -> dict[str, int]:
-        pending = self._unsent()
+        waiting, pending = self._waiting_bytes()
         running = 0 if self._request is None else sum(map(len, self._request))
         return {
-            "qbuf": self._parser.held + self._backlog_memory(),
+            "qbuf": waiting,
             "argv-mem": running + self._parser.argument_bytes,
             "oll": 1 if pending else 0,
             "omem": pending,

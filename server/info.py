@@ -113,17 +113,18 @@ def _listeners(server: Server) -> Fields:
 
 def _clients(server: Server) -> Fields:
     sessions, blocking = server.sessions.values(), server.blocking
-    traffic = [session.traffic() for session in sessions]
+    waiting = [session.waiting_bytes() for session in sessions]
+    unread, unsent = map(max, zip((0, 0), *waiting, strict=True))
     return {
         "connected_clients": len(sessions),
         "cluster_connections": 0,
         "maxclients": server.config.maxclients,
-        "client_recent_max_input_buffer": max((one.get("qbuf", 0) for one in traffic), default=0),
-        "client_recent_max_output_buffer": max((one.get("omem", 0) for one in traffic), default=0),
+        "client_recent_max_input_buffer": unread,
+        "client_recent_max_output_buffer": unsent,
         "blocked_clients": len(blocking.waiters) + len(server.pauses.held),
         "tracking_clients": 0,
-        "pubsub_clients": sum(session.subscriptions > 0 for session in sessions),
-        "watching_clients": sum(bool(session.watching) for session in sessions),
+        "pubsub_clients": server.pubsub.clients,
+        "watching_clients": len(set().union(*server.watching.watchers.values())),
         "clients_in_timeout_table": sum(
             waiter.block.deadline is not None for waiter in blocking.waiters
         ),

@@ -68,6 +68,12 @@ class PubSub:
             del session.shards[channel]
             _leave(self.shards, channel, session)
 
+    @property
+    def clients(self) -> int:
+        """How many sessions listen to anything."""
+        audiences = (self.channels, self.patterns, self.shards)
+        return len(set().union(*(who for audience in audiences for who in audience.values())))
+
     def leave_all(self, session: Session) -> None:
         """Ends every subscription of the session."""
         for channel in list(session.channels):

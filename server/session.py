@@ -59,6 +59,7 @@ class Session:
         "unsaved",
         "user",
         "waiter",
+        "waiting_bytes",
         "watching",
     )
 
@@ -75,6 +76,8 @@ class Session:
         self.closing = False
         """Set by a command after whose reply the connection ends."""
         self.traffic: Callable[[], dict[str, int]] = dict
+        self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
         """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiter: Waiter | None = None
         self.job: Job | None = None

@@ -116,8 +116,7 @@ def memory_stats(session: Session, args: Arguments) -> Reply:
 
 def _clients(server: Server) -> int:
     """The bytes that wait in the buffers of clients."""
-    traffic = [session.traffic() for session in server.sessions.values()]
-    return sum(one.get("qbuf", 0) + one.get("omem", 0) for one in traffic)
+    return sum(sum(session.waiting_bytes()) for session in server.sessions.values())
 
 
 def _number(session: Session, value: float) -> Encoded:

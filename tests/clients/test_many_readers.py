@@ -51,7 +51,13 @@ def client(server: PenstockProcess) -> Iterator[Redis]:
 def readers(server: PenstockProcess) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         connect = socket.create_connection
-        yield [stack.enter_context(connect(server.address, 10)) for _ in range(READERS)]
+        connected = [stack.enter_context(connect(server.address, 10)) for _ in range(READERS)]
+        # The server may accept one in each turn of its loop: who asks INFO meanwhile slows it down.
+        for reader in connected:
+            reader.sendall(b"PING\r\n")
+        for reader in connected:
+            assert reader.recv(7) == b"+PONG\r\n"
+        yield connected
 
 
 def cpu_seconds(client: Redis) -> float:
