@@ -43,7 +43,7 @@ types: $(ENV)/installed-dev
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
 suite: $(ENV)/installed-dev $(PROGRAMS)/installed
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist loadfile
+	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='protocol/*,storage/*' --fail-under=100
@@ -54,7 +54,7 @@ compiled: $(COMPILED)/built
 test-compiled: $(COMPILED)/built $(PROGRAMS)/installed
 	cp -r tests docs *.md pyproject.toml $(COMPILED)
 	cd $(COMPILED) && $(CURDIR)/$(BIN)/python -c 'import storage.log as m; assert "$(COMPILED)" in m.__file__ and m.__file__[-3:] == ".so"'
-	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest -n auto --dist loadfile tests/conformance tests/property tests/server tests/clients
+	cd $(COMPILED) && PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(BIN)/python -m pytest tests/conformance tests/property tests/server tests/clients
 
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked

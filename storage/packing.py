@@ -177,7 +177,8 @@ class Packed:
 
     def copy(self) -> Packed:
         """An equal, independent value; what never changes is shared."""
-        twin = Packed.__new__(Packed)
+        # Of anything: a compiled class cannot be made without what its constructor takes.
+        twin = Packed([self._base << 64], [b""])
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
         twin._codes, twin._ends = self._codes, self._ends
         twin._raw, twin._squeezed = self._raw, self._squeezed

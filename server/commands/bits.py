@@ -10,7 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server import bitmaps
 from server.arguments import INT64_MAX, integer, parse_integer
-from server.commands.ranges import resolve
+from server.commands.ranges import clamp, resolve
 from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
@@ -99,7 +99,7 @@ def bitcount(session: Session, args: Arguments) -> Reply | Steps:
         start, end = integer(args[2]), integer(args[3])
         unit = _unit(args[4:])
     buffer = _buffer(session, args[1])
-    return _go_through(session, buffer, _places(buffer, start, end, unit), bitmaps.count)
+    return _go_through(session, buffer, _places(buffer, resolve, start, end, unit), bitmaps.count)
 
 
 @command(
@@ -127,7 +127,7 @@ def bitpos(session: Session, args: Arguments) -> Reply | Steps:
     buffer = session.db.buffer_to_read(args[1], touch=not session.no_touch)
     if buffer is None:
         return -1 if bit else 0
-    places = _places(buffer, start, end, unit)
+    places = _places(buffer, clamp, start, end, unit)
     otherwise = len(buffer) * 8 if places and not bit and len(args) <= 4 else -1
 
     def find(buffer: Buffer, places: range) -> Generator[None, None, int]:
@@ -164,7 +164,9 @@ def _unit(args: Arguments) -> int:
     return unit
 
 
-def _places(buffer: Buffer, start: int, end: int, unit: int) -> range:
+def _places(
+    buffer: Buffer, between: Callable[[int, int, int], range], start: int, end: int, unit: int
+) -> range:
     """The bits between two ends that count bytes, or bits."""
-    places = resolve(start, end, len(buffer) * 8 // unit)
+    places = between(start, end, len(buffer) * 8 // unit)
     return range(places.start * unit, places.stop * unit)

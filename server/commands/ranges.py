@@ -22,6 +22,11 @@ def resolve(start: int, end: int, length: int) -> range:
     the end and are in the wrong order."""
     if start < 0 and end < 0 and start > end:
         return range(0)
+    return clamp(start, end, length)
+
+
+def clamp(start: int, end: int, length: int) -> range:
+    """The same for BITPOS, which knows no wrong order before an end has become the first place."""
     first = max(start + length if start < 0 else start, 0)
     last = max(end + length if end < 0 else end, 0)
     return range(first, min(last, length - 1) + 1)

@@ -205,4 +205,6 @@ class Interpreter:
             result = error_line(_first_line(error)), False
         if self.exhausted or self.memory > self._settled + GARBAGE:
             self._clean_up()
-        return Outcome(*result) if isinstance(result, tuple) else Outcome(result, False)
+        # Where Lua gave nothing for the second, nothing has been counted.
+        reply, counted = result if isinstance(result, tuple) else (result, False)
+        return Outcome(reply, bool(counted))

@@ -14,6 +14,7 @@ from server.commands.bitop import _OPERATIONS
 from server.commands.ranges import resolve
 from storage.lending import Buffer
 from storage.stepwise import result
+from tests.support.direct import Direct
 
 SIMILAR = st.one_of(
     st.binary(min_size=1, max_size=12),
@@ -102,3 +103,11 @@ def test_long_strings_are_combined_piece_by_piece() -> None:
 )
 def test_ends_may_count_from_the_end(start: int, end: int, expected: range) -> None:
     assert resolve(start, end, 5) == expected
+
+
+def test_ends_in_the_wrong_order_are_clamped_for_bitpos_and_nothing_for_bitcount() -> None:
+    client = Direct().client()
+    client.send("SET", "a", "0")
+    assert client.send("BITPOS", "a", "0", "-1", "-2") == b":0\r\n"
+    assert client.send("BITPOS", "a", "1", "-1", "-2") == b":2\r\n"
+    assert client.send("BITCOUNT", "a", "-1", "-2") == b":0\r\n"
