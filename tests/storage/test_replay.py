@@ -103,6 +103,15 @@ def test_a_key_is_deleted(event: str) -> None:
     assert keyspace.databases[0].values == {}
 
 
+def test_several_keys_are_deleted() -> None:
+    database = replayed(
+        e.StringSet(0, b"a", b"1", None, "set", True),
+        e.StringSet(0, b"b", b"1", None, "set", True),
+        e.KeysDeleted(0, (b"a", b"b")),
+    ).databases[0]
+    assert database.values == {}
+
+
 def test_an_expiry_is_set_and_cleared() -> None:
     expiring: list[e.Effect] = [*THREE_ENTRIES, e.ExpirySet(0, KEY, LATER)]
     assert replayed(*expiring).databases[0].expires == {KEY: LATER}

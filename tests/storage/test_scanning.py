@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.scanning import LOAD, ScanIndex
+from storage.scanning import LOAD, ScanIndex, position
 
 MANY = [b"key:%d" % number for number in range(5000)]
 
@@ -206,3 +206,14 @@ class Scans(RuleBasedStateMachine):
 
 
 TestScans = Scans.TestCase
+
+
+def test_a_scan_goes_on_in_the_middle_of_a_bucket() -> None:
+    keys = [b"%d" % number for number in range(500)]
+    index = ScanIndex()
+    for key in keys:
+        index.add(key)
+    for key in keys:
+        _, page = index.page(position(key), 1)
+        assert key in page
+        assert all(position(other) >= position(key) for other in page)

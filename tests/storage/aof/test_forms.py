@@ -361,6 +361,12 @@ def test_keys_that_expire_one_after_the_other_are_deleted_together() -> None:
     ]
 
 
+def test_keys_are_deleted_together_up_to_something_else() -> None:
+    recording = recorded("MSET a 1 b 2 c 3")
+    written = lines(recording, "MULTI", "DEL a b", "DEL c", "SET d 4", "EXEC")
+    assert written == ["MULTI", "DEL a b c", "SET d 4", "EXEC"]
+
+
 def test_the_databases_are_emptied_one_by_one_if_not_all_of_them_are() -> None:
     recording = recorded("SET s 1")
     assert lines(recording, "MULTI", "FLUSHDB", "SELECT 1", "FLUSHDB", "EXEC") == [
