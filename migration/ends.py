@@ -39,10 +39,9 @@ _pack: Final[Callable[[tuple[Argument, ...]], bytes]] = pack_command  # type: ig
 _OPTIONAL: Final = ("XNACK", "XCFGSET", "PEXPIRETIME")
 
 
-class Timed(NamedTuple):
-    """A reply, and the server's clock between two readings of which it was made (Unix ms)."""
+class Moment(NamedTuple):
+    """When something happened: between two Unix times in ms, both included."""
 
-    reply: Reply
     earliest: int
     latest: int
 
@@ -50,6 +49,27 @@ class Timed(NamedTuple):
     def exact(self) -> bool:
         """Whether the millisecond is known."""
         return self.earliest == self.latest
+
+    def narrowed(self, other: Moment | None) -> Moment:
+        """What this one and an ``other``, seen before, have in common.
+
+        If that is nothing, something has happened since, and this one stands.
+        """
+        if other is None:
+            return self
+        common = Moment(max(self.earliest, other.earliest), min(self.latest, other.latest))
+        return common if common.earliest <= common.latest else self
+
+
+class Timed(NamedTuple):
+    """A reply, and when it was made as the server's clock says."""
+
+    reply: Reply
+    made: Moment
+
+    def distant(self, milliseconds: int) -> Moment:
+        """The moment that was so many milliseconds away when the reply was made, before if < 0."""
+        return Moment(self.made.earliest + milliseconds, self.made.latest + milliseconds)
 
 
 class End:
@@ -155,9 +175,9 @@ class End:
         return _elements(results)
 
     def ask_timed(self, *command: Argument) -> Timed:
-        """The reply to a command and the time at which it was given, as the server's clock says."""
+        """The reply to a command and when it was made, as the server's clock says."""
         before, reply, after = self.ask_all([("TIME",), command, ("TIME",)])
-        return Timed(reply, _milliseconds(before), _milliseconds(after))
+        return Timed(reply, Moment(_milliseconds(before), _milliseconds(after)))
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """The replies in order, errors of the server among them."""

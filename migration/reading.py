@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
-from migration.ends import End, Reply
+from migration.ends import End, Moment, Reply, Timed
 from migration.failures import CommandRefused
 from migration.values import Entry, Group, Head, Pending, Settings, entry_id
 from storage import ids
@@ -80,11 +80,15 @@ def read_expiries(end: End, keys: list[bytes]) -> list[int | None]:
 
 
 def _expiry_by_ttl(end: End, key: bytes) -> int | None:
+    moment: Moment | None = None
     for _ in range(_TRIES):
         left = end.ask_timed("PTTL", key)
-        if left.exact:
+        if left.reply < 0:
+            return None
+        moment = left.distant(left.reply).narrowed(moment)
+        if moment.exact:
             break
-    return left.latest + left.reply if left.reply >= 0 else None
+    return moment.latest if moment else None
 
 
 # --- entries ---------------------------------------------------------------------------------
@@ -145,29 +149,43 @@ def read_pending(end: End, key: bytes, group: bytes, stop: int) -> Iterator[Pend
     """The pending entries of a group with IDs up to ``stop``, in the order of their IDs.
 
     Their times are exact to the millisecond. XPENDING tells only how long ago an entry was
-    delivered, so a page counts if the server's clock showed the same millisecond before and after
-    it. If not, the next try asks for half as many, which takes the server half as long.
+    delivered, so a page is asked for until what the server's clock showed before and after each
+    try leaves one millisecond for each of its entries. The next try asks for half as many, which
+    takes the server half as long.
     """
     start, count, tries = 0, PAGE_PENDING, 0
     last = ids.text(stop)
+    moments: dict[int, Moment] = {}
     while start <= stop:
         page = end.ask_timed("XPENDING", key, group, ids.text(start), last, count)
+        moments = _delivered(page, moments)
         tries += 1
-        if not page.exact and tries < _TRIES:
+        if tries < _TRIES and not all(moment.exact for moment in moments.values()):
             count = max(1, count // 2)
             continue
-        yield from (_pending(line, page.latest) for line in page.reply)
+        yield from (_pending(line, moments) for line in page.reply)
         if len(page.reply) < count:
             return
         start = ids.parse(page.reply[-1][0]) + 1
-        count, tries = min(2 * count, PAGE_PENDING), 0
+        count, tries, moments = min(2 * count, PAGE_PENDING), 0, {}
 
 
-def _pending(line: list[Reply], now: int) -> Pending:
-    text, owner, idle, deliveries = line
-    if idle == RELEASED_IDLE:
-        return Pending(ids.parse(text), None, 0, deliveries)
-    return Pending(ids.parse(text), owner, now - idle, deliveries)
+def _delivered(page: Timed, before: dict[int, Moment]) -> dict[int, Moment]:
+    """When the entries of a page were delivered, with what is known from ``before``."""
+    moments = {}
+    for text, _, idle, _ in page.reply:
+        if idle != RELEASED_IDLE:
+            identity = ids.parse(text)
+            moments[identity] = page.distant(-idle).narrowed(before.get(identity))
+    return moments
+
+
+def _pending(line: list[Reply], moments: dict[int, Moment]) -> Pending:
+    text, owner, _, deliveries = line
+    identity = ids.parse(text)
+    if identity not in moments:
+        return Pending(identity, None, 0, deliveries)
+    return Pending(identity, owner, moments[identity].latest, deliveries)
 
 
 def read_pending_ids(
