@@ -73,21 +73,28 @@ class Pretender:
             reader = hiredis.Reader()
             while data := client.recv(1 << 16):
                 reader.feed(data)
+                behind: list[Request] = []
                 while (request := reader.gets()) is not False:
-                    reply = self._answer(request)
-                    client.sendall(_asked(server, request) if reply is None else reply)
+                    if (reply := self._answer(request)) is None:
+                        behind.append(request)
+                        continue
+                    client.sendall(_asked(server, behind) + reply)
+                    behind = []
+                client.sendall(_asked(server, behind))
 
 
-def _asked(server: socket.socket, request: Request) -> bytes:
-    """The raw reply of the server behind."""
-    server.sendall(hiredis.pack_command(tuple(request)))  # type: ignore[arg-type]
+def _asked(server: socket.socket, requests: list[Request]) -> bytes:
+    """The raw replies of the server behind, to requests that leave together as they came."""
+    server.sendall(b"".join(hiredis.pack_command(tuple(each)) for each in requests))  # type: ignore[arg-type]
     reader, data = hiredis.Reader(), b""
-    while True:
+    missing = len(requests)
+    while missing:
         piece = server.recv(1 << 16)
         data += piece
         reader.feed(piece)
-        if reader.gets() is not False:
-            return data
+        while missing and reader.gets() is not False:
+            missing -= 1
+    return data
 
 
 def refusing(name: str, error: str) -> Answer:
