@@ -91,10 +91,10 @@ bench-spark: $(SPARK)/installed
 bench: $(ENV)/installed-bench $(COMPILED)/built
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-$(COMPILED)/built: $(ENV)/installed-dev setup.py $(wildcard protocol/*.py storage/*.py storage/*/*.py server/*.py server/*/*.py server/*/lua/*.lua)
+$(COMPILED)/built: $(ENV)/installed-dev setup.py $(shell find penstock protocol server storage -name "*.py" -o -name "*.lua")
 	rm -rf $(COMPILED)
 	mkdir -p $(COMPILED)
-	cp -r protocol storage server setup.py $(COMPILED)
+	cp -r protocol storage server penstock setup.py $(COMPILED)
 	cd $(COMPILED) && PENSTOCK_COMPILE=1 $(CURDIR)/$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 

@@ -19,13 +19,7 @@ from types import TracebackType
 from typing import Final
 
 from benchmarks.driver import Address, Client, ReplyError
-from benchmarks.measure import (
-    CpuClock,
-    forget_peak,
-    peak_bytes,
-    resident_bytes,
-    settled_bytes,
-)
+from benchmarks.measure import CpuClock, forget_peak, peak_bytes, resident_bytes, settled_bytes
 
 ROOT: Final = Path(__file__).parents[1]
 

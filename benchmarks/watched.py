@@ -16,8 +16,8 @@ import time
 from typing import Final
 from unittest import mock
 
-from server import cli
-from server.loops import new_event_loop
+from penstock import cli
+from server.runtime.event_loop import new_event_loop
 
 PERIOD_S: Final = 0.001
 
@@ -61,7 +61,7 @@ def main() -> int:
     """Serves, watches, and says what was seen; returns the exit status of the server."""
     watch = Watch()
     gc.callbacks.append(watch.collecting)
-    with mock.patch("server.cli.new_event_loop", watch.new_event_loop):
+    with mock.patch("penstock.cli.new_event_loop", watch.new_event_loop):
         status = cli.main()
     print(json.dumps(watch.values))
     return status

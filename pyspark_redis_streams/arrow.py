@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.catalog import Stream
 from pyspark_redis_streams.schema import RESERVED
+from pyspark_redis_streams.stream_info import Stream
 
 Entry = Sequence[Any]
 """``[id, [name, value, ...]]``, all bytes."""

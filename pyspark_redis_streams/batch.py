@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.catalog import Stream, StreamInfo, name_of
 from pyspark_redis_streams.filters import Bounds
-from pyspark_redis_streams.follow import Follower
+from pyspark_redis_streams.offsets_mode import Follower
+from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.reading import read_partition
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.slices import Partition, Range, divide, gather
-from pyspark_redis_streams.starts import Start, starts
+from pyspark_redis_streams.starting_offsets import Start, starts
+from pyspark_redis_streams.stream_info import Stream, StreamInfo, name_of
 
 
 class BatchReader(DataSourceReader):

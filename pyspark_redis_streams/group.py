@@ -8,8 +8,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.compete import Competitor
 from pyspark_redis_streams.errors import RedisStreamsError
+from pyspark_redis_streams.group_mode import Competitor
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streaming import Json, StreamReader, row_limit
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from redis.exceptions import ResponseError, WatchError
 
-from pyspark_redis_streams.catalog import pairs
 from pyspark_redis_streams.errors import ServerError
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import WriteSettings
+from pyspark_redis_streams.stream_info import pairs
 
 
 class Idempotence:

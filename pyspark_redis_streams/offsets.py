@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_redis_streams.catalog import Stream, key_of, name_of
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.settings import ServerSettings
+from pyspark_redis_streams.stream_info import Stream, key_of, name_of
 
 VERSION = 1
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from pyspark_redis_streams.catalog import Stream
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.stream_info import Stream
 
 PAGE: Final = 10_000
 """Pending entries that are listed at once; they come without their fields."""

@@ -13,12 +13,12 @@ from typing import Any, Final
 from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.arrow import Batches, Entry
-from pyspark_redis_streams.catalog import HINT, entries, gone_message, info_of, loss_message
 from pyspark_redis_streams.errors import DataLossError
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.partitions import Partition, PendingRange, Range
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.slices import Partition, PendingRange, Range
+from pyspark_redis_streams.stream_info import HINT, entries, gone_message, info_of, loss_message
 
 LOG = logging.getLogger("pyspark_redis_streams")
 

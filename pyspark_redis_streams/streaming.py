@@ -15,12 +15,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.follow import Follower
 from pyspark_redis_streams.offsets import Positions, from_json, to_json
+from pyspark_redis_streams.offsets_mode import Follower
+from pyspark_redis_streams.partitions import Partition
 from pyspark_redis_streams.reading import read_partition
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.slices import Partition
 
 Json = dict[str, Any]
 

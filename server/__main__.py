@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from server.cli import main
+from penstock.cli import main
 
 sys.exit(main())

@@ -10,33 +10,33 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from protocol.requests import ChunkReader
+from server import command_table
 from server.auth import Users
-from server.blocking import Blocking
-from server.changes import changes_of
-from server.clock import Clock, Reading, system_clock
+from server.clients.blocking import Blocking
+from server.clients.client_pause import Pausing
+from server.clients.keyspace_events import Notifier
+from server.clients.pubsub import PubSub
+from server.clients.reactions import settle
+from server.clients.watch import Watching
 from server.commands import load as register_commands
-from server.commands import spec
-from server.config import BadSetting, Config
-from server.connection import Connection
-from server.dispatch import Dispatcher
-from server.disposing import Disposing
-from server.listening import Listening, address_text
-from server.log import Log
-from server.notifications import Notifier
-from server.output_limits import OutputLimits
-from server.pausing import Pausing
-from server.persistence import Persistence, PersistenceError
-from server.phase import Phase
-from server.process import resident_memory
-from server.pubsub import PubSub
-from server.resting import Resting
+from server.config.registry import BadSetting, Config
+from server.dispatcher import Dispatcher
+from server.net.connection import Connection
+from server.net.listener import Listening, address_text
+from server.net.output_limits import OutputLimits
+from server.net.turns import Turns, now_ns
+from server.persistence.manager import Persistence, PersistenceError
+from server.runtime.change_count import changes_of
+from server.runtime.clock import Clock, Reading, system_clock
+from server.runtime.lazy_free_scheduler import Disposing
+from server.runtime.log import Log
+from server.runtime.packing_scheduler import Resting
+from server.runtime.phase import Phase
+from server.runtime.process import resident_memory
+from server.runtime.stats import Stats
 from server.scripting.engine import Scripting
 from server.session import Session
-from server.settling import settle
-from server.stats import Stats
 from server.steps import Working
-from server.turns import Turns, now_ns
-from server.watching import Watching
 from storage.aof.disk import Disk
 from storage.effects import Effect
 from storage.keyspace import Keyspace
@@ -87,7 +87,7 @@ class Server:
         self.transports: set[asyncio.Transport] = set()
         """Every open connection's, those included that are only being closed."""
         self._last_id = 0
-        self.table = spec.new_table()
+        self.table = command_table.new_table()
         self.users = Users()
         self.watching = Watching()
         self.blocking = Blocking(self)
@@ -357,13 +357,13 @@ class Server:
         self.turns.forget_counts()
         self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
         self.keyspace.limits.disposal.freed = 0
-        for entry in spec.every(self.table):
+        for entry in command_table.every(self.table):
             entry.forget_calls()
 
     def commands_processed(self) -> int:
         """How many commands have run."""
-        return sum(entry.calls for entry in spec.every(self.table))
+        return sum(entry.calls for entry in command_table.every(self.table))
 
     def command_nanoseconds(self) -> int:
         """How long commands have run."""
-        return sum(entry.nanoseconds for entry in spec.every(self.table))
+        return sum(entry.nanoseconds for entry in command_table.every(self.table))

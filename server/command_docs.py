@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protocol.replies import Map, Reply, Set, Simple
-from server.commands.spec import Command, subcommands
-from server.syntax import Argument, parse
+from server.command_syntax import Argument, parse
+from server.command_table import Command, subcommands
 
 Pairs = list[tuple[Reply, Reply]]
 

@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from server import process
-from server.blocking import SYNCED
-from server.commands.spec import every
-from server.phase import Phase
-from server.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.clients.blocking import SYNCED
+from server.command_table import every
+from server.runtime import process
+from server.runtime.phase import Phase
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.persistence import Persistence
+    from server.persistence.manager import Persistence
     from storage.keyspace import Database
 
 Fields = dict[str, object]

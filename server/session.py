@@ -12,8 +12,8 @@ from server.auth import DEFAULT_USER
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.blocking import Waiter
-    from server.commands.spec import Arguments, Command
+    from server.clients.blocking import Waiter
+    from server.command_table import Arguments, Command
     from server.steps import Job
     from storage.keyspace import Database
 

@@ -22,7 +22,7 @@ from storage.stepwise import result
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.commands.spec import Command
+    from server.command_table import Command
     from server.session import Session
 
 TURN_NS: Final = 4_000_000

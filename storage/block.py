@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from storage import nodes
+from storage.compression import Packed, Packer
 from storage.entries import decode_entry, pack
 from storage.ids import HALF, MIN
-from storage.packing import Packed, Packer
 
 if TYPE_CHECKING:
     from storage.log import StreamLimits
@@ -64,7 +64,7 @@ class Block:
     that was ever in it, ``taken`` is the number of those, live or deleted.
 
     The live ones are in ``ids`` and ``payloads``, or in ``packed`` while nobody writes to the block
-    (see :mod:`storage.packing`). A place is the number of live entries before one.
+    (see :mod:`storage.compression`). A place is the number of live entries before one.
 
     What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
     ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from storage.failures import IdempotentIDTaken
+from storage.errors import IdempotentIDTaken
 
 
 class Record(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from storage.failures import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
+from storage.errors import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
 
 HALF: Final = 2**64 - 1
 """The highest value of either half."""

@@ -30,10 +30,10 @@ from storage.effects import (
     StringSet,
     Swapped,
 )
+from storage.errors import WrongType
 from storage.expiry import ExpiryQueue
-from storage.failures import WrongType
 from storage.lending import Lending
-from storage.scanning import ScanIndex
+from storage.scan_index import ScanIndex
 from storage.stream import Stream, StreamLimits
 
 Value = Stream | bytes | bytearray

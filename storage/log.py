@@ -14,17 +14,10 @@ from typing import Final
 
 from storage import ids, nodes
 from storage.block import Block, Held, read_held, read_reversed
-from storage.disposal import Disposal
-from storage.entries import (
-    decode_entry,
-    encode_entry,
-    head_of,
-    id_of,
-    unpack,
-    with_items,
-)
-from storage.failures import EntryTooLarge
-from storage.packing import Packer
+from storage.compression import Packer
+from storage.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
+from storage.errors import EntryTooLarge
+from storage.lazy_free import Disposal
 
 __all__ = ["Block", "EntryLog", "StreamLimits", "decode_entry", "encode_entry", "id_of"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from storage import ids
 from storage.counters import signed
-from storage.failures import IDTooSmall, StreamExhausted
+from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.log import EntryLog, StreamLimits

@@ -23,7 +23,7 @@ from examples.flights.compare import compare
 from examples.flights.data import flights
 from examples.flights.plot import plot
 from examples.flights.publish import publish, publish_end
-from penstock_testing import PenstockServer
+from penstock.testing import PenstockServer
 
 HERE: Final = Path(__file__).parent
 PACE: Final = 6000

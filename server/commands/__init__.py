@@ -15,7 +15,7 @@ FAMILIES: Final = (
     "introspection",
     "databases",
     "keys",
-    "walking",
+    "scan",
     "objects",
     "expiry",
     "strings",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
-from server.commands.spec import Arguments, command, container
-from server.help import help_reply
-from server.persistence import PersistenceError
-from server.phase import Phase
+from server.command_help import help_reply
+from server.command_table import Arguments, command, container
+from server.persistence.manager import PersistenceError
+from server.runtime.phase import Phase
 from server.session import Session
 
 # --- time and life ---------------------------------------------------------------------------

@@ -10,11 +10,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
-from server.arguments import integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.bits import bit_offset
 from server.commands.set_options import option_value
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.util.arguments import integer
 from storage.buffers import lengthen, overwrite
 from storage.effects import Piece
 from storage.lending import Buffer

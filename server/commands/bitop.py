@@ -9,9 +9,9 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.bitmaps import Operation, combine
-from server.commands.spec import Arguments, KeySpec, command
+from server.command_table import Arguments, KeySpec, command
 from server.session import Session
+from server.util.bitmaps import Operation, combine
 
 
 def _one(numbers: list[int]) -> int:

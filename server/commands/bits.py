@@ -8,12 +8,12 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server import bitmaps
-from server.arguments import INT64_MAX, integer, parse_integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.ranges import clamp, resolve
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
+from server.util import bitmaps
+from server.util.arguments import INT64_MAX, integer, parse_integer
 from storage.lending import Buffer, Loan
 
 _READ: Final = [KeySpec("RO access")]

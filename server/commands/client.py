@@ -8,12 +8,12 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Bulk, Map, Reply, Set, Verbatim
-from server.arguments import integer, parse_integer, timeout_end
-from server.client_line import client_line, client_type, is_printable
+from server.clients.client_line import client_line, client_type, is_printable
+from server.command_help import help_reply
+from server.command_table import Arguments, command, container
 from server.commands.connection import checked_name
-from server.commands.spec import Arguments, command, container
-from server.help import help_reply
 from server.session import Session
+from server.util.arguments import integer, parse_integer, timeout_end
 
 TYPES: Final = {
     b"normal": "normal",

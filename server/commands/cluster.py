@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.commands.spec import Arguments, command, container
+from server.command_table import Arguments, command, container
 from server.session import Session
 
 _ADMIN: Final = "admin stale no_async_loading"

@@ -9,7 +9,8 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
 from server.command_docs import documentation
-from server.commands.spec import (
+from server.command_help import help_reply
+from server.command_table import (
     Arguments,
     Command,
     KeySpec,
@@ -20,9 +21,8 @@ from server.commands.spec import (
     find_by_name,
     subcommands,
 )
-from server.glob import matches
-from server.help import help_reply
 from server.session import Session
+from server.util.glob import matches
 
 _FLAGS: Final = "loading stale"
 _UNORDERED: Final = ["nondeterministic_output_order"]

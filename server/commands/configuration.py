@@ -8,11 +8,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Map, Reply, Simple
-from server import config_file
-from server.commands.spec import Arguments, command, container
-from server.config import SETTINGS, BadSetting
-from server.glob import matches
+from server.command_table import Arguments, command, container
+from server.config import file as config_file
+from server.config.registry import SETTINGS, BadSetting
 from server.session import Session
+from server.util.glob import matches
 
 _FLAGS: Final = "admin noscript loading stale"
 _EVERYWHERE: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")

@@ -7,12 +7,12 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Bulk, Encoded, Map, Reply
-from server.arguments import database_index, integer
 from server.auth import DEFAULT_USER
-from server.client_line import is_printable
-from server.commands.spec import Arguments, command
+from server.clients.client_line import is_printable
+from server.command_table import Arguments, command
+from server.runtime.version import REDIS_VERSION
 from server.session import Session
-from server.version import REDIS_VERSION
+from server.util.arguments import database_index, integer
 
 PONG: Final = Encoded(b"+PONG\r\n")
 RESET_DONE: Final = Encoded(b"+RESET\r\n")

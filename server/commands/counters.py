@@ -8,11 +8,11 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server import longdouble
-from server.arguments import INT64_MAX, INT64_MIN, integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.objects import LONGEST_EMBEDDED
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.util import long_double
+from server.util.arguments import INT64_MAX, INT64_MIN, integer
 
 _COUNTER: Final = [KeySpec("RW access update")]
 _FLAGS: Final = "write denyoom fast"
@@ -106,7 +106,7 @@ def incrbyfloat(session: Session, args: Arguments) -> Reply:
     database, key = session.db, args[1]
     value = database.string(key)
     try:
-        total = longdouble.add(b"0" if value is None else value, args[2])
+        total = long_double.add(b"0" if value is None else value, args[2])
     except ValueError:
         raise CommandError(errors.NOT_A_FLOAT) from None
     except OverflowError:

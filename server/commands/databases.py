@@ -5,9 +5,9 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
-from server.arguments import INT32_MAX, INT32_MIN, parse_integer
-from server.commands.spec import Arguments, command
+from server.command_table import Arguments, command
 from server.session import Session
+from server.util.arguments import INT32_MAX, INT32_MIN, parse_integer
 
 _FLUSH_TIPS = ("request_policy:all_shards", "response_policy:all_succeeded")
 _FLUSH_HISTORY = (

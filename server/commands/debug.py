@@ -12,14 +12,14 @@ from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Encoded, Reply, Simple
-from server.arguments import integer_between
-from server.clock import LATEST_MS, Clock
+from server.command_help import help_lines
+from server.command_table import Arguments, command
 from server.commands.objects import encoding_of, references
-from server.commands.spec import Arguments, command
-from server.help import help_lines
-from server.persistence import PersistenceError
-from server.phase import Phase
+from server.persistence.manager import PersistenceError
+from server.runtime.clock import LATEST_MS, Clock
+from server.runtime.phase import Phase
 from server.session import Session
+from server.util.arguments import integer_between
 from storage.aof.snapshot import serialized_length
 
 _NUMBER: Final = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)")

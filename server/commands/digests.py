@@ -8,8 +8,8 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.command_table import Arguments, KeySpec, command
 from server.commands.set_options import COMPARISONS, Condition
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
 from storage.xxh3 import xxh3_64_in_steps

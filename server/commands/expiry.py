@@ -8,9 +8,9 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.arguments import expiry_time
-from server.commands.spec import Arguments, KeySpec, command
+from server.command_table import Arguments, KeySpec, command
 from server.session import Session
+from server.util.arguments import expiry_time
 
 _UPDATED: Final = [KeySpec("RW update")]
 _READ: Final = [KeySpec("RO access")]

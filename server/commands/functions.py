@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
-from server.arguments import integer
-from server.commands.spec import Arguments, KeySpec, command, container
-from server.glob import matches
-from server.help import help_reply
+from server.command_help import help_reply
+from server.command_table import Arguments, KeySpec, command, container
 from server.scripting.functions import Library
 from server.session import Session
+from server.util.arguments import integer
+from server.util.glob import matches
 
 if TYPE_CHECKING:
-    from server.blocking import Block
+    from server.clients.blocking import Block
 
 _FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
 _SYNTAX: Final = "function numkeys [key [key ...]] [arg [arg ...]]"

@@ -7,10 +7,10 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
-from server.arguments import integer
-from server.commands.spec import Arguments, KeySpec, command, container
+from server.command_table import Arguments, KeySpec, command, container
 from server.commands.streams import delete_by_policy, parse_ids_block
 from server.session import Session
+from server.util.arguments import integer
 from storage import ids
 from storage.effects import (
     Acknowledged,

@@ -8,9 +8,9 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Reply
-from server.arguments import integer
-from server.commands.spec import Arguments, KeySpec, command
+from server.command_table import Arguments, KeySpec, command
 from server.session import Session
+from server.util.arguments import integer
 from storage import ids
 from storage.effects import DuplicateSuppressed, IdempotencyConfigured, IdempotentIDRecorded
 from storage.idempotency import content_iid

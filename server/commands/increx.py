@@ -10,12 +10,12 @@ from typing import Final, Generic, TypeVar
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Double, Reply
-from server import longdouble
-from server.arguments import INT64_MAX, INT64_MIN, integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.objects import LONGEST_EMBEDDED
 from server.commands.set_options import Lifetime, option_value
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
+from server.util import long_double
+from server.util.arguments import INT64_MAX, INT64_MIN, integer
 
 _VALUED: Final = frozenset({b"BYINT", b"BYFLOAT", b"LBOUND", b"UBOUND"})
 _FLAGS: Final = frozenset({b"SATURATE", b"ENX"})
@@ -118,20 +118,20 @@ def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
 
 
 def _add_float(session: Session, key: bytes, options: _Options) -> Reply:
-    limits = (-longdouble.HIGHEST, longdouble.HIGHEST)
+    limits = (-long_double.HIGHEST, long_double.HIGHEST)
     step = _step(options, _float, b"BYFLOAT", limits)
     expires_at = options.lifetime.expires_at(session.db.keyspace.now_ms, "increx")
     text = session.db.string(key)
     value = Fraction(0) if text is None else _float(text)
-    total = step.bound(longdouble.rounded(value + step.increment))
+    total = step.bound(long_double.rounded(value + step.increment))
     if total is None:
-        return [Double(longdouble.text_of(value)), Double(b"0")]
-    added = longdouble.rounded(total - value)
-    if abs(added) > longdouble.HIGHEST:
+        return [Double(long_double.text_of(value)), Double(b"0")]
+    added = long_double.rounded(total - value)
+    if abs(added) > long_double.HIGHEST:
         raise CommandError(errors.INCREMENT_NOT_FINITE)
-    sum_text = longdouble.text_of(total)
+    sum_text = long_double.text_of(total)
     _store(session, key, sum_text, options, expires_at, "incrbyfloat")
-    return [Double(sum_text), Double(longdouble.text_of(added))]
+    return [Double(sum_text), Double(long_double.text_of(added))]
 
 
 def _store(
@@ -158,7 +158,7 @@ def _encoding(event: str, text: bytes) -> str | None:
 
 def _float(text: bytes) -> Fraction:
     try:
-        value = longdouble.parse(text)
+        value = long_double.parse(text)
     except ValueError:
         raise CommandError(errors.NOT_A_FLOAT) from None
     if value is None:

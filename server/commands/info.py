@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocol.replies import Reply, Verbatim
-from server.commands.spec import Arguments, command
+from server.command_table import Arguments, command
 from server.info import render
 from server.session import Session
 

@@ -7,11 +7,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply, Simple
-from server.arguments import integer
+from server.command_table import Arguments, KeySpec, command, container
 from server.commands.full_form import entries_read, full_form
-from server.commands.spec import Arguments, KeySpec, command, container
 from server.session import Session
 from server.steps import Steps
+from server.util.arguments import integer
 from storage import ids
 from storage.counters import signed
 from storage.keyspace import Database

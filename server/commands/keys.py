@@ -7,10 +7,10 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
-from server.arguments import database_index
-from server.commands.spec import Arguments, KeySpec, command
-from server.commands.walking import type_name
+from server.command_table import Arguments, KeySpec, command
+from server.commands.scan import type_name
 from server.session import Session
+from server.util.arguments import database_index
 from storage.keyspace import Database
 
 _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")

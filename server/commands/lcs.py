@@ -9,14 +9,14 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Map, Reply
-from server import subsequence
-from server.arguments import integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.set_options import option_value
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
-from server.subsequence import Match
-from storage.failures import WrongType
+from server.util import subsequence
+from server.util.arguments import integer
+from server.util.subsequence import Match
+from storage.errors import WrongType
 
 _FLAGS: Final = frozenset({b"LEN", b"IDX", b"WITHMATCHLEN"})
 _CELL: Final = 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.replies import Reply, Verbatim
-from server.arguments import integer
-from server.commands.spec import Arguments, command
+from server.command_table import Arguments, command
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from server.session import Session
-from server.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.util.arguments import integer
 
 _WITH_NUMBERS: Final = (5, 6)
 """Versions of Redis whose pictures take numbers: they are read, and make no difference."""

@@ -8,11 +8,11 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
-from server import process
-from server.arguments import integer
-from server.commands.spec import Arguments, KeySpec, command, container
-from server.help import help_reply
+from server.command_help import help_reply
+from server.command_table import Arguments, KeySpec, command, container
+from server.runtime import process
 from server.session import Session
+from server.util.arguments import integer
 from storage.stream import Stream
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.arguments import parse_integer
-from server.commands.spec import Arguments, KeySpec, command, container
-from server.help import help_reply
+from server.command_help import help_reply
+from server.command_table import Arguments, KeySpec, command, container
 from server.session import Session
+from server.util.arguments import parse_integer
 from storage.keyspace import Database
 from storage.stream import Stream
 

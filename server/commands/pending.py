@@ -9,15 +9,15 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
-from server.arguments import integer, parse_integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import Part, held_entries, in_portions, joined
-from server.commands.group_effects import consumer_of, emit_claims, emit_seen, existing_group
-from server.commands.spec import Arguments, KeySpec, command
+from server.commands.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
 from server.session import Session
 from server.steps import Steps
+from server.util.arguments import integer, parse_integer
 from storage import ids
 from storage.effects import GroupPositionSet, Released
-from storage.failures import InvalidID
+from storage.errors import InvalidID
 from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
 from storage.ids import HALF
 from storage.pending import MOST, Columns, Consumer, PendingEntry

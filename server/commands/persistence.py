@@ -8,8 +8,8 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
-from server.commands.spec import Arguments, command
-from server.persistence import PersistenceError
+from server.command_table import Arguments, command
+from server.persistence.manager import PersistenceError
 from server.session import Session
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Many, Push, Reply, Simple
-from server.commands.spec import Arguments, command, container
-from server.glob import matches
-from server.pubsub import Audience
+from server.clients.pubsub import Audience
+from server.command_table import Arguments, command, container
 from server.session import Session
+from server.util.glob import matches
 
 _FLAGS = "pubsub noscript loading stale"
 _INQUIRY = "pubsub loading stale"

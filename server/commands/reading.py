@@ -10,13 +10,13 @@ from protocol import errors
 from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Reply
-from server.arguments import INT64_MAX, integer
-from server.blocking import Block
+from server.clients.blocking import Block
+from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import MANY, Entries, held_entries, held_range, in_portions, joined
-from server.commands.group_effects import consumer_of, emit_claims, emit_seen
-from server.commands.spec import Arguments, KeySpec, command
+from server.commands.group_helpers import consumer_of, emit_claims, emit_seen
 from server.session import Session
 from server.steps import Steps
+from server.util.arguments import INT64_MAX, integer
 from storage import ids
 from storage.effects import Delivered, GroupPositionSet, Redelivered
 from storage.groups import Claim, Group, claim_idle

@@ -11,10 +11,10 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Reply
-from server.arguments import integer, integer_between, parse_integer, timeout_end
-from server.blocking import Block
-from server.commands.spec import Arguments, command
+from server.clients.blocking import Block
+from server.command_table import Arguments, command
 from server.session import Session
+from server.util.arguments import integer, integer_between, parse_integer, timeout_end
 
 _HIGHEST_PORT: Final = 65535
 _REPLICA_FLAGS: Final = "admin noscript stale no_async_loading"

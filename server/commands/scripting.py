@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
-from server.arguments import integer
-from server.commands.spec import Arguments, KeySpec, command, container
-from server.help import help_reply
+from server.command_help import help_reply
+from server.command_table import Arguments, KeySpec, command, container
 from server.session import Session
+from server.util.arguments import integer
 
 if TYPE_CHECKING:
-    from server.blocking import Block
+    from server.clients.blocking import Block
 
 _FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
 _SYNTAX: Final = "numkeys [key [key ...]] [arg [arg ...]]"

@@ -8,8 +8,8 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from server.arguments import expiry_time, integer
-from server.commands.spec import Arguments
+from server.command_table import Arguments
+from server.util.arguments import expiry_time, integer
 from storage.keyspace import Value
 from storage.xxh3 import xxh3_64
 

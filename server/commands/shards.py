@@ -11,8 +11,8 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.command_table import Arguments, KeySpec, command
 from server.commands.pubsub import confirm_each, listener_counts, names_in_use
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
 
 _FLAGS: Final = "pubsub noscript loading stale"

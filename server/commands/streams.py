@@ -9,18 +9,13 @@ from protocol import errors
 from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
-from server.arguments import integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import MANY, joined
 from server.commands.idempotency import IdempotencyOption
-from server.commands.spec import Arguments, KeySpec, command
-from server.commands.trim_options import (
-    POLICIES,
-    TrimOptions,
-    acknowledge_everywhere,
-    trim_key,
-)
+from server.commands.trim_options import POLICIES, TrimOptions, acknowledge_everywhere, trim_key
 from server.session import Session
 from server.steps import Steps
+from server.util.arguments import integer
 from storage import ids
 from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
 from storage.keyspace import Database

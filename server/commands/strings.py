@@ -9,7 +9,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
-from server.arguments import INT32_MAX, parse_integer
+from server.command_table import Arguments, KeySpec, command
 from server.commands.set_options import (
     EXISTENCE,
     Condition,
@@ -17,9 +17,9 @@ from server.commands.set_options import (
     SetOptions,
     positive_expiry_time,
 )
-from server.commands.spec import Arguments, KeySpec, command
 from server.session import Session
-from storage.failures import WrongType
+from server.util.arguments import INT32_MAX, parse_integer
+from storage.errors import WrongType
 from storage.keyspace import Database, Value
 
 _LIFETIMES: Final = (

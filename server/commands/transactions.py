@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
-from server.commands.spec import Arguments, Command, KeySpec, command
+from server.command_table import Arguments, Command, KeySpec, command
 from server.session import Session
 
 if TYPE_CHECKING:
-    from server.blocking import Block
+    from server.clients.blocking import Block
 
 _FLAGS = "noscript loading stale fast allow_busy"
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from server.arguments import integer
-from server.commands.spec import Arguments
+from server.command_table import Arguments
+from server.util.arguments import integer
 from storage import ids
 from storage.effects import Acknowledged, EntriesDeleted, StreamTrimmed
 from storage.keyspace import Database

@@ -19,15 +19,15 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from server.blocking import SYNCED
-from server.persistence.jobs import Jobs
-from storage.aof.forms import Forms
+from server.clients.blocking import SYNCED
+from server.persistence.disk_thread import Jobs
+from storage.aof.encode_effects import Forms
 from storage.aof.writer import Writer
 from storage.effects import Effect
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.connection import Connection
+    from server.net.connection import Connection
     from server.session import Session
 
 SYNC_WITHIN_MS: Final = 800

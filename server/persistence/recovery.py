@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from server.loading import Loader, LoadError
+from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
 from storage.aof.check import cut
 from storage.aof.disk import Disk

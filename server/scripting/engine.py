@@ -16,9 +16,9 @@ from server.scripting.running import Job, Runner
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.blocking import Block
-    from server.commands.spec import Arguments, Command
-    from server.scripting.calls import Calls
+    from server.clients.blocking import Block
+    from server.command_table import Arguments, Command
+    from server.scripting.host_api import Calls
     from server.scripting.interpreter import Outcome
     from server.session import Session
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
-from server.process import give_memory_back
+from server.runtime.process import give_memory_back
 from server.scripting.bytecode import TooComplex, hardened
 
 ROOM: Final = 1024 * 1024

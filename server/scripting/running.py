@@ -11,11 +11,11 @@ from protocol.replies import Encoded, Reply
 
 if TYPE_CHECKING:
     from server.app import Server
-    from server.blocking import Block
-    from server.commands.spec import Arguments
-    from server.scripting.busy import Busy
-    from server.scripting.calls import Calls, Register
+    from server.clients.blocking import Block
+    from server.command_table import Arguments
+    from server.scripting.host_api import Calls, Register
     from server.scripting.interpreter import Outcome
+    from server.scripting.long_running import Busy
     from server.session import Session
 
 
@@ -48,7 +48,7 @@ class Runner:
 
         Raises :class:`CommandError` if Lua is not installed."""
         try:
-            from server.scripting.calls import Calls
+            from server.scripting.host_api import Calls
 
             limit = self._server.config.script_memory_limit
             return Calls(self._server, tick or self.clock.tick, limit, register)
@@ -59,7 +59,7 @@ class Runner:
     def clock(self) -> Busy:
         """What lets scripts give way; raises :class:`ImportError` without the extra ``lua``."""
         if self._busy is None:
-            from server.scripting.busy import Busy
+            from server.scripting.long_running import Busy
 
             self._busy = Busy(self._server)
         return self._busy

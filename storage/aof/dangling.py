@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage import ids
-from storage.aof import own_records as own
+from storage.aof import extension_records as own
 from storage.aof.commands import command, id_text, number
-from storage.aof.plain_forms import set_position
+from storage.aof.encode_strings import set_position
 from storage.pending import PendingList
 from storage.stream import Stream
 

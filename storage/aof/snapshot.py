@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage import ids
-from storage.aof import own_records as own
+from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
 from storage.aof.dangling import BEYOND, Dangling
-from storage.aof.plain_forms import counter, encode_again, load_library, release
+from storage.aof.encode_strings import counter, encode_again, load_library, release
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.keyspace import Database, Keyspace, Value

@@ -10,16 +10,7 @@ from benchmarks.machine import Machine
 from benchmarks.pauses import PAUSES
 from benchmarks.report import as_markdown
 from benchmarks.runner import CurveMeasurements, Measurements
-from benchmarks.summary import (
-    Ratio,
-    Results,
-    growths,
-    keepings,
-    multiples,
-    ratio,
-    verdicts,
-    waits,
-)
+from benchmarks.summary import Ratio, Results, growths, keepings, multiples, ratio, verdicts, waits
 from benchmarks.workloads import WORKLOADS, Workload
 
 PING = WORKLOADS[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from server import health
+from server.runtime import health
 from tests.support.servers import PenstockThread
 
 TCP_HEAD = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.commands.spec import TABLE
+from server.command_table import TABLE
 from tests.docs.commands_page import PAGE, page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from server.config import SETTINGS, Config
-from server.settings import Fixed
+from server.config.registry import SETTINGS, Config
+from server.config.types import Fixed
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from server import cli
+from penstock import cli
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
 

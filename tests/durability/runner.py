@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from unittest import mock
 
-from server import cli
+from penstock import cli
 from server.app import Server
 from tests.durability.disks import KillingDisk, PowerLossDisk
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from server.app import Server
-from server.config import Config
+from server.config.registry import Config
 from storage.aof.disk import Disk
 from tests.support.process import ROOT, PenstockProcess
 from tests.support.servers import PenstockThread

@@ -27,7 +27,7 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Does at once what is otherwise done after a second or two."""
     monkeypatch.setattr(appender, "RETRY_AFTER_MS", 10)
     monkeypatch.setattr(appender, "SYNC_WITHIN_MS", 0)
-    monkeypatch.setattr("server.persistence.RETRY_MS", 10)
+    monkeypatch.setattr("server.persistence.manager.RETRY_MS", 10)
 
 
 @pytest.fixture

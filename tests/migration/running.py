@@ -6,7 +6,7 @@ import io
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
-from migration.cli import Direction, main
+from penstock.migration.cli import Direction, main
 
 
 class Ended(NamedTuple):

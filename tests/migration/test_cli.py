@@ -11,10 +11,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from migration.addresses import parse
-from migration.cli import Direction, parse_arguments
-from migration.findings import Depth, plural
-from migration.runner import Options
+from penstock.migration.addresses import parse
+from penstock.migration.cli import Direction, parse_arguments
+from penstock.migration.findings import Depth, plural
+from penstock.migration.runner import Options
 from tests.migration.running import copy, migrate
 from tests.migration.streams import RICH, Client, everything
 from tests.support.process import ROOT
@@ -124,7 +124,9 @@ def url_of(client: Client) -> str:
     return f"redis://127.0.0.1:{client.port}"
 
 
-PROGRAM = "import sys; from migration.cli import main; sys.exit(main(sys.argv[1:], 'import'))"
+PROGRAM = (
+    "import sys; from penstock.migration.cli import main; sys.exit(main(sys.argv[1:], 'import'))"
+)
 
 
 # --- output ----------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ def test_an_interruption_is_told(
         raise KeyboardInterrupt
 
     source.script(RICH)
-    monkeypatch.setattr("migration.runner.copy_stream", interrupted)
+    monkeypatch.setattr("penstock.migration.runner.copy_stream", interrupted)
     ended = copy(source.port, target.port)
     text = "interrupted; what was copied is kept, and the same command goes on from there"
     assert (ended.status, ended.err) == (130, f"penstock import: {text}\n")

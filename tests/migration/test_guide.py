@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from migration.cli import Direction
+from penstock.migration.cli import Direction
 from tests.migration.running import Ended, migrate
 from tests.migration.streams import RICH, Client, everything
 from tests.support.process import ROOT
@@ -40,7 +40,7 @@ def far(source: Client) -> Client:
 @pytest.fixture
 def near(target: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
     """The server that the commands take to be the one on this machine."""
-    monkeypatch.setattr("migration.cli.LOCAL", f"redis://127.0.0.1:{target.port}/0")
+    monkeypatch.setattr("penstock.migration.cli.LOCAL", f"redis://127.0.0.1:{target.port}/0")
     return target
 
 

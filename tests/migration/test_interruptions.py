@@ -79,7 +79,8 @@ def test_cuts_on_the_way_to_a_real_server_do_no_harm(
 
 def killed_at(source: Client, target: Client, length: int) -> None:
     """Starts the command as a process, and kills it when the target has so many entries."""
-    program = "import sys; from migration.cli import main; sys.exit(main(sys.argv[1:], 'import'))"
+    lines = ("import sys", "from penstock.migration.cli import main")
+    program = "\n".join((*lines, "sys.exit(main(sys.argv[1:], 'import'))"))
     urls = (f"redis://127.0.0.1:{source.port}", "--to", f"redis://127.0.0.1:{target.port}")
     command = [sys.executable, "-c", program, *urls]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:

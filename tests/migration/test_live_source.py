@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from migration.addresses import parse
-from migration.copying import Copied, copy_stream
-from migration.ends import End
-from migration.failures import StreamGone
-from migration.findings import Depth, Findings
-from migration.finishing import set_expiry
-from migration.planning import Ends, make_plan
-from migration.verifying import verify_stream
+from penstock.migration.addresses import parse
+from penstock.migration.client import End
+from penstock.migration.copy import Copied, copy_stream
+from penstock.migration.errors import StreamGone
+from penstock.migration.findings import Depth, Findings
+from penstock.migration.finish import set_expiry
+from penstock.migration.plan import Ends, make_plan
+from penstock.migration.verify import verify_stream
 from tests.migration.running import copy
 from tests.migration.streams import Client, inside
 from tests.support.servers import PenstockThread

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.cli import main
+from penstock.pipeline.cli import main
 from tests.pipeline.conftest import ROOT
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import redis
     from pyspark.sql import SparkSession
 
-    from pipeline.definition import Pipeline
+    from penstock.pipeline.model import Pipeline
     from tests.pipeline.commands import Command
     from tests.spark.backends import Backend
 
@@ -65,8 +65,8 @@ def url(backend: Backend) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, as a pipeline starts it."""
-    from pipeline.definition import Pipeline, Retry
-    from pipeline.session import start
+    from penstock.pipeline.model import Pipeline, Retry
+    from penstock.pipeline.session import start
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -96,7 +96,7 @@ Load = Callable[..., "Pipeline"]
 @pytest.fixture
 def load_text(tmp_path: Path) -> Load:
     """Reads a pipeline from a text, with the given environment."""
-    from pipeline.loading import load
+    from penstock.pipeline.load import load
 
     def read(text: str, **environment: str) -> Pipeline:
         file = tmp_path / "p.toml"

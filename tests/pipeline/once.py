@@ -11,10 +11,10 @@ import pyarrow.dataset
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from pipeline.definition import Pipeline
-from pipeline.queries import queries
-from pipeline.reporting import Reporter
-from pipeline.running import Run, Stopping, follow
+from penstock.pipeline.model import Pipeline
+from penstock.pipeline.queries import queries
+from penstock.pipeline.report import Reporter
+from penstock.pipeline.supervisor import Run, Stopping, follow
 
 
 class Once:

@@ -12,7 +12,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.shelves import Shelf, day_of, escape, keys, locked, read, to_table
+from penstock.pipeline.archive_store import Shelf, day_of, escape, keys, locked, read, to_table
 from tests.pipeline.commands import Command
 
 DAY = 86_400_000

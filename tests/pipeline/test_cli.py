@@ -116,7 +116,7 @@ def test_a_bad_file_is_told_with_lines(command: Command, tmp_path: Path) -> None
 
 def test_a_file_is_checked_without_starting_java_or_rich(tmp_path: Path) -> None:
     code = (
-        "import sys; from pipeline.cli import main; "
+        "import sys; from penstock.pipeline.cli import main; "
         f"assert main(['validate', {str(write(tmp_path, LEAST))!r}]) == 0; "
         "from pyspark import SparkContext; "
         "assert SparkContext._gateway is None; assert 'rich' not in sys.modules"
@@ -126,7 +126,7 @@ def test_a_file_is_checked_without_starting_java_or_rich(tmp_path: Path) -> None
 
 def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.modules['pyspark'] = None; from pipeline.cli import main; "
+        "import sys; sys.modules['pyspark'] = None; from penstock.pipeline.cli import main; "
         f"sys.exit(main(['validate', {str(write(tmp_path, LEAST))!r}]))"
     )
     done = subprocess.run(

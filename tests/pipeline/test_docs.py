@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.definition import Column
+from penstock.pipeline.cli import main
+from penstock.pipeline.model import Column
 from tests.pipeline.conftest import ROOT, Load
 
 PAGE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.loading import load
+from penstock.pipeline.load import load
 from tests.pipeline.conftest import ROOT
 from tests.spark.standalone import standalone_cluster
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.definition import Column, Deduplicate, Parse, Retry, Sink, Watermark
-from pipeline.failures import InvalidFile, PipelineError
-from pipeline.loading import load
+from penstock.pipeline.errors import InvalidFile, PipelineError
+from penstock.pipeline.load import load
+from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Sink, Watermark
 from tests.pipeline.conftest import Load
 
 LEAST = """\

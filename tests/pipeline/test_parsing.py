@@ -8,8 +8,8 @@ import pytest
 import redis
 from pyspark.sql import SparkSession
 
-from pipeline.expressions import REASON
-from pipeline.frames import letters, parsed
+from penstock.pipeline.frames import letters, parsed
+from penstock.pipeline.parse_sql import REASON
 from tests.pipeline.conftest import Load
 
 FRAME = """\

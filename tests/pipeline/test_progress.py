@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipeline.failures import PipelineError, reason
-from pipeline.progress import Batch, Follower, batch_of
-from pipeline.reporting import Bars, open_records
+from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.progress import Batch, Follower, batch_of
+from penstock.pipeline.report import Bars, open_records
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:

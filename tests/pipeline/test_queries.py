@@ -9,9 +9,9 @@ import pytest
 import redis
 from pyspark.sql import SparkSession
 
-from pipeline.checking import _problem
-from pipeline.failures import PipelineError
-from pipeline.queries import queries
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.queries import queries
+from penstock.pipeline.validate import _problem
 from tests.pipeline.commands import Command
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.durations import duration
-from pipeline.expanding import expand
-from pipeline.places import resolve
-from pipeline.typenames import is_simple, is_type
+from penstock.pipeline.durations import duration
+from penstock.pipeline.env_vars import expand
+from penstock.pipeline.paths import resolve
+from penstock.pipeline.typenames import is_simple, is_type
 
 ENVIRONMENT = {"USER": "ada", "EMPTY": ""}
 

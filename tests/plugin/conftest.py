@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock_testing import PenstockServer
+from penstock.testing import PenstockServer
 from tests.support.process import ROOT
 
 TIMEOUT_S = 120
@@ -22,7 +22,7 @@ SCRIPT = f"""\
 #!{sys.executable}
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from server.cli import main
+from penstock.cli import main
 sys.exit(main())
 """
 

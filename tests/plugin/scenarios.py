@@ -83,7 +83,7 @@ def test_unused(app):
     "without redis-py there is all but its clients": """
 import sys
 import pytest
-from penstock_testing import PenstockError
+from penstock.testing import PenstockError
 
 def test_it(penstock, monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)

@@ -26,7 +26,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, installation: Installatio
     project = Project(tmp_path_factory.mktemp("project"), installation)
     project.write("conftest.py", "import pytest\nanyio_backend = pytest.fixture(lambda: 'asyncio')")
     project.write("server/__init__.py", "NAME = 'mine'\n")
-    project.write("server/cli.py", "raise ImportError('not this one')\n")
+    project.write("penstock/cli.py", "raise ImportError('not this one')\n")
     for scenario, text in TRIED.items():
         project.write(module_of(scenario), text)
     project.run()
@@ -76,8 +76,8 @@ import sys
 SERVER = {"server", "protocol", "storage"}
 
 def test_nothing_is_imported_until_a_test_asks_for_it():
-    loaded = {name for name in sys.modules if name.startswith("penstock_testing")}
-    assert loaded == {"penstock_testing", "penstock_testing.plugin"}
+    loaded = {name for name in sys.modules if name.startswith("penstock.testing")}
+    assert loaded == {"penstock.testing", "penstock.testing.plugin"}
     assert not ({"redis", "hiredis"} | SERVER) & set(sys.modules)
 
 def test_clients_are_imported_when_they_are_asked_for(penstock):
@@ -114,7 +114,7 @@ def penstock_args(tmp_path_factory):
         "test_it.py",
         """
 import pytest
-from penstock_testing import PenstockError
+from penstock.testing import PenstockError
 
 @pytest.mark.parametrize("number", range(2))
 def test_it(penstock, number):

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import penstock_testing
-from penstock_testing import PenstockError, PenstockServer, ServerClock
-from penstock_testing import control as control_module
-from penstock_testing import process as process_module
-from penstock_testing.process import find_command
+import penstock.testing
+from penstock.testing import PenstockError, PenstockServer, ServerClock
+from penstock.testing import control as control_module
+from penstock.testing import process as process_module
+from penstock.testing.process import find_command
 from tests.plugin.conftest import Installation
 
 HOUR = 3_600_000
@@ -261,15 +261,15 @@ def test_the_servers_clock_follows(server: PenstockServer) -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    for name in penstock_testing.__all__:
-        assert getattr(penstock_testing, name).__name__ == name
+    for name in penstock.testing.__all__:
+        assert getattr(penstock.testing, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
-        _ = penstock_testing.Missing
+        _ = penstock.testing.Missing
 
 
 def test_the_server_is_never_imported_into_the_tests() -> None:
     program = (
-        "import sys, penstock_testing.clients, penstock_testing.server, penstock_testing.fixture\n"
+        "import sys, penstock.testing.clients, penstock.testing.server, penstock.testing.fixture\n"
         "print({'server', 'protocol', 'storage'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

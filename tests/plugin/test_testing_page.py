@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from penstock_testing.server import ARGUMENTS
-from server.clock import LATEST_MS
+from penstock.testing.server import ARGUMENTS
+from server.runtime.clock import LATEST_MS
 from tests.plugin.conftest import SETTINGS, Project
 from tests.support.process import ROOT
 

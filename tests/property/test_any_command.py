@@ -7,7 +7,7 @@ import re
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from server.commands.spec import Command, subcommands
+from server.command_table import Command, subcommands
 from tests.support.direct import Direct
 from tests.support.pictures import picture
 

@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.effects import Effect
 from storage.keyspace import Keyspace
-from storage.replay import replay
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.pictures import picture
+from tests.support.replay import replay
 
 
 class Engine(RuleBasedStateMachine):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from server.app import Server
-from server.config import Config
-from server.listening import ListenError
+from server.config.registry import Config
+from server.net.listener import ListenError
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server import bitmaps
 from server.commands.bitop import _OPERATIONS
 from server.commands.ranges import resolve
+from server.util import bitmaps
 from storage.lending import Buffer
 from storage.stepwise import result
 from tests.support.direct import Direct

@@ -10,7 +10,7 @@ import asyncio
 import pytest
 
 from protocol.replies import OK, Reply
-from server.blocking import Block, Blocking
+from server.clients.blocking import Block, Blocking
 from tests.support.direct import Direct, DirectClient
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

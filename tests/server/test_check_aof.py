@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from server.check_aof import USAGE, main
+from penstock.check_aof import USAGE, main
 from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
 from storage.aof.framing import Command

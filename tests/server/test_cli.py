@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from server import cli
-from server.config import SETTINGS, Config
-from server.log import Log
+from penstock import cli
+from server.config.registry import SETTINGS, Config
+from server.runtime.log import Log
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -242,7 +242,7 @@ def test_main_returns_the_status_of_the_process(
 def test_the_number_of_clients_is_lowered_to_what_the_system_allows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("server.cli.make_room", lambda clients: 50)
+    monkeypatch.setattr("penstock.cli.make_room", lambda clients: 50)
     config, stream = Config(), io.StringIO()
     cli._fit_clients(config, Log(stream))
     assert config.maxclients == 50
@@ -278,7 +278,7 @@ def test_pipelines_are_run_by_the_same_command() -> None:
 def test_without_the_package_of_pipelines_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pipeline.cli", None)
+    monkeypatch.setitem(sys.modules, "penstock.pipeline.cli", None)
     monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "orders.toml"])
     assert cli.main() == 1
     assert capsys.readouterr().err.endswith(": pip install 'penstock[spark]'\n")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.commands.spec import KeySpec, command, commands, every
+from server.command_table import KeySpec, command, commands, every
 from tests.conformance.reference import RECORDED_VERSION, RealServer, find_server
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient

@@ -6,7 +6,7 @@ import pexpect
 import pytest
 
 from server.command_docs import documentation
-from server.commands.spec import commands, every
+from server.command_table import commands, every
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 

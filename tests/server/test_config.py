@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from server.config import SETTINGS, BadSetting, Config
+from server.config.registry import SETTINGS, BadSetting, Config
 
 
 def refusal(name: str, text: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from server.config import Config
-from server.config_file import ConfigError, apply, read_file, read_text, rewrite, rewritten
+from server.config.file import ConfigError, apply, read_file, read_text, rewrite, rewritten
+from server.config.registry import Config
 
 
 def read(text: str) -> Config:
@@ -165,7 +165,7 @@ def test_a_rewrite_that_fails_leaves_nothing_behind(
 
     path = tmp_path / "a.conf"
     path.write_text("timeout 1\n")
-    monkeypatch.setattr("server.config_file.os.replace", fail)
+    monkeypatch.setattr("server.config.file.os.replace", fail)
     with pytest.raises(OSError, match="No space left"):
         rewrite(Config(timeout=2), str(path))
     assert path.read_text() == "timeout 1\n"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from server.client_line import client_line
-from server.connection import Connection
-from server.turns import Turns
+from server.clients.client_line import client_line
+from server.net.connection import Connection
+from server.net.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from server.log import Log
+from server.runtime.log import Log
 from tests.support.direct import START_MS, Direct, DirectClient
 
 DEBUG_REFUSED = (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.commands import spec
+from server import command_table
 from tests.server.conftest import Exchange
 from tests.support.direct import Direct, DirectClient
 
@@ -198,7 +198,7 @@ class TestCounting:
         one.client().send("PING")
         assert one.server.commands_processed() == 2
         assert other.server.commands_processed() == 0
-        assert sum(entry.calls for entry in spec.every()) == 0
+        assert sum(entry.calls for entry in command_table.every()) == 0
 
     def test_counts_can_be_forgotten(self, client: DirectClient) -> None:
         server = client.session.server

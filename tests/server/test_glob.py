@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.glob import matches
+from server.util.glob import matches
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from server.connection import UNRELEASED
+from server.net.connection import UNRELEASED
 from tests.server.persistence.conftest import Start, start
 from tests.server.persistence.rig import LONG_S
 from tests.server.test_connection import open_connection, packed

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from server import process
 from server.info import human_size
-from server.version import PENSTOCK_VERSION
+from server.runtime import process
+from server.runtime.version import PENSTOCK_VERSION
 from tests.server.conftest import Exchange
 from tests.support.direct import START_MS, Direct, DirectClient
 

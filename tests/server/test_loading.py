@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from server.auth import Users
-from server.loading import Loader, LoadError
-from storage.aof import own_records as own
+from server.persistence.aof_replay import Loader, LoadError
+from storage.aof import extension_records as own
 from storage.ids import join
 from storage.keyspace import Database
 from storage.pending import MOST, PendingEntry

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from server.log import LEVELS, Log
+from server.runtime.log import LEVELS, Log
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from server.commands.lolwut import PICTURE
-from server.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from tests.support.direct import Direct
 
 VERSIONS = f"Penstock {PENSTOCK_VERSION}. Redis ver. {REDIS_VERSION}\n"

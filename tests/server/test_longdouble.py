@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.longdouble import add
+from server.util.long_double import add
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from server.loops import new_event_loop
+from server.runtime.event_loop import new_event_loop
 from tests.support.servers import PenstockThread
 
 

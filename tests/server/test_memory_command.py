@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from server import process
+from server.runtime import process
 from tests.support.direct import Direct, DirectClient
 
 SYNTAX = b"-ERR syntax error\r\n"

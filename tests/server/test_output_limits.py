@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from server.config import Config
-from server.connection import Connection
-from server.output_limits import OutputLimits
+from server.config.registry import Config
+from server.net.connection import Connection
+from server.net.output_limits import OutputLimits
 
 
 class Rig:

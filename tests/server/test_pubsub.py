@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from server import pubsub
-from server.glob import Matcher, matcher
+from server.clients import pubsub
+from server.util.glob import Matcher, matcher
 from tests.support.direct import Direct, DirectClient
 
 

@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
+from server.command_table import Arguments
 from server.commands.entries import MANY as MANY_ENTRIES
-from server.commands.spec import Arguments
 from server.scripting.engine import Scripting
 from server.session import Session
 from server.steps import LONG, TURN_NS, Steps, Work

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server import subsequence
-from server.subsequence import Match
+from server.util import subsequence
+from server.util.subsequence import Match
 from storage.stepwise import result
 
 TEXTS = st.one_of(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from server import commands
-from server.commands.spec import every
-from server.syntax import Argument, parse
+from server.command_syntax import Argument, parse
+from server.command_table import every
 
 
 def key(**more: bool) -> Argument:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hiredis import Reader
 
-from storage.scanning import LOAD
+from storage.scan_index import LOAD
 from tests.support.direct import Direct, DirectClient
 from tests.support.listening import Listener
 

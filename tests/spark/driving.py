@@ -12,8 +12,8 @@ import redis
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from pyspark_redis_streams.partitions import Partition
 from pyspark_redis_streams.schema import default_schema
-from pyspark_redis_streams.slices import Partition
 from pyspark_redis_streams.source import RedisStreamsSource
 from pyspark_redis_streams.streaming import StreamReader
 

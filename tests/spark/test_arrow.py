@@ -27,9 +27,9 @@ from pyspark.sql.types import (
 )
 
 from pyspark_redis_streams.arrow import Batches
-from pyspark_redis_streams.catalog import Stream
 from pyspark_redis_streams.errors import SchemaError
 from pyspark_redis_streams.schema import check_schema, default_schema
+from pyspark_redis_streams.stream_info import Stream
 
 ORDERS = Stream(0, b"orders")
 

@@ -337,7 +337,7 @@ def test_a_spark_job_reads_over_tls_as_a_user(
 
 
 def test_a_server_that_does_not_count_added_entries_is_too_old() -> None:
-    from pyspark_redis_streams.catalog import Stream, info_of
+    from pyspark_redis_streams.stream_info import Stream, info_of
 
     with pytest.raises(ServerError, match=r"older than Redis 7\.0"):
         info_of(Stream(0, b"s"), [b"length", 1])

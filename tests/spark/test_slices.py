@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_redis_streams.catalog import Stream, StreamInfo, key_of, name_of, share
-from pyspark_redis_streams.slices import Range, divide, gather
+from pyspark_redis_streams.partitions import Range, divide, gather
+from pyspark_redis_streams.stream_info import Stream, StreamInfo, key_of, name_of, share
 
 A, B, C = (Stream(0, name) for name in (b"a", b"b", b"c"))
 

@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from server.disposing import PORTION, ROUND_NS
+from server.runtime.lazy_free_scheduler import PORTION, ROUND_NS
 from storage import ids
-from storage.disposal import FEW
 from storage.groups import Group
 from storage.keyspace import Keyspace
+from storage.lazy_free import FEW
 from storage.log import EntryLog, StreamLimits
 from storage.stream import Stream
 from tests.support.direct import Direct

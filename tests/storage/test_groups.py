@@ -6,15 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from storage.groups import (
-    Claim,
-    Claims,
-    Group,
-    claim_idle,
-    claim_ids,
-    claim_one,
-    claim_scanning,
-)
+from storage.groups import Claim, Claims, Group, claim_idle, claim_ids, claim_one, claim_scanning
 from storage.log import EntryLog, StreamLimits
 from storage.pending import MOST, NEVER, Consumer, PendingEntry
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import ids
-from storage.failures import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
+from storage.errors import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
 
 IDS = st.integers(ids.MIN, ids.MAX)
 HIGHEST = b"18446744073709551615"

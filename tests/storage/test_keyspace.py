@@ -20,7 +20,7 @@ from storage.effects import (
     StringSet,
     Swapped,
 )
-from storage.failures import WrongType
+from storage.errors import WrongType
 from storage.keyspace import Database, Keyspace
 from storage.stream import Stream
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage import ids, nodes
-from storage.failures import EntryTooLarge
+from storage.compression import COLD_AFTER_MS
+from storage.errors import EntryTooLarge
 from storage.log import Block, EntryLog, StreamLimits, decode_entry, encode_entry, id_of
-from storage.packing import COLD_AFTER_MS
 from tests.storage.strategies import items
 
 NUMBERS = st.integers(0, 60)

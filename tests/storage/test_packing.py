@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids, packing
+from storage import compression, ids
+from storage.compression import COLD_AFTER_MS, Packed, Packer
 from storage.entries import encode_entry
 from storage.log import EntryLog, StreamLimits
-from storage.packing import COLD_AFTER_MS, Packed, Packer
 
 IDENTITIES = st.one_of(
     st.builds(
@@ -99,7 +99,7 @@ def test_a_block_is_packed_in_the_round_after_it_has_become_full() -> None:
 
 
 def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "PACKED_A_ROUND", 2)
+    monkeypatch.setattr(compression, "PACKED_A_ROUND", 2)
     limits = StreamLimits()
     log = full_blocks(limits, 3)
     assert limits.packer.round(1)
@@ -111,7 +111,7 @@ def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatc
 def test_where_blocks_come_faster_than_rounds_the_oldest_are_packed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packing, "WAITING", 2)
+    monkeypatch.setattr(compression, "WAITING", 2)
     limits = StreamLimits()
     log = full_blocks(limits, 5)
     assert [size is None for size in held(log)] == [False, False, False, True, True, True]
@@ -155,7 +155,7 @@ def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while() -> Non
 def test_reading_everything_does_not_uncompress_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packing, "THAWED_BYTES", 2000)
+    monkeypatch.setattr(compression, "THAWED_BYTES", 2000)
     limits = StreamLimits()
     log = full_blocks(limits, 10)
     limits.packer.round(0)
@@ -167,7 +167,7 @@ def test_reading_everything_does_not_uncompress_everything(
 
 
 def test_a_round_compresses_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "SQUEEZED_A_ROUND", 1)
+    monkeypatch.setattr(compression, "SQUEEZED_A_ROUND", 1)
     limits = StreamLimits()
     log = full_blocks(limits, 2)
     limits.packer.round(0)
@@ -198,7 +198,7 @@ def test_what_does_not_get_smaller_is_not_compressed() -> None:
 def test_a_block_that_is_too_large_to_compress_in_time_is_left_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packing, "LARGEST", 100)
+    monkeypatch.setattr(compression, "LARGEST", 100)
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(0)
@@ -215,7 +215,7 @@ def test_a_round_looks_at_a_limited_number_of_packed_blocks(
     limits.packer.round(0)
     limits.packer.round(1)
     log.range(0, ids.MAX, 100)
-    monkeypatch.setattr(packing, "LOOKED_AT_A_ROUND", 2)
+    monkeypatch.setattr(compression, "LOOKED_AT_A_ROUND", 2)
     uncompressed = held(log)
     limits.packer.round(COLD_AFTER_MS)
     assert held(log) == uncompressed

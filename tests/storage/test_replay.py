@@ -7,13 +7,13 @@ from typing import get_args
 import pytest
 
 from storage import effects as e
-from storage import replay as module
 from storage.groups import Group
 from storage.keyspace import Keyspace
 from storage.log import encode_entry
 from storage.pending import NEVER, PendingEntry
-from storage.replay import replay
 from storage.stream import Stream
+from tests.support import replay as module
+from tests.support.replay import replay
 
 KEY, GROUP = b"k", b"g"
 LATER = 5_000

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import ids
-from storage.failures import IDTooSmall, StreamExhausted
+from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.log import StreamLimits, encode_entry
 from storage.pending import NEVER, PendingEntry

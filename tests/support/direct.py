@@ -23,8 +23,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from server.app import Server
-from server.config import Config
-from server.phase import Phase
+from server.config.registry import Config
+from server.runtime.phase import Phase
 from server.session import Session
 from tests.support.folders import folder_of
 

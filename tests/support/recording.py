@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hiredis import Reader
 
-from server.loading import Loader
-from storage.aof.forms import Forms
+from server.persistence.aof_replay import Loader
+from storage.aof.encode_effects import Forms
 from storage.aof.snapshot import snapshot
 from storage.effects import Effect
 from tests.support.direct import Argument, Direct, DirectClient

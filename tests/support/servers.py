@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from server.app import Server
-from server.config import Config
-from server.loops import new_event_loop
+from server.config.registry import Config
+from server.runtime.event_loop import new_event_loop
 from tests.support.folders import folder_of
 
 P = ParamSpec("P")

@@ -18,8 +18,8 @@ from typing import Any
 from hiredis import Reader, ReplyError, pack_command
 
 from server.app import Server
-from server.config import Config
-from server.log import Log
+from server.config.registry import Config
+from server.runtime.log import Log
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
 from tests.support.direct import START_MS, Argument

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from server.persistence import jobs
+from server.persistence import disk_thread
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 
@@ -32,7 +32,7 @@ async def hang(rig: Rig) -> None:
 def let_time_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Lets jobs on the disk have been running for so much longer."""
     later = time.monotonic() + seconds
-    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(disk_thread, "time", SimpleNamespace(monotonic=lambda: later))
 
 
 async def test_a_command_is_answered_and_written_without_a_sync(start: Start) -> None:

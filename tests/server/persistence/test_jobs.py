@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from server.persistence.forking import FAILED, fork_writer, write_base
-from server.persistence.jobs import Jobs
+from server.persistence.base_writer import FAILED, fork_writer, write_base
+from server.persistence.disk_thread import Jobs
 from storage.aof.disk import Disk
 from tests.server.persistence.disks import TestDisk
 

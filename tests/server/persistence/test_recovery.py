@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from server.persistence import PersistenceError, recovery
+from server.persistence import recovery
+from server.persistence.manager import PersistenceError
 from server.persistence.recovery import Recovery
-from storage import packing
+from storage import compression
 from tests.server.command_info import recorded
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
@@ -273,7 +274,7 @@ async def test_a_file_that_cannot_be_turned_on_after_loading_stops_the_start(
 async def test_what_was_loaded_is_not_cold_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "WAITING", 1)
+    monkeypatch.setattr(compression, "WAITING", 1)
     rig = Rig(tmp_path, stream_node_max_entries=1)
     await rig.start()
     for _ in range(9):
@@ -284,6 +285,6 @@ async def test_what_was_loaded_is_not_cold_at_once(
     packer = again.server.keyspace.limits.packer
     again.cron()
     assert packer.freed == 0
-    again.cron(packing.COLD_AFTER_MS)
+    again.cron(compression.COLD_AFTER_MS)
     assert packer.freed > 0
     await again.stop()

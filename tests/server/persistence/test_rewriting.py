@@ -25,7 +25,7 @@ class Stopped:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reading, self._writing = os.pipe()
-        monkeypatch.setattr("server.persistence.forking._leave_server", self._leave_server)
+        monkeypatch.setattr("server.persistence.base_writer._leave_server", self._leave_server)
 
     def _leave_server(self) -> None:
         os.read(self.reading, 1)

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from server.listening import Listening
-from server.persistence import Persistence, PersistenceError
+from server.net.listener import Listening
+from server.persistence.manager import Persistence, PersistenceError
 from server.persistence.recovery import Recovery
-from server.phase import Phase
+from server.runtime.phase import Phase
 from tests.conformance.reference import free_port
 from tests.server.persistence.rig import Client, Rig
 from tests.support.process import TIMEOUT_S, PenstockProcess

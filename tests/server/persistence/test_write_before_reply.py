@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from server.connection import Connection
+from server.net.connection import Connection
 from server.persistence.appender import LARGE
 from storage.aof.writer import Writer
 from tests.server.persistence.conftest import Start

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from server.connection import Connection
+from server.net.connection import Connection
 from server.scripting import payload
 from storage.aof.framing import parse
 from tests.conformance.reference import RealServer, find_server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.aof import own_records as own
+from storage.aof import extension_records as own
 from storage.aof.commands import command
 from storage.aof.errors import LoadError
 from storage.idempotency import content_iid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.aof import own_records as own
+from storage.aof import extension_records as own
 from storage.aof.snapshot import CHUNK, snapshot
 from storage.ids import MAX
 from storage.stream import Stream

@@ -1,0 +1,247 @@
+"""The ``penstock`` command: options and configuration file, start, signals, and the end.
+
+Clients expect an answer within 300 ms of the start of the process, so this module and those that it
+imports do without the bigger parts of the standard library (argparse, dataclasses, tempfile).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TextIO
+
+from server.app import Server
+from server.config.file import ConfigError, apply, read_file, read_text
+from server.config.registry import SETTINGS, Config
+from server.net.listener import ListenError
+from server.persistence.manager import PersistenceError
+from server.runtime.clock import system_clock
+from server.runtime.event_loop import new_event_loop
+from server.runtime.fd_limits import make_room, require_room
+from server.runtime.log import Log
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
+
+VERSION: Final = (
+    f"Penstock server v={PENSTOCK_VERSION} redis_version={REDIS_VERSION}"
+    f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+)
+
+TOOLS: Final = ("check-aof", "import", "export", "pipeline")
+"""What the command does beside serving, by its first argument."""
+
+USAGE: Final = """\
+Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
+       penstock -              (reads the configuration from standard input)
+       penstock -v | --version
+       penstock -h | --help
+       penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
+       penstock import URL [--to URL] ...      (--help says more)
+       penstock export URL [--from URL] ...
+       penstock pipeline run | validate | plan | redrive | archive | replay ...
+
+Every setting of a configuration file is an option, too; options win over files.
+
+Examples:
+       penstock --port 7000
+       penstock /etc/penstock.conf --loglevel verbose
+       echo 'port 7000' | penstock -
+
+Settings and their defaults:
+"""
+
+
+def main() -> int:
+    """Runs the command with the arguments of the process; returns its exit status."""
+    args = sys.argv[1:]
+    if args[:1] and args[0] in TOOLS:
+        return run_tool(args[0], args[1:])
+    if args[:1] in (["-v"], ["--version"]):
+        print(VERSION)
+        return 0
+    if args[:1] in (["-h"], ["--help"]):
+        print(usage())
+        return 0
+    try:
+        config = configure(args, sys.stdin)
+        with log_file(config) as stream:
+            serve(config, Log(stream, config.loglevel))
+    except (ConfigError, ListenError, PersistenceError) as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run_tool(name: str, args: Sequence[str]) -> int:
+    """Runs what is no server; each tool is imported only when it is asked for."""
+    if name == "check-aof":
+        from penstock.check_aof import main as check_aof
+
+        return check_aof(args)
+    if name == "pipeline":
+        return run_pipeline(args)
+    from penstock.migration.cli import main as migrate
+
+    return migrate(args, "import" if name == "import" else "export")
+
+
+def run_pipeline(args: Sequence[str]) -> int:
+    """Runs the pipeline on Spark; images and small installations come without it."""
+    try:
+        from penstock.pipeline.cli import main as pipeline
+    except ModuleNotFoundError as error:
+        print(f"penstock pipeline: {error}: pip install 'penstock[spark]'", file=sys.stderr)
+        return 1
+    return pipeline(args)
+
+
+def usage() -> str:
+    """What ``--help`` prints."""
+    config = Config()
+    width = max(map(len, SETTINGS))
+    lines = (f"  --{name:{width}}  {config.get_text(name)}" for name in SETTINGS)
+    return USAGE + "\n".join(line.rstrip() for line in lines)
+
+
+# --- configuration ---------------------------------------------------------------------------
+
+
+def configure(args: Sequence[str], stdin: TextIO) -> Config:
+    """The settings that the arguments ask for; raises :class:`ConfigError`.
+
+    The working folder is changed to the one that is set.
+    """
+    config = Config()
+    rest = list(args)
+    if rest and not rest[0].startswith("-"):
+        config.file = os.path.abspath(rest[0])
+        read_file(config, rest.pop(0))
+    if "-" in (rest[:1] + rest[-1:]):
+        rest.remove("-")
+        read_text(config, stdin.read().encode("utf-8", "surrogateescape"), "standard input")
+    for name, values in options(rest):
+        apply(config, name, values, "command line")
+    _enter(config.dir)
+    return config
+
+
+def options(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each ``--name`` with the values that follow it; raises :class:`ConfigError`."""
+    name, values = "", list[str]()
+    for arg in args:
+        if arg.startswith("--") and len(arg) > 2:
+            if name:
+                yield name, values
+            name, values = arg[2:], []
+        elif name:
+            values.append(arg)
+        else:
+            raise ConfigError(f"command line: {arg}: expected an option such as --port")
+    if name:
+        yield name, values
+
+
+def _enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ConfigError(f"can't change to the folder '{folder}': {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def log_file(config: Config) -> Iterator[TextIO]:
+    """Where messages go: the log file, or standard output; raises :class:`ConfigError`."""
+    if not config.logfile:
+        yield sys.stdout
+        return
+    try:
+        stream = open(config.logfile, "a", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
+    except OSError as error:
+        text = f"can't open the log file '{config.logfile}': {error.strerror}"
+        raise ConfigError(text) from error
+    with stream:
+        yield stream
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+def serve(config: Config, log: Log) -> None:
+    """Serves until a signal or SHUTDOWN ends it; raises :class:`ListenError`."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(config, log))
+
+
+async def _serve(config: Config, log: Log) -> None:
+    log.notice(f"Penstock {PENSTOCK_VERSION} is starting, pid {os.getpid()}")
+    _fit_clients(config, log)
+    server = Server(config, system_clock, log)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: _report(log, context))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _stop, server, number)
+    await server.start()
+    if not server.stopping.is_set():
+        _announce(server)
+        _tune_garbage_collection()
+    await server.stopping.wait()
+    log.notice("Shutting down")
+    await server.stop()
+    log.notice("Bye")
+
+
+def _fit_clients(config: Config, log: Log) -> None:
+    """Lowers maxclients to what the system has room for, and refuses to raise it above that."""
+    room = make_room(config.maxclients)
+    if room < config.maxclients:
+        log.warning(f"maxclients is {room}: the system does not allow more open files")
+        config.set_text("maxclients", str(room))
+    config.listen("maxclients", require_room)
+
+
+def _announce(server: Server) -> None:
+    """Says where the server listens; on standard output in any case if it chose the port."""
+    _warn_of_openness(server)
+    line = f"Ready to accept connections on {' and '.join(server.addresses())}"
+    server.log.notice(line)
+    config = server.config
+    if config.port == 0 and (config.logfile or not server.log.shows("notice")):
+        print(line, flush=True)
+
+
+def _warn_of_openness(server: Server) -> None:
+    """Says so if other hosts can reach the server and it asks nobody for a password."""
+    reachable = server.listening.reachable()
+    if reachable and server.users.default_is_open():
+        where = " and ".join(reachable)
+        server.log.warning(
+            f"Whoever reaches {where} owns the data: it is served without a password"
+        )
+
+
+def _stop(server: Server, number: signal.Signals) -> None:
+    server.log.notice(f"Received {number.name}")
+    server.stopping.set()
+
+
+def _report(log: Log, context: dict[str, Any]) -> None:
+    """Logs what went wrong in a callback of the event loop, for which nobody else is there."""
+    error = context.get("exception")
+    log.warning(f"{context['message']}: {error!r}")
+
+
+def _tune_garbage_collection() -> None:
+    """Lets the collector look at less, and less often.
+
+    It exists for objects that refer to each other in circles. What a server has after its start
+    lives as long as it does, so it is set aside; stored data holds no circles, so it is looked
+    through only after many more new objects than the default, which would go through the whole
+    keyspace again and again while it grows.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

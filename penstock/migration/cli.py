@@ -1,0 +1,165 @@
+"""``penstock import`` and ``penstock export``: options, messages and exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Sequence
+from typing import Final, Literal, NoReturn
+
+from rich.console import Console
+
+from penstock.migration.addresses import parse, redact
+from penstock.migration.errors import BadAddress, MigrationError
+from penstock.migration.findings import Depth
+from penstock.migration.runner import AGAIN, Options, run
+
+LOCAL: Final = "redis://127.0.0.1:6379/0"
+"""The other end, unless it is given: a Penstock on this machine."""
+
+EQUAL: Final = 0
+NOT_EQUAL: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+PLAIN_WIDTH: Final = 200
+"""Columns of a table that goes into a file or a pipe."""
+
+Direction = Literal["import", "export"]
+
+_SUMMARIES: Final = {
+    "import": "Copies streams from a Redis, Valkey or Penstock into a Penstock.",
+    "export": "Copies streams from a Penstock into a Redis, Valkey or Penstock.",
+}
+
+_EPILOG: Final = """\
+A URL is redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path?db=0.
+
+Streams are copied with their consumer groups, pending entries, counters and expiry. It may be run
+again at any time: it goes on where it was, and changes nothing that is as it should be. A stream of
+the target that is no part of the source's is left alone, unless --replace is given.
+
+Exit status: 0 all streams are equal on both ends, 1 some are not or could not be copied,
+2 the command line makes no sense.
+"""
+
+
+def main(args: Sequence[str], direction: Direction) -> int:
+    """Runs the command with the arguments behind its name; returns the exit status."""
+    try:
+        options = parse_arguments(args, direction)
+    except SystemExit as end:
+        return int(end.code or 0)
+    console = _console()
+    try:
+        return EQUAL if run(options, console) else NOT_EQUAL
+    except MigrationError as error:
+        return _give_up(f"{error}", NOT_EQUAL, direction)
+    except KeyboardInterrupt:
+        return _give_up(f"interrupted; {AGAIN}", INTERRUPTED, direction)
+
+
+def _console() -> Console:
+    """Standard output, which takes every name, whatever its encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    return console
+
+
+def _give_up(text: str, status: int, direction: Direction) -> int:
+    print(f"penstock {direction}: {text}", file=sys.stderr)
+    return status
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Does not repeat passwords when it quotes arguments."""
+
+    def error(self, message: str) -> NoReturn:
+        self.refuse(redact(message))
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Ends with the usage and a reason that quotes nothing secret."""
+        super().error(reason)
+
+
+def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
+    """The options that the arguments ask for; ends with SystemExit after help or a wrong use."""
+    parser = _parser(direction)
+    given = parser.parse_args(args)
+    try:
+        near, far = parse(given.other or LOCAL), parse(given.url)
+    except BadAddress as error:
+        parser.refuse(str(error))
+    if given.db and (far.db is not None or (given.other and near.db is not None)):
+        parser.refuse("a database may be named by --db or in a URL, not in both ways")
+    source, target = (far, near) if direction == "import" else (near, far)
+    return Options(
+        source,
+        target,
+        tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"]),
+        _databases(given.db),
+        given.replace,
+        given.strings,
+        Depth(given.verify),
+        given.dry_run,
+    )
+
+
+def _parser(direction: Direction) -> _Parser:
+    """The options; those of the two directions mirror each other."""
+    role, other, preposition = (
+        ("source", "target", "--to") if direction == "import" else ("target", "source", "--from")
+    )
+    parser = _Parser(
+        prog=f"penstock {direction}",
+        description=_SUMMARIES[direction],
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("url", metavar="URL", help=f"the {role}")
+    add(preposition, dest="other", metavar="URL", help=f"the {other} (default: {LOCAL})")
+    add("--match", action="append", metavar="GLOB", help="only such keys; may be repeated")
+    add(
+        "--db",
+        action="append",
+        type=_database,
+        metavar="N|all",
+        help="copy this database into the one of the same number; may be repeated",
+    )
+    add("--replace", action="store_true", help="replace what the target has under these names")
+    add("--strings", action="store_true", help="copy plain strings as well")
+    add(
+        "--verify",
+        choices=[depth.value for depth in Depth],
+        default=Depth.FULL.value,
+        help="compare every entry at the end, or counters and boundaries (default: full)",
+    )
+    add("--dry-run", action="store_true", help="say what would be copied, and change nothing")
+    return parser
+
+
+_ALL: Final = -1
+
+
+def _database(text: str) -> int:
+    """A number, or :data:`_ALL`."""
+    if text == "all":
+        return _ALL
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number nor 'all'")
+    return int(text)
+
+
+def _databases(given: list[int] | None) -> tuple[int, ...] | None:
+    if not given:
+        return None
+    return () if _ALL in given else tuple(dict.fromkeys(given))

@@ -1,0 +1,134 @@
+"""Deciding what is to be done with one stream: copy it, go on with a copy, or leave it alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from penstock.migration.client import End
+from penstock.migration.errors import StreamGone, StreamRefused
+from penstock.migration.read import read_groups, read_head
+from penstock.migration.values import Group, Head, entry_id, is_placeholder, shown
+from storage import ids
+
+
+class Ends(NamedTuple):
+    """Where streams are copied from, and where to."""
+
+    source: End
+    target: End
+
+
+class Action(Enum):
+    """What happens to the stream on the target."""
+
+    COPY = "copy"
+    CONTINUE = "continue"
+    REPLACE = "replace"
+
+
+class Plan(NamedTuple):
+    """What is to be done with one stream."""
+
+    key: bytes
+    action: Action
+    source: Head
+    """The source's counters at the start: entries are copied up to this last-generated-id."""
+    after: int
+    """The last-generated-id of the target's copy: entries are copied from above it."""
+    present: int
+    """How many entries the target's copy has."""
+
+
+REMEDY: Final = "--replace puts the source's in its place"
+
+
+def make_plan(ends: Ends, key: bytes, replace: bool) -> Plan:
+    """What is to be done with the stream ``key``; ``replace`` allows to remove what is in the way.
+
+    Raises :class:`StreamGone`, or :class:`StreamRefused` if something is in the way.
+    """
+    source = read_head(ends.source, key)
+    if source is None:
+        raise StreamGone("gone from the source")
+    kind = ends.target.ask("TYPE", key)
+    if kind == b"none":
+        return Plan(key, Action.COPY, source, 0, 0)
+    target = read_head(ends.target, key) if kind == b"stream" else None
+    obstacle = (
+        f"the target's key is a {shown(kind)}"
+        if target is None
+        else _obstacle(ends, key, source, target)
+    )
+    if target is not None and obstacle is None:
+        return Plan(key, Action.CONTINUE, source, target.last_id, target.length)
+    if replace:
+        return Plan(key, Action.REPLACE, source, 0, 0)
+    raise StreamRefused(f"{obstacle}; {REMEDY}")
+
+
+def _obstacle(ends: Ends, key: bytes, source: Head, target: Head) -> str | None:
+    """Why the target's stream is not an earlier or unfinished copy of the source's.
+
+    This looks at both ends of it and into the gap above; the verification compares the rest.
+    """
+    if target.last_id > source.last_id:
+        return (
+            f"the target's last-generated-id is {_text(target.last_id)},"
+            f" above the source's {_text(source.last_id)}"
+        )
+    return (
+        _strange_end(ends.source, key, target)
+        or _strange_beginning(source, target)
+        or _gap(ends.source, key, target)
+        or _strange_group(read_groups(ends.source, key), read_groups(ends.target, key))
+    )
+
+
+def _strange_end(source: End, key: bytes, target: Head) -> str | None:
+    if target.last is None or is_placeholder(target.last):
+        return None
+    text = target.last[0]
+    found = source.ask("XRANGE", key, text, text)
+    if not found:
+        return f"the target's last entry, {shown(text)}, is not on the source"
+    return None if found[0] == target.last else f"the entry {shown(text)} differs"
+
+
+def _strange_beginning(source: Head, target: Head) -> str | None:
+    """An entry before the source's first is no obstacle: it has been trimmed away there since."""
+    if target.first is None or source.first is None:
+        return None
+    here, there = entry_id(target.first), entry_id(source.first)
+    if here > there:
+        return f"the target's stream begins at {_text(here)}, the source's at {_text(there)}"
+    if here == there and target.first != source.first:
+        return f"the entry {_text(here)} differs"
+    return None
+
+
+def _gap(source: End, key: bytes, target: Head) -> str | None:
+    """Entries cannot be added below the last-generated-id, so none may be lacking there."""
+    start = 0 if target.last is None else entry_id(target.last) + 1
+    if start > target.last_id:
+        return None
+    lacking = source.ask("XRANGE", key, _text(start), _text(target.last_id), "COUNT", 1)
+    return f"the target lacks the entry {shown(lacking[0][0])}" if lacking else None
+
+
+def _strange_group(source: list[Group], target: list[Group]) -> str | None:
+    known = {group.name: group for group in source}
+    for group in target:
+        model = known.get(group.name)
+        if model is None:
+            return f"the target has a group '{shown(group.name)}' that the source lacks"
+        if group.last_id > model.last_id:
+            return (
+                f"the target's group '{shown(group.name)}' has read up to {_text(group.last_id)},"
+                f" the source's up to {_text(model.last_id)}"
+            )
+    return None
+
+
+def _text(identity: int) -> str:
+    return ids.text(identity).decode()

@@ -1,0 +1,235 @@
+"""A whole run: every database, every stream, then the verification and the summary."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rich.console import Console
+
+from penstock.migration.addresses import Address
+from penstock.migration.client import End
+from penstock.migration.copy import Copied, copy_stream
+from penstock.migration.errors import CommandRefused, EndFailed, StreamGone, StreamRefused
+from penstock.migration.findings import Depth, plural
+from penstock.migration.groups import Settled
+from penstock.migration.keys import (
+    Keys,
+    count_entries,
+    find_keys,
+    list_databases,
+    require_different_databases,
+)
+from penstock.migration.plan import Action, Ends, Plan, make_plan
+from penstock.migration.progress import Bar, Progress
+from penstock.migration.read import read_groups
+from penstock.migration.strings import copy_strings
+from penstock.migration.summary import Outcome, Row, list_names, print_summary
+from penstock.migration.values import shown
+from penstock.migration.verify import verify_stream
+
+
+class Options(NamedTuple):
+    """What the user has asked for."""
+
+    source: Address
+    target: Address
+    globs: tuple[bytes, ...] = (b"*",)
+    databases: tuple[int, ...] | None = None
+    """Numbers of databases to copy, each into the one of the same number; an empty tuple for all
+    that hold keys, ``None`` for those that the addresses name."""
+    replace: bool = False
+    strings: bool = False
+    depth: Depth = Depth.FULL
+    dry_run: bool = False
+
+
+AGAIN: Final = "what was copied is kept, and the same command goes on from there"
+
+_INTENTIONS: Final = {
+    Action.COPY: "would be copied",
+    Action.CONTINUE: "would be brought up to date",
+    Action.REPLACE: "would replace what the target has",
+}
+
+
+def run(options: Options, console: Console) -> bool:
+    """Copies and verifies; whether everything is equal then. Raises :class:`MigrationError`."""
+    rows: list[Row] = []
+    fine = True
+    for source_db, target_db in _database_pairs(options):
+        with (
+            End("source", options.source, source_db) as source,
+            End("target", options.target, target_db) as target,
+        ):
+            target.require_counters()
+            require_different_databases(source, target)
+            console.print(f"{source.name} -> {target.name}", highlight=False, markup=False)
+            prefix = f"{source_db}: " if options.databases is not None else ""
+            migration = _Migration(Ends(source, target), options, console, prefix)
+            fine &= migration.run()
+            rows += (row for _, row in sorted(migration.rows.items()))
+    print_summary(console, rows)
+    return fine and all(row.fine for row in rows)
+
+
+def _database_pairs(options: Options) -> list[tuple[int, int]]:
+    """The numbers of the databases on the source and on the target."""
+    if options.databases is None:
+        return [(options.source.db or 0, options.target.db or 0)]
+    numbers = list(options.databases)
+    if not numbers:
+        with End("source", options.source, 0) as source:
+            numbers = list_databases(source)
+    return [(number, number) for number in numbers]
+
+
+class _Migration:
+    """The work on one database."""
+
+    def __init__(self, ends: Ends, options: Options, console: Console, prefix: str) -> None:
+        self.rows: dict[bytes, Row] = {}
+        """What is told about each stream."""
+        self._ends = ends
+        self._options = options
+        self._console = console
+        self._prefix = prefix
+        self._progress = Bar(console) if console.is_terminal else Progress(console)
+
+    def run(self) -> bool:
+        """Does the work; whether all strings are equal, if they were to be copied."""
+        keys = find_keys(self._ends.source, self._options.globs)
+        self._list_left_out(keys)
+        for key, error in keys.refused.items():
+            self._fail(key, error)
+        if self._options.dry_run:
+            self._plan(keys.streams)
+        elif keys.streams:
+            self._migrate(keys.streams)
+        return not self._options.strings or self._copy_strings(keys.strings)
+
+    def _list_left_out(self, keys: Keys) -> None:
+        others = dict(keys.others)
+        if keys.strings and not self._options.strings:
+            others["string"] = keys.strings
+        for kind, names in sorted(others.items()):
+            hint = " (--strings copies them)" if kind == "string" else ""
+            what = plural(len(names), f"{kind} key")
+            self._say(f"left out: {what}{hint}: {list_names(names)}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False)
+
+    # --- streams -----------------------------------------------------------------------------
+
+    def _migrate(self, streams: list[bytes]) -> None:
+        try:
+            if copied := self._copy(streams):
+                self._verify(copied)
+        except EndFailed as error:
+            raise EndFailed(f"{error}; {AGAIN}") from error
+
+    def _plan(self, streams: list[bytes]) -> None:
+        for key in streams:
+            try:
+                plan = make_plan(self._ends, key, self._options.replace)
+                groups = read_groups(self._ends.source, key)
+            except (CommandRefused, StreamGone, StreamRefused) as error:
+                self._fail(key, error)
+                continue
+            pending = sum(group.pending for group in groups)
+            self.rows[key] = Row(
+                self._name(key),
+                Outcome.PLANNED,
+                _INTENTIONS[plan.action],
+                plan.source.length,
+                len(groups),
+                pending,
+            )
+
+    def _copy(self, streams: list[bytes]) -> list[Copied]:
+        """Copies what can be copied."""
+        progress, done = self._progress, list[Copied]()
+        progress.start("Copying", len(streams), count_entries(self._ends.source, streams))
+        try:
+            for key in streams:
+                try:
+                    done.append(self._copy_one(key))
+                except (CommandRefused, StreamGone, StreamRefused) as error:
+                    self._fail(key, error)
+                    progress.end(f"{self._name(key)}: {error}")
+        finally:
+            progress.stop()
+        return done
+
+    def _copy_one(self, key: bytes) -> Copied:
+        plan = make_plan(self._ends, key, self._options.replace)
+        self._progress.skip(plan.present)
+        copied = copy_stream(self._ends, plan, self._progress.advance)
+        self._progress.end(f"{self._name(key)}: {_describe(plan, copied)}")
+        return copied
+
+    def _verify(self, copied: list[Copied]) -> None:
+        """Compares what has been copied."""
+        progress = self._progress
+        progress.start("Verifying", len(copied), sum(each.plan.source.length for each in copied))
+        try:
+            for each in copied:
+                try:
+                    self._verify_one(each)
+                except (CommandRefused, StreamGone) as error:
+                    self._fail(each.plan.key, error)
+                progress.end("")
+        finally:
+            progress.stop()
+
+    def _verify_one(self, copied: Copied) -> None:
+        found = verify_stream(self._ends, copied, self._options.depth, self._progress.advance)
+        outcome = Outcome.DIFFERS if found.differences else Outcome.EQUAL
+        self.rows[copied.plan.key] = Row(
+            self._name(copied.plan.key),
+            outcome,
+            "; ".join(found.differences + found.notes),
+            copied.plan.source.length,
+            len(copied.groups),
+            _pending(copied.groups),
+            copied.added,
+        )
+
+    def _fail(self, key: bytes, error: Exception) -> None:
+        outcome = Outcome.REFUSED if isinstance(error, StreamRefused) else Outcome.FAILED
+        self.rows[key] = Row(self._name(key), outcome, str(error))
+
+    def _name(self, key: bytes) -> str:
+        return self._prefix + shown(key)
+
+    # --- strings -----------------------------------------------------------------------------
+
+    def _copy_strings(self, keys: list[bytes]) -> bool:
+        replace, dry_run = self._options.replace, self._options.dry_run
+        try:
+            result = copy_strings(self._ends, keys, replace, dry_run)
+        except CommandRefused as error:
+            self._say(f"strings: {error}")
+            return False
+        verb = "to be copied" if dry_run else "copied"
+        self._say(
+            f"{plural(len(keys), 'string')}: {len(result.copied):,} {verb},"
+            f" {len(result.equal):,} there already"
+        )
+        if result.refused:
+            names = list_names(result.refused)
+            self._say(f"refused, the target has something else there (see --replace): {names}")
+        if result.differing:
+            self._say(f"not as they were written: {list_names(result.differing)}")
+        return not result.refused and not result.differing
+
+
+def _describe(plan: Plan, copied: Copied) -> str:
+    before = f" to the {plan.present:,} there" if plan.present else ""
+    groups = plural(len(copied.groups), "group")
+    pending = plural(_pending(copied.groups), "pending entry")
+    return f"{plural(copied.added, 'entry')} added{before}; {groups}, {pending}"
+
+
+def _pending(groups: list[Settled]) -> int:
+    return sum(settled.pending for settled in groups)

@@ -1,0 +1,80 @@
+"""Copying plain values: a string and the time at which it expires."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from penstock.migration.client import Command, End
+from penstock.migration.plan import Ends
+from penstock.migration.read import read_expiries
+
+_BATCH: Final = 50
+"""Keys at a time; a value may be large."""
+
+
+class Value(NamedTuple):
+    """What a key holds."""
+
+    kind: bytes
+    """As TYPE names it; ``none`` for no key."""
+    content: bytes | None
+    expiry: int | None
+    """In Unix milliseconds, ``None`` for never."""
+
+
+_MISSING: Final = Value(b"none", None, None)
+
+
+class StringsCopied(NamedTuple):
+    """What became of the keys."""
+
+    copied: list[bytes]
+    equal: list[bytes]
+    """Those that were on the target already."""
+    refused: list[bytes]
+    """Those under whose names the target has something else."""
+    differing: list[bytes]
+    """Those that were written and yet read back as something else."""
+
+
+def copy_strings(ends: Ends, keys: list[bytes], replace: bool, dry_run: bool) -> StringsCopied:
+    """Copies the strings; ``replace`` allows to overwrite, ``dry_run`` only says what would be."""
+    result = StringsCopied([], [], [], [])
+    for at in range(0, len(keys), _BATCH):
+        _copy_batch(ends, keys[at : at + _BATCH], replace, dry_run, result)
+    return result
+
+
+def _copy_batch(
+    ends: Ends, keys: list[bytes], replace: bool, dry_run: bool, result: StringsCopied
+) -> None:
+    there, here = _read(ends.source, keys), _read(ends.target, keys)
+    due: dict[bytes, Value] = {}
+    for key in keys:
+        if there[key] == here[key]:
+            result.equal.append(key)
+        elif there[key].kind == b"string":
+            allowed = replace or here[key] == _MISSING
+            (result.copied if allowed else result.refused).append(key)
+            if allowed:
+                due[key] = there[key]
+    if dry_run:
+        return
+    ends.target.ask_all([_write(key, value) for key, value in due.items()])
+    found = _read(ends.target, list(due))
+    result.differing.extend(key for key, value in due.items() if found[key] != value)
+
+
+def _write(key: bytes, value: Value) -> Command:
+    command = ("SET", key, value.content or b"")
+    return command if value.expiry is None else (*command, "PXAT", value.expiry)
+
+
+def _read(end: End, keys: list[bytes]) -> dict[bytes, Value]:
+    kinds = dict(zip(keys, end.ask_all([("TYPE", key) for key in keys]), strict=True))
+    values = {key: Value(kind, None, None) for key, kind in kinds.items()}
+    strings = [key for key in keys if kinds[key] == b"string"]
+    contents = end.ask_all([("GET", key) for key in strings])
+    for key, content, expiry in zip(strings, contents, read_expiries(end, strings), strict=True):
+        values[key] = _MISSING if content is None else Value(b"string", content, expiry)
+    return values

@@ -1,0 +1,257 @@
+"""``penstock pipeline``, or ``python -m pipeline``: commands, options, messages, exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from penstock.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    Commands = argparse._SubParsersAction["_Parser"]
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+PLAIN_WIDTH: Final = 200
+"""Columns of what goes into a file or a pipe."""
+
+_EPILOG: Final = """\
+Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+docs/pipeline.md describes the file.
+"""
+
+_URL_PASSWORD: Final = re.compile(r"://[^@/\s]*@")
+
+
+def main(args: Sequence[str]) -> int:
+    """Runs a command with the arguments behind ``pipeline``; returns the exit status."""
+    try:
+        given = _parser().parse_args(args)
+    except SystemExit as end:
+        return int(end.code or 0)
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        return command(given)
+    except PipelineError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        # A disk that is full, a folder that can't be made: the text names the file.
+        print(error, file=sys.stderr)
+        return FAILED
+    except ModuleNotFoundError as error:
+        print(_missing(error), file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    name = (error.name or "").partition(".")[0]
+    return f"the Python package '{name}' is missing: pip install 'penstock[spark]'"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Does not repeat passwords when it quotes arguments."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(_URL_PASSWORD.sub("://...@", message))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="penstock pipeline",
+        description="Pipelines from streams through Spark SQL to tables and other streams.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for add in (_add_run, _add_validate, _add_plan, _add_redrive, _add_archive, _add_replay):
+        add(commands)
+    return parser
+
+
+def _command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text, allow_abbrev=False
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def console() -> Console:
+    """Standard output, which takes every name, whatever its encoding."""
+    from rich.console import Console
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    found = Console(highlight=False, soft_wrap=True)
+    if not found.is_terminal:
+        found.width = PLAIN_WIDTH
+    return found
+
+
+# --- run, validate, plan -----------------------------------------------------------------------
+
+
+def _add_run(commands: Commands) -> None:
+    parser = _command(commands, "run", _run, "Runs the pipeline of a file.")
+    parser.add_argument("file", metavar="FILE.toml", type=Path)
+    parser.add_argument(
+        "--once", action="store_true", help="end when everything that is there now is done"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a line of JSON for each batch, and nothing else"
+    )
+    parser.add_argument("--master", metavar="URL", help="where Spark runs, as spark://host:7077")
+
+
+def _run(given: argparse.Namespace) -> int:
+    from penstock.pipeline.load import load
+
+    pipeline = load(given.file)
+    from penstock.pipeline.report import Bars, Reporter, open_records
+    from penstock.pipeline.supervisor import run
+
+    screen = console()
+    screen.quiet = given.json
+    kind = Bars if given.once and screen.is_terminal and not given.json else Reporter
+    with ExitStack() as stack:
+        records = [sys.stdout] if given.json else []
+        if pipeline.metrics is not None:
+            records.append(stack.enter_context(open_records(pipeline.metrics)))
+        reporter = partial(kind, screen, pipeline.name, records)
+        run(pipeline, reporter, given.once, given.master)
+    return OK
+
+
+def _add_validate(commands: Commands) -> None:
+    parser = _command(commands, "validate", _validate, "Checks a file without looking at data.")
+    parser.add_argument("file", metavar="FILE.toml", type=Path)
+    parser.add_argument(
+        "--sql", action="store_true", help="start Spark as well, and check the SQL with it"
+    )
+
+
+def _validate(given: argparse.Namespace) -> int:
+    from penstock.pipeline.load import load
+
+    pipeline = load(given.file)
+    if given.sql:
+        from penstock.pipeline.validate import check_sql
+
+        check_sql(pipeline)
+    print(f"{given.file}: no problems")
+    return OK
+
+
+def _add_plan(commands: Commands) -> None:
+    parser = _command(commands, "plan", _plan, "Prints what a pipeline will do.")
+    parser.add_argument("file", metavar="FILE.toml", type=Path)
+
+
+def _plan(given: argparse.Namespace) -> int:
+    from penstock.pipeline.load import load
+    from penstock.pipeline.plan import describe
+
+    console().print(describe(load(given.file)), end="", markup=False)
+    return OK
+
+
+# --- redrive, archive, replay ------------------------------------------------------------------
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--file", metavar="FILE.toml", type=Path, help="take server and streams from a pipeline"
+    )
+    parser.add_argument("--url", metavar="URL", help="the server; ${NAME} is read from outside")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another option of the server, as redis.ssl_ca_certs=FILE; may be repeated",
+    )
+
+
+def _add_redrive(commands: Commands) -> None:
+    text = "Sends dead letters back to the streams they are from, or to another."
+    parser = _command(commands, "redrive", _redrive, text)
+    _add_server(parser)
+    add = parser.add_argument
+    add("--dead-letters", metavar="STREAM", help="where they are, if no file says so")
+    add("--to", metavar="STREAM", help="send them there instead of where they are from")
+    add("--stream", metavar="STREAM", help="only letters from this stream")
+    add("--reason", metavar="TEXT", help="only letters whose reason contains this")
+    add("--limit", metavar="N", type=int, help="at most so many")
+    add("--dry-run", action="store_true", help="say what would be sent, and change nothing")
+
+
+def _redrive(given: argparse.Namespace) -> int:
+    from penstock.pipeline.redrive import Choice, redrive
+    from penstock.pipeline.stream_client import open_end
+
+    with open_end(given.file, given.url, given.option) as end:
+        choice = Choice(given.stream, given.reason, given.to, given.limit)
+        redrive(end, end.dead_letters(given.dead_letters), choice, given.dry_run, console())
+    return OK
+
+
+def _add_archive(commands: Commands) -> None:
+    text = "Copies streams to Parquet, and may trim what has been copied."
+    parser = _command(commands, "archive", _archive, text)
+    _add_server(parser)
+    add = parser.add_argument
+    add("folder", metavar="FOLDER", type=Path, help="the archive; it goes on where it was")
+    add("--stream", action="append", default=[], metavar="STREAM", help="may be repeated")
+    add("--pattern", action="append", default=[], metavar="GLOB", help="may be repeated")
+    add("--trim", action="store_true", help="then remove what is archived and no group needs")
+    add("--file-rows", metavar="N", type=int, default=500_000, help="the most rows of a file")
+
+
+def _archive(given: argparse.Namespace) -> int:
+    from penstock.pipeline.archive import archive
+    from penstock.pipeline.stream_client import open_end
+
+    with open_end(given.file, given.url, given.option) as end:
+        streams = end.streams(given.stream, given.pattern)
+        return archive(end, streams, given.folder, given.trim, given.file_rows, console())
+
+
+def _add_replay(commands: Commands) -> None:
+    text = "Adds what is archived to a stream again, with the same IDs."
+    parser = _command(commands, "replay", _replay, text)
+    _add_server(parser)
+    add = parser.add_argument
+    add("folder", metavar="FOLDER", type=Path, help="the archive")
+    add("--stream", required=True, metavar="STREAM", help="the stream that was archived")
+    add("--to", metavar="STREAM", help="the stream that gets the entries (default: the same)")
+    add("--since", metavar="ID|TIME", help="from this ID or time on")
+    add("--until", metavar="ID|TIME", help="up to this ID, or before this time")
+
+
+def _replay(given: argparse.Namespace) -> int:
+    from penstock.pipeline.replay import replay, window
+    from penstock.pipeline.stream_client import open_end
+
+    bounds = window(given.since, given.until)
+    with open_end(given.file, given.url, given.option) as end:
+        replay(end, given.folder, given.stream, given.to or given.stream, bounds, console())
+    return OK

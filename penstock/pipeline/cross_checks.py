@@ -1,0 +1,77 @@
+"""What the parts of a pipeline file mean for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+
+from penstock.pipeline.model import Pipeline
+from penstock.pipeline.tables import Table
+
+
+def check_modes(root: Table, pipeline: Pipeline) -> None:
+    """Notes what fits not together: state in mode group, and a source that reads its own output."""
+    if pipeline.mode == "group":
+        _check_group(root, pipeline)
+    _check_cycles(root, pipeline)
+    _check_folders(root, pipeline)
+
+
+def _check_group(root: Table, pipeline: Pipeline) -> None:
+    """A batch of a group may be another one when it is repeated, and state would be wrong."""
+    advice = "mode 'group' keeps no state between batches; use mode 'offsets'"
+    for number, transform in enumerate(pipeline.transforms):
+        for key in ("watermark", "deduplicate"):
+            if getattr(transform, key) is not None:
+                root.findings.add(("transform", number, key), advice)
+    for number, sink in enumerate(pipeline.sinks):
+        if sink.output_mode != "append":
+            root.findings.add(("sink", number, "output_mode"), advice)
+
+
+def _check_cycles(root: Table, pipeline: Pipeline) -> None:
+    for number, sink in enumerate(pipeline.sinks):
+        if sink.type == "stream" and _reads(pipeline, sink.place, sink.options):
+            root.findings.add(("sink", number, "stream"), _cycle(sink.place))
+    dead = pipeline.dead_letters
+    if dead is not None and _reads(pipeline, dead.place, dead.options):
+        root.findings.add(("dead_letters", "stream"), _cycle(dead.place))
+
+
+def _cycle(stream: str) -> str:
+    return f"is '{stream}', which the source reads: the pipeline would read what it writes"
+
+
+def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
+    from pyspark_redis_streams.values import names
+
+    if options.get("url") != pipeline.source.get("url"):
+        return False
+    given = [pipeline.source.get(name) for name in ("subscribe", "subscribePattern")]
+    named, patterns = (() if text is None else _try(names, text) for text in given)
+    # Close enough to the server's own rules: these differ in [^...] only.
+    return stream in named or any(fnmatchcase(stream, p.replace("[^", "[!")) for p in patterns)
+
+
+def _try(parse: Callable[[str], tuple[str, ...]], text: str) -> tuple[str, ...]:
+
+    try:
+        return parse(text)
+    except ValueError:
+        # It is among the problems already.
+        return ()
+
+
+def _check_folders(root: Table, pipeline: Pipeline) -> None:
+    taken: dict[str, str] = {pipeline.checkpoint: "the checkpoint"} if pipeline.checkpoint else {}
+    for number, sink in enumerate(pipeline.sinks):
+        if sink.type != "parquet" or not sink.place:
+            continue
+        for folder, whose in taken.items():
+            if _within(sink.place, folder) or _within(folder, sink.place):
+                root.findings.add(("sink", number, "path"), f"shares a folder with {whose}")
+        taken[sink.place] = f"sink '{sink.name}'"
+
+
+def _within(inner: str, outer: str) -> bool:
+    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")

@@ -1,0 +1,113 @@
+"""From the source to the tables of a pipeline, as data frames of Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.pipeline.dead_letters import letter_fields
+from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Sink, Transform
+from penstock.pipeline.parse_sql import REASON, name, steps
+
+STATEFUL = frozenset(
+    (
+        *("Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark", "Join", "Window"),
+        *("EventTimeWatermark", "GlobalLimit", "LocalLimit", "TransformWithState"),
+        *("Sort", "Repartition", "RepartitionByExpression"),
+    )
+)
+"""Nodes of a plan whose rows depend on more than one row, or do not keep their order."""
+
+
+def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
+    """The options of the source for one query; in mode offsets it has its own group to mirror."""
+    options = {**pipeline.source}
+    if pipeline.parse is not None:
+        options["fieldsFormat"] = "array"
+    if pipeline.mode == "offsets" and "groupId" in options:
+        options["groupId"] = f"{options['groupId']}.{output}"
+    return options
+
+
+def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
+    """The entries of the source as they come."""
+    reader = spark.readStream.format("redis-streams")
+    return reader.options(**source_options(pipeline, output)).load()
+
+
+def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The entries with their columns, and with :data:`REASON` where something is wrong."""
+    if pipeline.parse is None:
+        return frame
+    for expressions in steps(pipeline.parse):
+        frame = frame.selectExpr(*expressions)
+    return frame
+
+
+def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The dead letters of parsed entries."""
+    return frame.where(f"{REASON} IS NOT NULL").selectExpr(letter_fields(pipeline.name))
+
+
+def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
+    """The table of that name, made of parsed entries; raises PipelineError for SQL that fails."""
+    if pipeline.parse is not None:
+        frame = frame.where(f"{REASON} IS NULL").drop(REASON, "fields")
+    frame.createOrReplaceTempView(ENTRIES)
+    frames = {ENTRIES: frame}
+    for transform in pipeline.transforms:
+        frames[transform.name] = _transformed(frames[transform.origin], transform)
+    return frames[wanted]
+
+
+def output_frame(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame:
+    """What goes to an output, made of parsed entries."""
+    if output.name == DEAD_LETTERS:
+        return letters(rows, pipeline)
+    made = table(rows, pipeline, output.origin)
+    if output.type == "stream":
+        # Otherwise rows of several streams would ask for IDs that are out of order.
+        return made.drop("stream", "timestamp", *(() if output.ids else ("id",)))
+    return made
+
+
+def _transformed(frame: DataFrame, transform: Transform) -> DataFrame:
+    spark = frame.sparkSession
+    try:
+        # Both apply to the table within this statement; others see it as it was.
+        prepared = _prepared(frame, transform)
+        prepared.createOrReplaceTempView(transform.origin)
+        made = spark.sql(transform.sql)
+    except AnalysisException as error:
+        raise PipelineError(f"transform '{transform.name}': {reason(error)}") from None
+    frame.createOrReplaceTempView(transform.origin)
+    made.createOrReplaceTempView(transform.name)
+    return made
+
+
+def _prepared(frame: DataFrame, transform: Transform) -> DataFrame:
+    if transform.watermark is not None:
+        column = transform.watermark.column
+        if frame.select(name(column)).schema[0].dataType.simpleString() != "timestamp":
+            raise PipelineError(
+                f"transform '{transform.name}': the watermark's column '{column}' is no timestamp"
+            )
+        frame = frame.withWatermark(column, transform.watermark.delay)
+    if transform.deduplicate is not None:
+        frame = frame.dropDuplicatesWithinWatermark(list(transform.deduplicate.keys))
+    return frame
+
+
+def nodes(frame: DataFrame) -> set[str]:
+    """The names of the nodes in a frame's plan, as of :data:`STATEFUL`."""
+    found: set[str] = set()
+    waiting: list[Any] = [frame._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        found.add(node.nodeName())
+        children = node.children()
+        waiting += [children.apply(index) for index in range(children.size())]
+    return found

@@ -1,0 +1,97 @@
+"""Options of the data source in the file: their own names or with underscores, values as TOML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from penstock.pipeline.tables import Table
+
+GIVEN: Final = "${...}"
+
+ADDRESS: Final = ("url", "host", "port", "auth", "user", "dbNum", "ssl")
+"""Options that say which server is meant."""
+
+Check = Callable[[Mapping[str, str]], Any]
+"""Reads the settings out of options; raises OptionError."""
+
+
+def data_source_options(table: Table, used: str) -> dict[str, str]:
+    """What is left of a table as options of ``used`` (read or write), under their own names.
+
+    Unknown keys and values of a wrong kind are noted as problems.
+    """
+    names = _names(used)
+    options: dict[str, str] = {}
+    for key, value in table.rest().items():
+        if key == "redis" and isinstance(value, dict):
+            redis = Table(value, (*table.path, key), table.findings)
+            options |= {f"redis.{name}": _text(redis, name, v) for name, v in redis.rest().items()}
+            continue
+        name = key if key.lower().startswith("redis.") else names.get(_plain(key))
+        if name is None:
+            table.wrong(key, f"unknown; {_suggestion(key, names)}")
+        elif name in options:
+            table.wrong(key, f"is given twice, as '{name}' is the same")
+        else:
+            options[name] = _text(table, key, value)
+    return options
+
+
+def check(table: Table, keys: Mapping[str, Any], options: Mapping[str, str], read: Check) -> None:
+    """Has the data source check the options; a problem is noted with the key that it is about."""
+    from pyspark_redis_streams.errors import OptionError
+
+    try:
+        read(options)
+    except OptionError as error:
+        wanted = _plain(error.option)
+        key = next((key for key in keys if _plain(key) == wanted), "")
+        table.wrong(key, str(error))
+
+
+def _names(used: str) -> dict[str, str]:
+    from pyspark_redis_streams import options
+
+    known = options.SERVER + (options.READ if used == "read" else options.WRITE)
+    names = {_plain(name): o.name for o in known for name in (o.name, *o.aliases)}
+    return names | {_plain(name): name for name in (*ADDRESS, "timeout")}
+
+
+def server_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that are about the server and the client."""
+    names = (*ADDRESS, "retries", "timeout")
+    return {n: v for n, v in options.items() if n in names or n.lower().startswith("redis.")}
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _suggestion(key: str, names: Mapping[str, str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(_plain(key), names, 1, 0.6)
+    if close:
+        return f"did you mean '{snake(names[close[0]])}'?"
+    return f"allowed: {', '.join(sorted({snake(name) for name in names.values()}))}"
+
+
+def snake(name: str) -> str:
+    """The name of an option as the docs of the file write it: ``max_deliveries``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _text(table: Table, key: str, value: Any) -> str:
+    """The option's text: lists and tables become JSON, which the data source takes."""
+    if isinstance(value, str):
+        return table.expanded(key, value) or ""
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+        return json.dumps([table.expanded(key, name) or "" for name in value])
+    if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
+        return json.dumps({name: table.expanded(key, each) for name, each in value.items()})
+    table.wrong(key, "has a value of a kind that no option takes")
+    return ""

@@ -1,0 +1,132 @@
+"""What a pipeline will do, in words; nothing secret, and nothing of Spark is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Sink, Transform
+from penstock.pipeline.options import snake
+
+SECRET: Final = ("auth", "password", "user", "redis.username", "url")
+"""Options that are not shown; of ``url`` only the address is."""
+
+GUARANTEES: Final = {
+    ("parquet", "offsets"): "each row once",
+    ("parquet", "group"): "each row once, if no other consumer claims entries of a batch",
+    ("stream", "offsets"): "each row once if the server knows idempotent IDs, else at least once",
+    ("stream", "group"): "each row at least once",
+    ("jdbc", "offsets"): "each row at least once",
+    ("jdbc", "group"): "each row at least once",
+    ("console", "offsets"): "each row at least once",
+    ("console", "group"): "each row at least once",
+}
+"""What a sink promises over crashes, by its type and the mode of the source."""
+
+
+def describe(pipeline: Pipeline) -> str:
+    """The plan of a pipeline, as lines."""
+    return "\n".join(_lines(pipeline)) + "\n"
+
+
+def _lines(pipeline: Pipeline) -> Iterator[str]:
+    yield f"Pipeline {pipeline.name} ({pipeline.file})"
+    yield ""
+    yield "Source"
+    yield from _source(pipeline)
+    if pipeline.parse is not None:
+        yield ""
+        yield f"Table {ENTRIES}: {_parse_title(pipeline.parse)}"
+        yield from (f"  {_column(column)}" for column in pipeline.parse.columns)
+    for transform in pipeline.transforms:
+        yield ""
+        yield from _transform(transform)
+    for output in pipeline.outputs:
+        yield ""
+        yield from _output(pipeline, output)
+    yield ""
+    yield from _running(pipeline)
+
+
+def _source(pipeline: Pipeline) -> Iterator[str]:
+    yield f"  {'server':<20} {address(pipeline.source)}"
+    for name, value in pipeline.source.items():
+        if name.lower() not in SECRET and not name.lower().endswith("password"):
+            yield f"  {snake(name):<20} {value}"
+
+
+def address(options: Mapping[str, str]) -> str:
+    """The servers that options name, without credentials."""
+    from pyspark_redis_streams.settings import write_settings
+    from pyspark_redis_streams.urls import parse_urls
+
+    if "url" in options:
+        return ", ".join(url.label for url in parse_urls(options["url"]))
+    parts = ("host", "port", "dbNum", "ssl")
+    return write_settings({n: options[n] for n in parts if n in options}).servers.urls[0].label
+
+
+def _parse_title(parse: Parse) -> str:
+    made = "plain fields" if parse.json is None else f"JSON in the field '{parse.json}'"
+    nulls = f"; no value: {', '.join(map(repr, parse.nulls))}" if parse.nulls else ""
+    return f"{made}{nulls}; also stream, id, timestamp"
+
+
+def _column(column: Column) -> str:
+    notes = [column.type]
+    notes += [f"from '{column.origin}'"] if column.origin != column.name else []
+    notes += [f"as {column.format}"] if column.format else []
+    notes += ["required"] if column.required else []
+    return f"{column.name:<20} {', '.join(notes)}"
+
+
+def _transform(transform: Transform) -> Iterator[str]:
+    yield f"Table {transform.name}"
+    if transform.watermark is not None:
+        mark = transform.watermark
+        yield f"  rows of {transform.origin} may be {mark.delay} late by '{mark.column}'"
+    if transform.deduplicate is not None:
+        yield f"  rows of {transform.origin} are one by {', '.join(transform.deduplicate.keys)}"
+    yield from (f"  {line}" for line in transform.sql.splitlines())
+
+
+def _output(pipeline: Pipeline, output: Sink) -> Iterator[str]:
+    is_dead = output.name == DEAD_LETTERS
+    yield "Dead letters" if is_dead else f"Sink {output.name}"
+    yield f"  {'rows':<20} {'entries that do not parse' if is_dead else output.origin}"
+    yield f"  {'to':<20} {_place(output)}"
+    if output.partition_by:
+        yield f"  {'partitioned by':<20} {', '.join(output.partition_by)}"
+    if output.output_mode != "append":
+        yield f"  {'output mode':<20} {output.output_mode}"
+    yield f"  {'guarantee':<20} {GUARANTEES[output.type, pipeline.mode]}"
+
+
+def _place(output: Sink) -> str:
+    if output.type == "stream":
+        return f"stream {output.place} of {address(output.options)}"
+    if output.type == "jdbc":
+        return f"table {output.place} of {_database(output.options['url'])}"
+    return f"{output.type} {output.place}".rstrip()
+
+
+def _database(url: str) -> str:
+    """A database's URL without parameters, user and password: ``jdbc:mysql:***@host/database``."""
+    bare = re.split(r"[?;]", url)[0]
+    before, at, place = bare.rpartition("@")
+    return f"{':'.join(before.split(':')[:2])}:***@{place}" if at else bare
+
+
+def _running(pipeline: Pipeline) -> Iterator[str]:
+    names = [output.name for output in pipeline.outputs]
+    if pipeline.mode == "group":
+        yield "One query writes all outputs of a batch, and then acknowledges it"
+    else:
+        yield f"A query for each: {', '.join(names)}"
+    yield f"  {'checkpoint':<20} {pipeline.checkpoint}"
+    yield f"  {'a batch every':<20} {pipeline.every}"
+    retry = pipeline.retry
+    yield f"  {'after a failure':<20} {retry.attempts} attempts, {retry.pause_s:g} s apart"
+    if pipeline.metrics is not None:
+        yield f"  {'metrics':<20} {pipeline.metrics}"

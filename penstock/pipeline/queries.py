@@ -1,0 +1,178 @@
+"""The streaming queries of a pipeline: one for each output, or one for all in mode group.
+
+docs/decisions/0023-pipeline-queries.md says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.pipeline import frames
+from penstock.pipeline.batches import write
+from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.model import Pipeline, Sink
+from pyspark_redis_streams import RedisStreamsSource
+
+GROUP_QUERY = "all"
+"""The name of the one query of mode group."""
+
+Start = Callable[[bool], Any]
+"""Starts a query, for what is there now or for good, and returns Spark's handle of it."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query that can be started, and started again from its checkpoint."""
+
+    name: str
+    start: Start
+
+
+def queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
+    """The queries of a pipeline, checked by Spark; raises PipelineError for SQL that fails."""
+    if pipeline.mode == "group":
+        return [_for_all(spark, pipeline)]
+    return [_for_one(spark, pipeline, output) for output in pipeline.outputs]
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session for one query, with its own tables and its own copy of the data source.
+
+    Spark notes down the environment of Python in a map of the source when a query starts. Queries
+    that share the source and start together break this map, and all their tasks fail.
+    """
+    session = spark.newSession()
+    session.dataSource.register(RedisStreamsSource)
+    return session
+
+
+def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
+    session = own_session(spark)
+    entries = frames.parsed(frames.read(session, pipeline, output.name), pipeline)
+    frame = frames.output_frame(entries, pipeline, output)
+    check_frame(frame, output)
+    ordered = not (frames.nodes(frame) & frames.STATEFUL)
+
+    def write_one(rows: DataFrame, batch: int) -> None:
+        write(rows, output, _query_id(rows), batch, ordered)
+
+    return Query(
+        output.name,
+        lambda once: _started(pipeline, frame, output.name, output.output_mode, write_one, once),
+    )
+
+
+def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
+    """All outputs of each batch, one after the other: what is delivered is delivered once."""
+    session = own_session(spark)
+    frame = frames.read(session, pipeline, GROUP_QUERY)
+    entries = frames.parsed(frame, pipeline)
+    for output in pipeline.outputs:
+        rows = frames.output_frame(entries, pipeline, output)
+        check_frame(rows, output)
+        _need_rows_alone(rows, output)
+
+    def write_all(rows: DataFrame, batch: int) -> None:
+        write_group(rows, pipeline, _query_id(rows), batch)
+
+    return Query(
+        GROUP_QUERY,
+        lambda once: _started(pipeline, frame, GROUP_QUERY, "append", write_all, once),
+    )
+
+
+def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> None:
+    """Writes a batch of mode group to all outputs.
+
+    It is kept meanwhile: reading it again would count as another delivery. It may hold other rows
+    when it is repeated, so that rows have no idempotent IDs over attempts.
+    """
+    rows = rows.persist()
+    try:
+        parsed = frames.parsed(rows, pipeline)
+        for output in pipeline.outputs:
+            made = frames.output_frame(parsed, pipeline, output)
+            if output.type == "stream":
+                made.write.format("redis-streams").options(**output.options).mode("append").save()
+            else:
+                write(made, output, query, batch, ordered=True)
+    finally:
+        rows.unpersist()
+
+
+def _need_rows_alone(frame: DataFrame, output: Sink) -> None:
+    """Raises PipelineError for SQL whose rows depend on more than one entry."""
+    found = sorted(frames.nodes(frame) & frames.STATEFUL)
+    if found:
+        raise PipelineError(
+            f"sink '{output.name}': mode 'group' makes each row of one entry, and this SQL does "
+            f"not ({', '.join(found)}); use mode 'offsets'"
+        )
+
+
+def check_frame(frame: DataFrame, output: Sink) -> None:
+    """Raises PipelineError for what Spark can't do in a stream, and for columns that fail."""
+    jvm: Any = frame.sparkSession._jvm
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output.output_mode.capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
+    except AnalysisException as error:
+        raise PipelineError(f"sink '{output.name}': {reason(error)}") from None
+    _check_columns(frame, output)
+
+
+def _check_columns(frame: DataFrame, output: Sink) -> None:
+    from pyspark_redis_streams.commands import Rows
+    from pyspark_redis_streams.errors import SchemaError
+    from pyspark_redis_streams.settings import write_settings
+
+    if output.type == "stream":
+        try:
+            Rows(write_settings(output.options), frame.schema)
+        except SchemaError as error:
+            raise PipelineError(f"sink '{output.name}': {error}") from None
+    _check_partitions(frame.columns, output)
+
+
+def _check_partitions(columns: Sequence[str], output: Sink) -> None:
+    known = [column.lower() for column in columns]
+    for column in output.partition_by:
+        if column.lower() not in known:
+            raise PipelineError(
+                f"sink '{output.name}': partition_by names '{column}', which table "
+                f"'{output.origin}' does not have; it has {', '.join(columns)}"
+            )
+    if output.type == "parquet" and "batch" in known:
+        raise PipelineError(
+            f"sink '{output.name}': table '{output.origin}' has a column 'batch', which is the "
+            "folder of each batch; give it another name in SQL"
+        )
+
+
+def _query_id(rows: DataFrame) -> str:
+    """The ID of the query that a batch is of, the same over restarts."""
+    id = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    assert id is not None, "a batch is written within its query"
+    return str(id)
+
+
+def _started(
+    pipeline: Pipeline,
+    frame: DataFrame,
+    name: str,
+    mode: str,
+    write_batch: Callable[[DataFrame, int], None],
+    once: bool,
+) -> Any:
+    writer = frame.writeStream.foreachBatch(write_batch).outputMode(mode)
+    writer = writer.queryName(f"{pipeline.name}.{name}")
+    writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
+    if once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=pipeline.every).start()

@@ -1,0 +1,156 @@
+"""``redrive``: sends dead letters back to the streams that they are from.
+
+Adding an entry and removing its letter is one transaction, so each letter is sent once. In a
+cluster the two keys may be on different servers: there the entry is added first, and comes twice if
+the command is killed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from redis.exceptions import ResponseError, WatchError
+from rich.console import Console
+from rich.text import Text
+
+from penstock.pipeline.dead_letters import Letter, unpack
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.stream_client import End
+from pyspark_redis_streams.stream_info import key_of
+
+PAGE: Final = 500
+PORTION: Final = 100
+"""Letters of one transaction."""
+
+TRIES: Final = 100
+"""How often a transaction is tried when other letters arrive at the same moment."""
+
+
+class Choice(NamedTuple):
+    """Which letters are sent, and where to; None stands for all, and for where each is from."""
+
+    stream: str | None = None
+    reason: str | None = None
+    to: str | None = None
+    limit: int | None = None
+
+    def takes(self, letter: Letter) -> bool:
+        """Whether the letter is one of these."""
+        if self.stream is not None and letter.stream != key_of(self.stream):
+            return False
+        return self.reason is None or key_of(self.reason) in letter.reason
+
+    def target(self, letter: Letter) -> bytes:
+        """Where the letter goes."""
+        return letter.stream if self.to is None else key_of(self.to)
+
+
+Found = tuple[bytes, Letter]
+"""The ID of a letter, and the letter."""
+
+
+def redrive(end: End, key: bytes, choice: Choice, dry_run: bool, console: Console) -> int:
+    """Sends letters back, the oldest first, and returns how many; raises PipelineError."""
+    counts: dict[bytes, int] = {}
+    sent = 0
+    for portion in _portions(_chosen(end, key, choice)):
+        if not dry_run:
+            portion = _send(end, key, choice, portion)
+        for _, letter in portion:
+            target = choice.target(letter)
+            counts[target] = counts.get(target, 0) + 1
+        sent += len(portion)
+    verb = "would be sent" if dry_run else "sent"
+    for target, count in sorted(counts.items()):
+        console.print(Text(f"{_shown(target)}: {count:,} {verb}"))
+    console.print(Text(f"{_shown(key)}: {sent:,} {verb}, {_left(end, key):,} there"))
+    return sent
+
+
+def _left(end: End, key: bytes) -> int:
+    return end.info(key).length
+
+
+def _chosen(end: End, key: bytes, choice: Choice) -> Iterator[Found]:
+    """The letters to send, up to those that were there in the beginning."""
+    last = end.info(key).last
+    to = f"{last >> 64}-{last & (1 << 64) - 1}"
+    after = b"-"
+    left = choice.limit
+    while page := end.call("XRANGE", key, after, to, "COUNT", PAGE):
+        for id, fields in page:
+            letter = unpack(fields)
+            if letter is None or not choice.takes(letter):
+                continue
+            if left == 0:
+                return
+            left = None if left is None else left - 1
+            yield id, letter
+        after = b"(" + page[-1][0]
+
+
+def _portions(found: Iterator[Found]) -> Iterator[list[Found]]:
+    portion: list[Found] = []
+    for each in found:
+        portion.append(each)
+        if len(portion) == PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _send(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
+    """Sends letters, and returns those that nobody else had sent meanwhile."""
+    if end.is_cluster:
+        return _send_apart(end, key, choice, portion)
+    for _ in range(TRIES):
+        try:
+            return _send_together(end, key, choice, portion)
+        except WatchError:
+            continue
+    raise PipelineError(f"'{_shown(key)}' is being written all the time; try again later")
+
+
+def _send_together(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
+    _need_streams(end, {choice.target(letter) for _, letter in portion})
+    with end.servers.translated(0), end.servers.client(0).pipeline(transaction=True) as pipeline:
+        pipeline.watch(key)
+        there = [each for each in portion if _is_there(pipeline, key, each[0])]
+        pipeline.multi()
+        for id, letter in there:
+            pipeline.execute_command("XADD", choice.target(letter), "*", *letter.fields)
+            pipeline.execute_command("XDEL", key, id)
+        try:
+            pipeline.execute()
+        except ResponseError as error:
+            raise PipelineError(f"{end.name}: {error}") from None
+    return there
+
+
+def _need_streams(end: End, targets: set[bytes]) -> None:
+    """Raises PipelineError for a key of another kind.
+
+    A command that fails in a transaction does not keep the others from being carried out.
+    """
+    for target in sorted(targets):
+        kind = end.call("TYPE", target)
+        if kind not in (b"stream", b"none"):
+            raise PipelineError(f"'{_shown(target)}' is no stream but a {kind.decode()}")
+
+
+def _is_there(pipeline: Any, key: bytes, id: bytes) -> bool:
+    return bool(pipeline.execute_command("XRANGE", key, id, id))
+
+
+def _send_apart(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
+    there = [each for each in portion if end.call("XRANGE", key, each[0], each[0])]
+    for id, letter in there:
+        end.call("XADD", choice.target(letter), "*", *letter.fields)
+        end.call("XDEL", key, id)
+    return there
+
+
+def _shown(key: bytes) -> str:
+    return key.decode("utf-8", "backslashreplace")

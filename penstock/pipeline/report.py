@@ -1,0 +1,128 @@
+"""Where the reports about batches go: a bar or lines on the terminal, and lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.progress import Batch
+
+
+class Reporter:
+    """Lines on a terminal or in a log, one a batch, and records in the files that want them."""
+
+    def __init__(
+        self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
+    ) -> None:
+        self._console = console
+        self._pipeline = pipeline
+        self._records = records
+        self._totals = {query: [0, 0] for query in queries}
+
+    def add(self, batch: Batch) -> None:
+        """Tells about a batch."""
+        total = self._totals[batch.query]
+        total[0] += 1
+        total[1] += batch.rows
+        for file in self._records:
+            file.write(batch.record(self._pipeline) + "\n")
+            file.flush()
+        self.show(batch, total[1])
+
+    def show(self, batch: Batch, rows: int) -> None:
+        """Shows a batch; ``rows`` is how many the query has had in this run."""
+        self._console.print(Text(batch.line()))
+
+    def say(self, text: str) -> None:
+        """Shows a line of another kind."""
+        self._console.print(Text(text))
+
+    def summary(self) -> None:
+        """What each query has done in this run."""
+        for query, (batches, rows) in self._totals.items():
+            count = "1 batch" if batches == 1 else f"{batches:,} batches"
+            self.say(f"{query}: {rows:,} rows in {count}")
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends what is shown."""
+
+
+class Bars(Reporter):
+    """A bar for each query, for a run over what is there."""
+
+    def __init__(
+        self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
+    ) -> None:
+        super().__init__(console, pipeline, records, queries)
+        self._bars = Progress(
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=None, table_column=Column(ratio=1)),
+            _Counts(table_column=Column(no_wrap=True)),
+            console=console,
+            expand=True,
+        )
+        empty: dict[str, Any] = {"batch": "-", "speed": 0.0, "lag": 0}
+        self._tasks: dict[str, TaskID] = {
+            query: self._bars.add_task(query, total=None, **empty) for query in queries
+        }
+
+    def __enter__(self) -> Bars:
+        self._bars.start()
+        return self
+
+    def show(self, batch: Batch, rows: int) -> None:
+        """Moves the query's bar on: what it lags behind is still to be done."""
+        more: dict[str, Any] = {
+            "batch": batch.number,
+            "speed": batch.rows_per_second,
+            "lag": batch.lag,
+        }
+        self._bars.update(self._tasks[batch.query], completed=rows, total=rows + batch.lag, **more)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leaves the bars as they are."""
+        for task in self._tasks.values():
+            if self._bars.tasks[task].total is None and error is None:
+                self._bars.update(task, total=1, completed=1)
+        self._bars.stop()
+
+
+class _Counts(ProgressColumn):
+    """``12,000/20,000 rows, 9,500 rows/s, lag 8,000, batch 3``."""
+
+    def render(self, task: Task) -> Text:
+        more = task.fields
+        return Text(
+            f"{task.completed:,.0f} rows, {more['speed']:,.0f} rows/s, lag {more['lag']:,}, "
+            f"batch {more['batch']}"
+        )
+
+
+def open_records(path: str) -> TextIO:
+    """The file that gets the records, to be added to; raises PipelineError."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "a", encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"can't write the metrics to '{path}': {error.strerror}") from None

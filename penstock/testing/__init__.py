@@ -1,0 +1,34 @@
+"""Penstock for the tests of other projects: a pytest plugin, and the server that it runs.
+
+The plugin (:mod:`penstock.testing.plugin`) gives tests the fixture ``penstock``, a
+:class:`Penstock`. Outside pytest a :class:`PenstockServer` does the same as a context manager.
+
+Nothing here imports the server: it runs as a process of its own, by the command ``penstock``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.testing.clock import ServerClock
+    from penstock.testing.errors import PenstockError
+    from penstock.testing.fixture import Penstock
+    from penstock.testing.server import PenstockServer
+
+__all__ = ["Penstock", "PenstockError", "PenstockServer", "ServerClock"]
+
+_MODULES = {
+    "Penstock": "fixture",
+    "PenstockError": "errors",
+    "PenstockServer": "server",
+    "ServerClock": "clock",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for: pytest loads the plugin in this package with every run."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,0 +1,78 @@
+"""The pytest plugin: fixtures that start a server when a test asks for one, and not before.
+
+It is loaded with every run of pytest in an environment where Penstock is installed, so it imports
+nothing until a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from penstock.testing import Penstock, PenstockServer
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declares the settings that the project under test may have in its configuration file."""
+    parser.addini(
+        "penstock_args",
+        "options of the server that the fixture penstock starts, such as --loglevel verbose",
+        type="args",
+        default=[],
+    )
+    parser.addini(
+        "penstock_command",
+        "the command that starts the server, if it is not the penstock of this environment",
+        type="args",
+        default=[],
+    )
+
+
+@pytest.fixture(scope="session")
+def penstock_args(pytestconfig: pytest.Config) -> list[str]:
+    """Options of the server; a project may override this fixture."""
+    args: list[str] = pytestconfig.getini("penstock_args")
+    return args
+
+
+@pytest.fixture(scope="session")
+def penstock_command(pytestconfig: pytest.Config) -> list[str]:
+    """The command that starts the server, empty for the ``penstock`` of this environment."""
+    command: list[str] = pytestconfig.getini("penstock_command")
+    return command
+
+
+@pytest.fixture(scope="session")
+def penstock_server(
+    penstock_args: list[str],
+    penstock_command: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[PenstockServer]:
+    """The server of this run, or of this worker of pytest-xdist: for fixtures of wider scope."""
+    from penstock.testing import PenstockError, PenstockServer
+
+    folder = tmp_path_factory.mktemp("penstock")
+    server = PenstockServer(*penstock_args, command=penstock_command, folder=folder)
+    try:
+        server.start()
+    except PenstockError as error:
+        pytest.fail(str(error), pytrace=False)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def penstock(penstock_server: PenstockServer) -> Iterator[Penstock]:
+    """A server without data, and clients of it, for one test."""
+    from penstock.testing import Penstock, PenstockError
+
+    try:
+        penstock_server.reset()
+    except PenstockError as error:
+        pytest.fail(str(error), pytrace=False)
+    handle = Penstock(penstock_server)
+    yield handle
+    handle.close()

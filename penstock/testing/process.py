@@ -1,0 +1,137 @@
+"""The command ``penstock`` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from penstock.testing.errors import PenstockError
+
+START_TIMEOUT_S: Final = 30
+"""How long the server may take until it accepts connections; usually it is a quarter second."""
+
+STOP_TIMEOUT_S: Final = 10
+"""How long the server may take to end before it is killed."""
+
+LAST_WORDS_S: Final = 1
+"""How long the output of a process that has ended is waited for."""
+
+LINES_KEPT: Final = 1000
+
+_READY: Final = re.compile(r"Ready to accept connections on (\S+):(\d+)")
+
+_CONNECTABLE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where to connect to a server that listens on every address."""
+
+
+def find_command() -> list[str]:
+    """The command ``penstock`` of the running Python's environment, else that on the path.
+
+    Raises :class:`PenstockError` if there is neither.
+    """
+    scripts = sysconfig.get_path("scripts")
+    found = shutil.which("penstock", path=scripts) or shutil.which("penstock")
+    if found is None:
+        raise PenstockError(
+            f"there is no command 'penstock', neither in {scripts} nor on the PATH: install"
+            " Penstock, or name the command in the setting penstock_command"
+        )
+    return [found]
+
+
+class Process:
+    """A server process, started in ``folder`` and ready when the constructor returns.
+
+    Raises :class:`PenstockError`, with what the command has printed, if it does not become ready.
+    ``host`` and ``port`` are where to connect; ``lines`` are the last lines that it has printed.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self.host = ""
+        self.port = 0
+        self._ready = threading.Event()
+        self._popen = _start(command, folder)
+        # The pipe is read for as long as the server runs: else it would be full one day.
+        self._reading = threading.Thread(target=self._read, name="penstock-output", daemon=True)
+        self._reading.start()
+        self._await_ready(command)
+
+    def _await_ready(self, command: Sequence[str]) -> None:
+        in_time = self._ready.wait(START_TIMEOUT_S)
+        if self.port:
+            return
+        self.stop()
+        if in_time:
+            reason = f"it ended with exit status {self._popen.returncode}"
+        else:
+            reason = f"it did not say within {START_TIMEOUT_S} seconds that it was ready"
+        raise PenstockError(
+            f"the server could not be started: {reason}\n"
+            f"command: {' '.join(command)}\n{self.told_so_far()}"
+        )
+
+    def _read(self) -> None:
+        output = self._popen.stdout
+        assert output is not None
+        with output:
+            for line in output:
+                self.lines.append(line.rstrip("\n"))
+                if not self.port and (found := _READY.search(line)):
+                    host = found[1].strip("[]")
+                    self.host, self.port = _CONNECTABLE.get(host, host), int(found[2])
+                    self._ready.set()
+        self._ready.set()
+
+    def told_so_far(self) -> str:
+        """What the process has printed, for people to read."""
+        return "\n".join(["output:", *(f"    {line}" for line in self.lines)])
+
+    def status_if_ended(self, timeout_s: float) -> int | None:
+        """The exit status of a process that ends by itself within this time, else ``None``."""
+        try:
+            status = self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        self._finish_reading()
+        return status
+
+    def stop(self) -> None:
+        """Lets the server shut down, and kills it if that takes too long."""
+        self._popen.terminate()
+        if self.status_if_ended(STOP_TIMEOUT_S) is None:
+            self._popen.kill()
+            self._popen.wait()
+            self._finish_reading()
+
+    def _finish_reading(self) -> None:
+        """A process that it has left behind may hold the pipe open, and nobody waits for that."""
+        self._reading.join(LAST_WORDS_S)
+
+
+def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    # PYTHONPATH leads to the modules of the project under test, which may have names that modules
+    # of the server have too. The server's own are found without it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        text = f"the server could not be started: {command[0]}: {error.strerror}"
+        raise PenstockError(text) from error

@@ -1,0 +1,297 @@
+"""Mode ``group``: makes batches of what is pending for a consumer that is named for the batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from math import ceil
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from pyspark_redis_streams.errors import DataLossError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.partitions import Partition, PendingRange, gather
+from pyspark_redis_streams.pending import Pending, PendingEntries
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.starting_offsets import earliest, find_group, starts
+from pyspark_redis_streams.stream_info import (
+    HINT,
+    NOTHING,
+    Catalog,
+    Stream,
+    StreamInfo,
+    ask_each,
+    entries,
+    loss_message,
+    name_of,
+    pairs,
+    share,
+)
+
+LOG = logging.getLogger("pyspark_redis_streams")
+
+CLAIMS_PER_IDLE_TIME = 4
+"""How often, in one claimMinIdleMs, entries are looked for that others have left."""
+
+
+class Competitor:
+    """What the driver does for a query of mode ``group``; ``clock`` counts seconds."""
+
+    def __init__(
+        self, servers: Servers, settings: ReadSettings, clock: Callable[[], float]
+    ) -> None:
+        self._servers = servers
+        self._settings = settings
+        self._clock = clock
+        self._catalog = Catalog(servers, settings, clock)
+        self._initial: int | None = None
+        self._settled: int | None = None
+        self._claimed: float | None = None
+        self._budgets: dict[Stream, int] | None = None
+        self._delivered: dict[Stream, int] = {}
+        self._seen: dict[Stream, tuple[StreamInfo, dict[bytes, Any]]] = {}
+
+    def consumer(self, batch: int) -> str:
+        """The consumer whose pending entries are a batch."""
+        return f"{self._settings.consumer}-{batch}"
+
+    def initial(self) -> int:
+        """The batch before the first: before any that has been left pending.
+
+        Creates the group where it is missing, at the place that the options say. It is decided
+        once: Spark asks several times.
+        """
+        if self._initial is None:
+            self._create_groups(lambda infos: starts(self._servers, self._settings, infos))
+            pending = self._pending_by_batch()
+            waiting = [batch for batch, count in pending.items() if count]
+            self._initial = min(waiting) - 1 if waiting else max(pending, default=0)
+        return self._initial
+
+    def stop_at_what_is_there(self) -> None:
+        """From now on no more new entries are taken than there are now."""
+        # The groups of new streams are created later, when it is known whether there is a
+        # checkpoint: until then all that such a stream holds counts.
+        found = self._groups()
+        self._budgets = {
+            stream: info.length if group is None else _lag(info, group)
+            for stream, (info, group) in found.items()
+        }
+
+    def latest(self, done: int, limit: int | None) -> int | None:
+        """The number of the next batch, filled with about ``limit`` entries; None without any.
+
+        What the batches up to ``done`` hold is acknowledged. Raises DataLossError if entries
+        were removed that had not been delivered to anyone.
+        """
+        self.settle(done)
+        following = done + 1
+        if self._pending_by_batch().get(following):
+            # A crash has kept the batch from getting into the checkpoint.
+            return following
+        self._look()
+        self._check_loss()
+        taken = self._claim(following, limit)
+        rest = None if limit is None else limit - taken
+        taken += self._deliver(following, rest)
+        return following if taken else None
+
+    def settle(self, done: int) -> None:
+        """Acknowledges the entries of the batches up to that number."""
+        if self._settled == done:
+            return
+        for stream, batches in self._batches().items():
+            mine = PendingEntries(self._servers, self._settings, stream)
+            for batch in batches:
+                if batch <= done:
+                    mine.acknowledge_all(self.consumer(batch))
+        self._settled = done
+
+    def _batches(self) -> dict[Stream, dict[int, int]]:
+        """For each stream the batches that have a consumer, and how much is pending for it."""
+        group = self._settings.group
+        replies = ask_each(
+            self._servers,
+            self._catalog.streams(),
+            lambda stream: ("XINFO CONSUMERS", stream.key, group),
+        )
+        return {
+            stream: self._own(map(pairs, reply))
+            for stream, reply in replies.items()
+            if not isinstance(reply, ResponseError)
+        }
+
+    def _own(self, consumers: Iterable[dict[bytes, Any]]) -> dict[int, int]:
+        prefix = f"{self._settings.consumer}-".encode()
+        found: dict[int, int] = {}
+        for consumer in consumers:
+            name: bytes = consumer[b"name"]
+            number = name[len(prefix) :]
+            if name.startswith(prefix) and number.isdigit():
+                found[int(number)] = consumer[b"pending"]
+        return found
+
+    def _pending_by_batch(self) -> dict[int, int]:
+        """How much is pending for each batch over all streams."""
+        total: dict[int, int] = {}
+        for batches in self._batches().values():
+            for batch, pending in batches.items():
+                total[batch] = total.get(batch, 0) + pending
+        return total
+
+    def _groups(self) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
+        """What the servers say about each stream that is there, and about the group in it."""
+        infos = self._catalog.infos(self._catalog.streams())
+        there = [stream for stream, info in infos.items() if info != NOTHING]
+        replies = ask_each(self._servers, there, lambda stream: ("XINFO GROUPS", stream.key))
+        name = (self._settings.group or "").encode()
+        return {stream: (infos[stream], find_group(replies[stream], name)) for stream in there}
+
+    def _create_groups(
+        self, where: Callable[[dict[Stream, StreamInfo]], Mapping[Stream, tuple[int, int]]]
+    ) -> bool:
+        found = self._groups()
+        missing = {stream: info for stream, (info, group) in found.items() if group is None}
+        for stream, (after, read) in where(missing).items():
+            self._create_group(stream, after, read)
+        self._delivered = {}
+        self._seen = {s: (info, group) for s, (info, group) in found.items() if group is not None}
+        return bool(missing)
+
+    def _create_group(self, stream: Stream, after: int, read: int) -> None:
+        place = (stream.key, self._settings.group, format_id(after), "ENTRIESREAD", read)
+        try:
+            self._servers.call(stream.server, "XGROUP CREATE", *place)
+        except ResponseError as error:
+            # Another consumer may have been faster.
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    def _look(self) -> None:
+        """Asks where streams and groups stand. Where the group is missing the stream is new."""
+        while self._create_groups(lambda infos: {s: earliest(i) for s, i in infos.items()}):
+            pass
+
+    def _lags(self) -> dict[Stream, int]:
+        return {stream: _lag(info, group) for stream, (info, group) in self._seen.items()}
+
+    def _check_loss(self) -> None:
+        for stream, (info, group) in self._seen.items():
+            read = group[b"entries-read"]
+            after = parse_id(group[b"last-delivered-id"])
+            lost = 0 if read is None else info.lost(after, read)
+            if lost:
+                self._report(loss_message(stream, lost, after, info))
+
+    def _report(self, message: str) -> None:
+        if self._settings.fail_on_loss:
+            raise DataLossError(message + HINT)
+        LOG.warning("%s", message)
+
+    def _claim(self, batch: int, limit: int | None) -> int:
+        interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
+        now = self._clock()
+        if self._claimed is not None and now - self._claimed < interval:
+            return 0
+        self._claimed = now
+        taken = 0
+        for stream, (_, group) in self._seen.items():
+            most = group[b"pending"] if limit is None else limit - taken
+            if group[b"pending"] and most > 0:
+                taken += self._claim_from(stream, batch, most)
+        return taken
+
+    def _claim_from(self, stream: Stream, batch: int, most: int) -> int:
+        mine = PendingEntries(self._servers, self._settings, stream)
+        taken, removed = mine.claim(self.consumer(batch), most)
+        if removed:
+            self._report(
+                f"stream '{stream.shown}': {entries(removed)} removed while pending for another "
+                f"consumer of group '{self._settings.group}'"
+            )
+        return taken
+
+    def _deliver(self, batch: int, limit: int | None) -> int:
+        lags = self._lags()
+        if self._budgets is not None:
+            lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
+        self._delivered = dict.fromkeys(lags, 0)
+        left = sum(lags.values()) if limit is None else max(limit, 0)
+        while left and lags:
+            for stream, part in share(left, lags).items():
+                got = self._deliver_from(stream, batch, part) if part else 0
+                left -= got
+                # A server that can't tell a lag may seem to have more than it has.
+                lags[stream] = lags[stream] - got if got == part else 0
+            lags = {stream: lag for stream, lag in lags.items() if lag > 0}
+        return sum(self._delivered.values())
+
+    def _deliver_from(self, stream: Stream, batch: int, part: int) -> int:
+        mine = PendingEntries(self._servers, self._settings, stream)
+        got = mine.deliver(self.consumer(batch), part)
+        self._delivered[stream] += got
+        if self._budgets is not None:
+            # Where rivals were faster nothing more may be taken for what they took.
+            self._budgets[stream] = self._budgets.get(stream, 0) - got if got == part else 0
+        return got
+
+    def partitions(self, batch: int) -> list[Partition]:
+        """The tasks of a batch: about equal parts of its pending entries."""
+        consumer = self.consumer(batch)
+        pending = {
+            stream: self._alive(PendingEntries(self._servers, self._settings, stream), consumer)
+            for stream in self._batches()
+        }
+        total = sum(map(len, pending.values()))
+        size = max(1, ceil(total / (self._settings.min_partitions or 1)))
+        ranges = [
+            PendingRange(stream, consumer, part[0] - 1, part[-1], len(part))
+            for stream, ids in pending.items()
+            for part in (ids[i : i + size] for i in range(0, len(ids), size))
+        ]
+        return gather(ranges, self._settings.max_partitions)
+
+    def _alive(self, mine: PendingEntries, consumer: str) -> list[int]:
+        """The IDs of a batch, once those delivered too often have gone to the dead letters."""
+        most = self._settings.max_deliveries
+        ids = []
+        buried = 0
+        for entry in list(mine.of(consumer)):
+            if self._is_dead(entry, most) and mine.bury(entry, consumer):
+                buried += 1
+            else:
+                ids.append(entry.id)
+        if buried:
+            LOG.warning(
+                "stream '%s': %s delivered more than %s times went to '%s'",
+                *(mine.stream.shown, entries(buried), most, self._settings.dead_letters),
+            )
+        return ids
+
+    @staticmethod
+    def _is_dead(entry: Pending, most: int | None) -> bool:
+        return most is not None and entry.deliveries > most
+
+    def report(self) -> dict[str, Any] | None:
+        """Where the streams ended when last asked, and what the group lagged behind after that."""
+        servers: dict[str, dict[str, Any]] = {}
+        for stream, (info, group) in sorted(self._seen.items()):
+            servers.setdefault(self._settings.servers.label(stream.server), {})[
+                name_of(stream.key)
+            ] = {
+                "id": format_id(info.last),
+                "n": info.added,
+                "lag": max(_lag(info, group) - self._delivered.get(stream, 0), 0),
+                "pending": group[b"pending"] + self._delivered.get(stream, 0),
+            }
+        return {"servers": servers} if servers else None
+
+
+def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
+    """How many entries have not been delivered; the server does not always know exactly."""
+    if info.last <= parse_id(group[b"last-delivered-id"]):
+        return 0
+    lag: int | None = group.get(b"lag")
+    return info.length if lag is None else lag

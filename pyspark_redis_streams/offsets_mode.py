@@ -1,0 +1,171 @@
+"""Mode ``offsets``: finds out what is new, plans what to read of it, and moves the group along."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from pyspark_redis_streams.errors import DataLossError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.offsets import Position, Positions
+from pyspark_redis_streams.partitions import Partition, Range, divide, gather
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.starting_offsets import earliest, starts, walk
+from pyspark_redis_streams.stream_info import (
+    HINT,
+    Catalog,
+    Stream,
+    StreamInfo,
+    gone_message,
+    loss_message,
+    name_of,
+    share,
+)
+
+LOG = logging.getLogger("pyspark_redis_streams")
+
+
+class Follower:
+    """What the driver does for a query of mode ``offsets``; ``clock`` counts seconds."""
+
+    def __init__(
+        self, servers: Servers, settings: ReadSettings, clock: Callable[[], float]
+    ) -> None:
+        self._servers = servers
+        self._settings = settings
+        self.catalog = Catalog(servers, settings, clock)
+        self._initial: dict[Stream, Position] | None = None
+        self._targets: dict[Stream, StreamInfo] | None = None
+        self._latest: dict[Stream, StreamInfo] = {}
+        self._acknowledged: dict[Stream, int] = {}
+
+    def initial(self) -> Positions:
+        """Where the query begins. It is decided once: Spark asks several times."""
+        if self._initial is None:
+            infos = self.catalog.infos(self.catalog.streams())
+            found = starts(self._servers, self._settings, infos)
+            self._initial = {stream: Position.at(*start) for stream, start in found.items()}
+        return self._initial
+
+    def stop_at_what_is_there(self) -> None:
+        """From now on nothing counts that is added later."""
+        self._targets = self.catalog.infos(self.catalog.streams())
+
+    def latest(self, start: Positions, limit: int | None) -> Positions | None:
+        """The batch that follows: everything new, or about ``limit`` entries of it.
+
+        None if there is nothing new. Raises DataLossError if entries have gone that lie ahead.
+        """
+        self._latest = self.catalog.infos({*self.catalog.streams(), *start})
+        begins = {
+            stream: self._checked(stream, start.get(stream), info)
+            for stream, info in self._latest.items()
+        }
+        ends = {stream: self._end(stream, position) for stream, position in begins.items()}
+        lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
+        moved = any(begins[stream] is not position for stream, position in start.items())
+        if not moved and not any(lags.values()):
+            return None
+        shares = lags if limit is None else share(limit, lags)
+        return {
+            stream: self._advance(stream, position, ends[stream], shares[stream])
+            for stream, position in begins.items()
+        }
+
+    def _checked(self, stream: Stream, position: Position | None, info: StreamInfo) -> Position:
+        """The position to go on from: another one only where data was lost and that is allowed."""
+        if position is None:
+            return Position.at(*earliest(info))
+        if info.is_older_than(position.id, position.n):
+            self._report(gone_message(stream, position.id, position.n, info))
+            return Position.at(*earliest(info))
+        lost = info.lost(position.id, position.n)
+        if lost:
+            self._report(loss_message(stream, lost, position.id, info))
+            return Position.at(position.id, info.removed)
+        return position
+
+    def _report(self, message: str) -> None:
+        if self._settings.fail_on_loss:
+            raise DataLossError(message + HINT)
+        LOG.warning("%s", message)
+
+    def _end(self, stream: Stream, position: Position) -> tuple[int, int]:
+        """The last entry to be read now and its number."""
+        if self._targets is None:
+            info: StreamInfo | None = self._latest[stream]
+        else:
+            info = self._targets.get(stream)
+        if info is None or info.last <= position.id:
+            return position.id, position.n
+        return info.last, info.added
+
+    def _advance(
+        self, stream: Stream, position: Position, end: tuple[int, int], part: int
+    ) -> Position:
+        if part == 0:
+            return position.to(position.id, position.n)
+        if part < _lag(position, end):
+            last, count = walk(self._servers, self._settings, stream, position.id, end[0], part)
+            if count == part:
+                return position.to(last, position.n + count)
+        return position.to(*end)
+
+    def partitions(self, end: Positions) -> list[Partition]:
+        """The tasks of a batch."""
+        ranges = [
+            Range(stream, each.start, each.id, floor=each.n0, count=each.n - each.n0)
+            for stream, each in sorted(end.items())
+            if not each.is_empty
+        ]
+        divided = divide(ranges, self._settings.min_partitions, self.first_in)
+        return gather(divided, self._settings.max_partitions)
+
+    def first_in(self, part: Range) -> int | None:
+        """The ID of the first entry of a range, None if there is none."""
+        bounds = (f"({format_id(part.after)}", format_id(part.to))
+        found = self._servers.call(
+            part.stream.server, "XRANGE", part.stream.key, *bounds, "COUNT", 1
+        )
+        return parse_id(found[0][0]) if found else None
+
+    def acknowledge(self, positions: Positions) -> None:
+        """Moves the group, if there is one, to where everything before has been processed."""
+        if self._settings.group is None:
+            return
+        for stream, position in positions.items():
+            if self._acknowledged.get(stream) != position.id:
+                self._move_group(stream, position)
+                self._acknowledged[stream] = position.id
+
+    def _move_group(self, stream: Stream, position: Position) -> None:
+        place = (stream.key, self._settings.group, format_id(position.id))
+        read = ("ENTRIESREAD", position.n)
+        try:
+            self._servers.call(stream.server, "XGROUP SETID", *place, *read)
+        except ResponseError as error:
+            if str(error).startswith("NOGROUP"):
+                self._servers.call(stream.server, "XGROUP CREATE", *place, *read)
+            # Otherwise the stream is not there yet: there is nothing to lag behind.
+
+    def report(self) -> dict[str, Any] | None:
+        """The ends of the streams as they were seen last, in the form of an offset."""
+        return ends_to_json(self._latest, self._settings) if self._latest else None
+
+
+def _lag(position: Position, end: tuple[int, int]) -> int:
+    """How many entries there are up to an end; at least one if the ID is higher."""
+    return max(end[1] - position.n, 1) if end[0] > position.id else 0
+
+
+def ends_to_json(infos: Mapping[Stream, StreamInfo], settings: ReadSettings) -> dict[str, Any]:
+    """The last ID and the number of entries of each stream, by server and name."""
+    servers: dict[str, dict[str, Any]] = {}
+    for stream, info in sorted(infos.items()):
+        entry = {"id": format_id(info.last), "n": info.added}
+        servers.setdefault(settings.servers.label(stream.server), {})[name_of(stream.key)] = entry
+    return {"servers": servers}

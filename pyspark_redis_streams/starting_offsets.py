@@ -1,0 +1,114 @@
+"""Where to begin in each stream when there is no checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from pyspark_redis_streams.errors import OptionError, RedisStreamsError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.stream_info import Stream, StreamInfo, ask_each, name_of, pairs
+
+Start = tuple[int, int]
+"""The last ID not to be read, and how many entries the stream had had added up to there."""
+
+
+def earliest(info: StreamInfo) -> Start:
+    """Before all entries that are there now."""
+    return 0, info.removed
+
+
+def starts(
+    servers: Servers, settings: ReadSettings, infos: Mapping[Stream, StreamInfo]
+) -> dict[Stream, Start]:
+    """Where the options say that each stream begins.
+
+    Raises OptionError for an ID above the stream's last one, and RedisStreamsError for a group
+    that is not there.
+    """
+    found: dict[Stream, Start] = {}
+    groups: list[Stream] = []
+    for stream, info in infos.items():
+        choice = settings.starting.streams.get(name_of(stream.key), settings.starting.otherwise)
+        if choice == "group":
+            groups.append(stream)
+        elif choice == "timestamp":
+            since = min(int(settings.starting.streams[""]), info.last)
+            found[stream] = _start(servers, settings, stream, since, info)
+        else:
+            found[stream] = _chosen(servers, settings, stream, choice, info)
+    found.update(_group_starts(servers, settings, {s: infos[s] for s in groups}))
+    return found
+
+
+def _chosen(
+    servers: Servers, settings: ReadSettings, stream: Stream, choice: str | int, info: StreamInfo
+) -> Start:
+    if choice == "earliest":
+        return earliest(info)
+    if isinstance(choice, str):
+        return info.last, info.added
+    if choice > info.last:
+        raise OptionError(
+            "startingOffsets",
+            f"{format_id(choice)} for stream '{stream.shown}'",
+            f"an ID up to the stream's last one, {format_id(info.last)}",
+        )
+    return _start(servers, settings, stream, choice, info)
+
+
+def _start(
+    servers: Servers, settings: ReadSettings, stream: Stream, after: int, info: StreamInfo
+) -> Start:
+    if info.first is None or after >= info.last:
+        return after, info.added
+    if after < info.first:
+        return after, info.removed
+    return after, info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
+
+
+def walk(
+    servers: Servers, settings: ReadSettings, stream: Stream, after: int, to: int, most: int
+) -> Start:
+    """The last of the next entries, at most so many, and how many they are.
+
+    The server can't count entries without sending them.
+    """
+    count = 0
+    while count < most and after < to:
+        bounds = (f"({format_id(after)}", format_id(to))
+        number = min(settings.fetch_count, most - count)
+        chunk = servers.call(stream.server, "XRANGE", stream.key, *bounds, "COUNT", number)
+        if not chunk:
+            break
+        after, count = parse_id(chunk[-1][0]), count + len(chunk)
+    return after, count
+
+
+def _group_starts(
+    servers: Servers, settings: ReadSettings, infos: Mapping[Stream, StreamInfo]
+) -> dict[Stream, Start]:
+    replies = ask_each(servers, infos, lambda stream: ("XINFO GROUPS", stream.key))
+    name = (settings.group or "").encode()
+    found: dict[Stream, Start] = {}
+    for stream, reply in replies.items():
+        group = find_group(reply, name)
+        if group is None:
+            raise RedisStreamsError(
+                f"stream '{stream.shown}' has no group '{settings.group}', from whose position "
+                "the option startingOffsets=group wants to go on"
+            )
+        after = min(parse_id(group[b"last-delivered-id"]), infos[stream].last)
+        found[stream] = _start(servers, settings, stream, after, infos[stream])
+    return found
+
+
+def find_group(reply: Any, name: bytes) -> dict[bytes, Any] | None:
+    """What a reply of XINFO GROUPS, or its error, says about a group."""
+    if isinstance(reply, ResponseError):
+        return None
+    return next((group for group in map(pairs, reply) if group[b"name"] == name), None)

@@ -1,0 +1,173 @@
+"""Keyspace events: what happened to which key, published to those who listen.
+
+A table says which events each effect stands for. An event has a class, one letter of the setting
+notify-keyspace-events, and is published only while its class is named there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from server.config.types import KeyspaceEvents
+from storage import effects as e
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+GENERIC: Final = "g"
+STRING: Final = "$"
+EXPIRED: Final = "x"
+STREAM: Final = "t"
+NEW: Final = "n"
+OVERWRITTEN: Final = "o"
+TYPE_CHANGED: Final = "c"
+MISS: Final = "m"
+
+
+class Event(NamedTuple):
+    """Something that happened to a key, as its listeners are told."""
+
+    letter: str
+    name: str
+    db: int
+    key: bytes
+
+
+class Notifier:
+    """Publishes the events of the classes that notify-keyspace-events names."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._classes: frozenset[str] = frozenset()
+        self.active = False
+        """Whether any event is published at all."""
+
+    def configure(self, flags: str) -> None:
+        """Takes a value of notify-keyspace-events."""
+        self._classes = frozenset(flags.replace("A", KeyspaceEvents.ALL))
+        listens = bool(self._classes & {"K", "E"})
+        self.active = listens and bool(self._classes - {"K", "E", *KeyspaceEvents.OF_FIELDS})
+        self._server.keyspace.on_miss = self._missed if listens and MISS in self._classes else None
+
+    def announce(self, effect: e.Effect) -> None:
+        """Publishes the events that an effect stands for."""
+        events = EVENTS.get(type(effect))
+        if events is not None:
+            for event in events(effect):
+                self._publish(event)
+
+    def _missed(self, db: int, key: bytes) -> None:
+        """What led to the miss, an expiry perhaps, is announced before it."""
+        self._server.settle()
+        self._publish(Event(MISS, "keymiss", db, key))
+
+    def _publish(self, event: Event) -> None:
+        """Publishes one event by its key, then by its name."""
+        if event.letter not in self._classes:
+            return
+        name, publish = event.name.encode(), self._server.pubsub.publish
+        if "K" in self._classes:
+            publish(b"__keyspace@%d__:%b" % (event.db, event.key), name)
+        if "E" in self._classes:
+            publish(b"__keyevent@%d__:%b" % (event.db, name), event.key)
+
+
+# --- the events of each effect ---------------------------------------------------------------
+
+
+def _one(letter: str, name: str) -> Callable[[Any], list[Event]]:
+    def events(effect: Any) -> list[Event]:
+        return [Event(letter, name, effect.db, effect.key)]
+
+    return events
+
+
+def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[Event]:
+    """What is told of a value that has taken the place of another."""
+    events = [Event(OVERWRITTEN, "overwritten", db, key)] if replaced else []
+    return [*events, Event(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
+
+
+def _string_changed(effect: e.StringSet | e.StringEdited) -> list[Event]:
+    """A string that is new is announced as such; one whose expiry changed has two events."""
+    events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
+    # What only changes a string, INCR or APPEND for one, does not overwrite it.
+    if isinstance(effect, e.StringSet) and effect.event.split()[0] == "set":
+        events += _replaced(effect.db, effect.key, not effect.created, effect.retyped)
+    for name in effect.event.split():
+        letter = GENERIC if name in ("expire", "persist") else STRING
+        events.append(Event(letter, name, effect.db, effect.key))
+    return events
+
+
+def _key_deleted(effect: e.KeyDeleted) -> list[Event]:
+    letter = EXPIRED if effect.event == "expired" else GENERIC
+    return [Event(letter, effect.event, effect.db, effect.key)]
+
+
+def _keys_deleted(effect: e.KeysDeleted) -> list[Event]:
+    return [Event(GENERIC, "del", effect.db, key) for key in effect.keys]
+
+
+def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
+    return [
+        Event(NEW, "new", effect.db, effect.target),
+        *_replaced(effect.db, effect.target, effect.replaced, effect.retyped),
+        Event(GENERIC, "rename_from", effect.db, effect.key),
+        Event(GENERIC, "rename_to", effect.db, effect.target),
+    ]
+
+
+def _key_copied(effect: e.KeyCopied) -> list[Event]:
+    return [
+        Event(NEW, "new", effect.target_db, effect.target),
+        *_replaced(effect.target_db, effect.target, effect.replaced, effect.retyped),
+        Event(GENERIC, "copy_to", effect.target_db, effect.target),
+    ]
+
+
+def _key_moved(effect: e.KeyMoved) -> list[Event]:
+    return [
+        Event(NEW, "new", effect.target_db, effect.key),
+        Event(GENERIC, "move_from", effect.db, effect.key),
+        Event(GENERIC, "move_to", effect.target_db, effect.key),
+    ]
+
+
+def _entry_added(effect: e.EntryAdded) -> list[Event]:
+    events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
+    return [*events, Event(STREAM, "xadd", effect.db, effect.key)]
+
+
+def _entries_deleted(effect: e.EntriesDeleted) -> list[Event]:
+    return [Event(STREAM, "xtrim" if effect.trimmed else "xdel", effect.db, effect.key)]
+
+
+def _group_position_set(effect: e.GroupPositionSet) -> list[Event]:
+    """Only a position that a client asked for; one that a delivery moves is no event."""
+    return [Event(STREAM, "xgroup-setid", effect.db, effect.key)] if effect.explicit else []
+
+
+EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
+    e.StringSet: _string_changed,
+    e.StringEdited: _string_changed,
+    e.KeyDeleted: _key_deleted,
+    e.KeysDeleted: _keys_deleted,
+    e.ExpirySet: _one(GENERIC, "expire"),
+    e.ExpiryCleared: _one(GENERIC, "persist"),
+    e.KeyRenamed: _key_renamed,
+    e.KeyCopied: _key_copied,
+    e.KeyMoved: _key_moved,
+    e.StreamCreated: _one(NEW, "new"),
+    e.EntryAdded: _entry_added,
+    e.StreamTrimmed: _one(STREAM, "xtrim"),
+    e.EntriesDeleted: _entries_deleted,
+    e.StreamPositionSet: _one(STREAM, "xsetid"),
+    e.GroupCreated: _one(STREAM, "xgroup-create"),
+    e.GroupPositionSet: _group_position_set,
+    e.GroupDestroyed: _one(STREAM, "xgroup-destroy"),
+    e.ConsumerCreated: _one(STREAM, "xgroup-createconsumer"),
+    e.ConsumerDeleted: _one(STREAM, "xgroup-delconsumer"),
+}
+"""Effects without an entry are nothing that listeners are told of."""

@@ -1,0 +1,436 @@
+"""One declarative description a command, from which everything else follows.
+
+Arity checks, COMMAND, access control, transactions and the documentation all read this table; a
+handler is registered in it by decorating it with :func:`command`. What is registered is a
+definition; each server counts calls on copies of its own, made by :func:`new_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from protocol.replies import Reply
+
+if TYPE_CHECKING:
+    from server.clients.blocking import Block
+    from server.session import Session
+    from server.steps import Steps
+
+Arguments = list[bytes]
+"""A whole request: the command's name (and subcommand's), then its arguments."""
+
+Handler = Callable[["Session", Arguments], "Reply | Block | Steps"]
+
+COMMAND_FLAGS: Final = (
+    "write",
+    "readonly",
+    "denyoom",
+    "module",
+    "admin",
+    "pubsub",
+    "noscript",
+    "blocking",
+    "loading",
+    "stale",
+    "skip_monitor",
+    "skip_slowlog",
+    "asking",
+    "fast",
+    "no_async_loading",
+    "no_auth",
+    "no_multi",
+    "allow_busy",
+    "no_mandatory_keys",
+    "movablekeys",
+)
+"""Every flag of a command, in the order in which COMMAND INFO lists them."""
+
+KEY_FLAGS: Final = (
+    "RO",
+    "RW",
+    "OW",
+    "RM",
+    "access",
+    "update",
+    "insert",
+    "delete",
+    "not_key",
+    "incomplete",
+    "variable_flags",
+)
+"""Every flag of a key specification, in the order in which COMMAND INFO lists them."""
+
+CATEGORIES: Final = (
+    "keyspace",
+    "read",
+    "write",
+    "set",
+    "sortedset",
+    "list",
+    "hash",
+    "string",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+    "stream",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+    "scripting",
+)
+"""Every ACL category, in the order in which they are listed."""
+
+
+def _sorted(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
+    """The names once each, in their canonical order; an unknown name is a mistake."""
+    return sorted(set(names), key=order.index)
+
+
+class KeySpec:
+    """Where a command's keys are, in the terms of COMMAND INFO's key specifications.
+
+    The search begins at argument ``index``, or behind the word ``keyword`` looked for from argument
+    ``index``; from there ``last`` counts to the last key (negative: from the end of the arguments),
+    every ``step``-th argument is a key, and ``limit`` of 2 takes the first half of what is left.
+    Where the keys are ``counted``, argument ``index`` is their number and they follow it, every
+    ``step``-th argument one.
+    ``notes`` is what a reader should know of the flags.
+    """
+
+    __slots__ = ("counted", "flags", "index", "keyword", "last", "limit", "notes", "step")
+
+    def __init__(
+        self,
+        flags: str,
+        index: int = 1,
+        last: int = 0,
+        step: int = 1,
+        keyword: str | None = None,
+        limit: int = 0,
+        *,
+        counted: bool = False,
+        notes: str = "",
+    ) -> None:
+        self.counted = counted
+        self.flags = _sorted(flags.split(), KEY_FLAGS)
+        self.index = index
+        self.last = last
+        self.step = step
+        self.keyword = keyword
+        self.limit = limit
+        self.notes = notes
+
+    def extract(self, args: Arguments) -> list[bytes]:
+        """The keys among ``args``; empty where the keyword is missing, or their number wrong."""
+        if self.counted:
+            return self._counted_keys(args)
+        first = self.index
+        if self.keyword is not None:
+            word = self.keyword.encode()
+            found = [i for i in range(self.index, len(args)) if args[i].upper() == word]
+            if not found:
+                return []
+            first = found[0] + 1
+        last = first + self.last if self.last >= 0 else len(args) + self.last
+        if self.limit > 1:
+            last = first + (len(args) - first) // self.limit - 1
+        return args[first : last + 1 : self.step]
+
+    def _counted_keys(self, args: Arguments) -> list[bytes]:
+        first = self.index + 1
+        count = args[self.index]
+        last = first + self.step * (int(count) if count.isdigit() else 0)
+        return args[first : last : self.step] if last <= len(args) else []
+
+    @property
+    def moves(self) -> bool:
+        """Whether only the request tells where the keys are."""
+        return self.counted or self.keyword is not None
+
+    @property
+    def names_keys(self) -> bool:
+        """Whether what is found are keys, and not channels that are spread like keys."""
+        return "not_key" not in self.flags
+
+
+class Command:
+    """A command or subcommand: what it is called, how it is called, and what it does.
+
+    ``arity`` counts the name (and the container's); negative: a minimum. The counters are those of
+    INFO commandstats. ``special`` marks what the dispatcher has to look at more closely: commands
+    with subcommands, and those that a setting must allow (``protected``).
+    """
+
+    __slots__ = (
+        "arity",
+        "calls",
+        "categories",
+        "complexity",
+        "deprecated",
+        "failed",
+        "flags",
+        "fullname",
+        "group",
+        "handler",
+        "history",
+        "keys",
+        "name",
+        "nanoseconds",
+        "protected",
+        "rejected",
+        "since",
+        "special",
+        "subcommands",
+        "summary",
+        "syntax",
+        "tips",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        arity: int,
+        handler: Handler,
+        flags: str,
+        group: str,
+        since: str,
+        summary: str,
+        complexity: str,
+        syntax: str,
+        keys: Iterable[KeySpec],
+        categories: str,
+        tips: Iterable[str],
+        history: Iterable[tuple[str, str]],
+        deprecated: tuple[str, str] | None,
+        protected: bool,
+    ) -> None:
+        self.fullname = name.lower().replace(" ", "|")
+        self.name = name.lower()
+        self.arity = arity
+        self.handler = handler
+        self.keys = list(keys)
+        self.flags = _flags(flags, self.keys)
+        self.group = group
+        self.since = since
+        self.summary = summary
+        self.complexity = complexity
+        self.syntax = syntax
+        self.tips = list(tips)
+        self.history = list(history)
+        self.deprecated = deprecated
+        self.categories = _categories(self.flags, group, categories)
+        self.subcommands: dict[bytes, Command] = {}
+        self.writes = "write" in self.flags
+        self.protected = self.special = protected
+        self.forget_calls()
+
+    def forget_calls(self) -> None:
+        """Sets the counters to zero."""
+        self.calls = 0
+        self.nanoseconds = 0
+        self.rejected = 0
+        self.failed = 0
+
+    def copy(self) -> Command:
+        """The same command with counters of its own, and without subcommands."""
+        twin = Command(
+            self.name,
+            self.arity,
+            self.handler,
+            " ".join(self.flags),
+            self.group,
+            self.since,
+            self.summary,
+            self.complexity,
+            self.syntax,
+            self.keys,
+            "",
+            self.tips,
+            self.history,
+            self.deprecated,
+            self.protected,
+        )
+        twin.categories = self.categories
+        twin.special = self.special
+        return twin
+
+    def fits(self, count: int) -> bool:
+        """Whether the command takes ``count`` arguments, its name included."""
+        return count == self.arity or (self.arity < 0 and count >= -self.arity)
+
+    @property
+    def key_range(self) -> tuple[int, int, int]:
+        """First key, last key and step as COMMAND INFO gives them; zeros where keys move."""
+        return _key_range(self.keys)
+
+
+_GROUP_CATEGORIES: Final = {"generic": "keyspace", "transactions": "transaction"}
+
+
+def _categories(flags: list[str], group: str, more: str) -> list[str]:
+    """ACL categories: from the flags, the group, and what is named; ``-name`` takes one away."""
+    names: set[str] = {flag for flag in ("write", "admin", "pubsub", "blocking") if flag in flags}
+    if "readonly" in flags:
+        names.add("read")
+    if "admin" in flags:
+        names.add("dangerous")
+    names.add("fast" if "fast" in flags else "slow")
+    names |= {_GROUP_CATEGORIES.get(group, group)} & set(CATEGORIES)
+    for name in more.split():
+        if name.startswith("-"):
+            names.discard(name[1:])
+        else:
+            names.add(name)
+    return _sorted(names, CATEGORIES)
+
+
+def _flags(flags: str, keys: list[KeySpec]) -> list[str]:
+    """The flags that are named, with ``movablekeys`` where the keys are behind a keyword."""
+    names = flags.replace("-", "_").split()
+    if any(spec.moves for spec in keys):
+        names.append("movablekeys")
+    return _sorted(names, COMMAND_FLAGS)
+
+
+def _key_range(keys: list[KeySpec]) -> tuple[int, int, int]:
+    fixed = [spec for spec in keys if not spec.moves]
+    if not fixed:
+        return 0, 0, 0
+    last = fixed[-1]
+    return fixed[0].index, last.last if last.last < 0 else last.index + last.last, last.step
+
+
+Table = dict[bytes, Command]
+
+TABLE: Final[Table] = {}
+"""The definition of every command by its name, in lower case and in upper case."""
+
+
+def _register(entry: Command) -> None:
+    first, _, rest = entry.name.partition(" ")
+    where = TABLE[first.encode()].subcommands if rest else TABLE
+    if rest:
+        TABLE[first.encode()].special = True
+    label = (rest or first).encode()
+    assert label not in where, f"{entry.name} is defined twice"
+    where[label] = where[label.upper()] = entry
+
+
+def command(
+    name: str,
+    arity: int,
+    *,
+    flags: str = "",
+    group: str,
+    since: str,
+    summary: str,
+    complexity: str = "O(1)",
+    syntax: str = "",
+    keys: Iterable[KeySpec] = (),
+    categories: str = "",
+    tips: Iterable[str] = (),
+    history: Iterable[tuple[str, str]] = (),
+    deprecated: tuple[str, str] | None = None,
+    protected: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Registers the decorated handler as ``name``, e.g. ``"XADD"`` or ``"XGROUP CREATE"``.
+
+    ``syntax`` describes the arguments as the command pages do, e.g. ``key [COUNT count]``;
+    ``categories`` names ACL categories beyond those that flags and group imply, or with a minus
+    sign one that they imply wrongly; ``deprecated`` is the version since which it is, and what to
+    use instead; a ``protected`` command runs only where the configuration allows it.
+    """
+
+    def register(handler: Handler) -> Handler:
+        _register(
+            Command(
+                name,
+                arity,
+                handler,
+                flags,
+                group,
+                since,
+                summary,
+                complexity,
+                syntax,
+                keys,
+                categories,
+                tips,
+                history,
+                deprecated,
+                protected,
+            )
+        )
+        return handler
+
+    return register
+
+
+def container(name: str, *, group: str, since: str, summary: str, **more: str) -> None:
+    """Registers ``name`` as a command that is nothing without one of its subcommands."""
+
+    def refuse(session: Session, args: Arguments) -> Reply:
+        raise AssertionError("a container is resolved to its subcommand before it runs")
+
+    more.setdefault("categories", f"-{_GROUP_CATEGORIES.get(group, group)}")
+    command(
+        name,
+        -2,
+        group=group,
+        since=since,
+        summary=summary,
+        complexity="Depends on subcommand.",
+        **more,  # type: ignore[arg-type]
+    )(refuse)
+
+
+def new_table() -> Table:
+    """A copy of every definition, with counters of its own."""
+    return _copied(TABLE)
+
+
+def _copied(table: Table) -> Table:
+    copies = {entry: entry.copy() for entry in dict.fromkeys(table.values())}
+    for entry, its_copy in copies.items():
+        its_copy.subcommands = _copied(entry.subcommands)
+    return {label: copies[entry] for label, entry in table.items()}
+
+
+def find(table: Table, args: Arguments) -> Command | None:
+    """The command that ``args`` name, or ``None``; with an unknown subcommand, its container."""
+    found = table.get(args[0]) or table.get(args[0].lower())
+    if found is not None and found.subcommands and len(args) > 1:
+        subcommands = found.subcommands
+        return subcommands.get(args[1]) or subcommands.get(args[1].lower()) or found
+    return found
+
+
+def find_by_name(table: Table, name: bytes) -> Command | None:
+    """The command called ``name``, a subcommand as ``xgroup|create``."""
+    first, bar, rest = name.lower().partition(b"|")
+    found = table.get(first)
+    return found.subcommands.get(rest) if found is not None and bar else found
+
+
+def commands(table: Table = TABLE) -> list[Command]:
+    """Every command once, without subcommands, in the order of registration."""
+    return list(dict.fromkeys(table.values()))
+
+
+def subcommands(container: Command) -> list[Command]:
+    """The container's subcommands once each."""
+    return list(dict.fromkeys(container.subcommands.values()))
+
+
+def every(table: Table = TABLE) -> Iterator[Command]:
+    """Every command, each followed by its subcommands."""
+    for entry in commands(table):
+        yield entry
+        yield from subcommands(entry)

@@ -1,0 +1,1 @@
+"""The settings: their types, their registry, and the configuration file."""

@@ -1,0 +1,237 @@
+"""The way of a command: look up, check, run or queue, settle its effects, encode its reply."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from protocol import errors
+from protocol.encoder import encode, error_line
+from protocol.errors import CommandError
+from protocol.replies import NO_REPLY, QUEUED, Encoded, Reply
+from server.clients.blocking import Block, Waiter
+from server.command_table import Arguments, Command, find
+from server.runtime.phase import Phase
+from server.steps import Steps, finish
+from storage import errors as storage_errors
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.session import Session
+
+FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
+    storage_errors.WrongType: errors.WRONG_TYPE,
+    storage_errors.InvalidID: errors.INVALID_STREAM_ID,
+    storage_errors.InvalidIntervalStart: errors.INVALID_START,
+    storage_errors.InvalidIntervalEnd: errors.INVALID_END,
+    storage_errors.StreamExhausted: errors.STREAM_EXHAUSTED,
+    storage_errors.IDTooSmall: errors.XADD_ID_TOO_SMALL,
+    storage_errors.EntryTooLarge: errors.ENTRY_TOO_LARGE,
+    storage_errors.IdempotentIDTaken: errors.IDMP_DIFFERENT_ENTRY,
+}
+"""The error text of each refusal of the engine."""
+
+ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
+"""What a client may call before it has authenticated."""
+
+NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "reset"})
+"""What runs at once inside MULTI."""
+
+SUBSCRIBING: Final = frozenset(
+    {"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
+)
+"""What answers with pushes, which CLIENT REPLY does not hold back."""
+
+SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
+"""What a RESP2 client with subscriptions may call."""
+
+OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
+"""How a web page speaks that was made to connect here; it gets no answer."""
+
+_now_ns = time.perf_counter_ns
+
+
+class Dispatcher:
+    """Runs requests of sessions on the keyspace of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._keyspace = server.keyspace
+        self._effects = server.keyspace.effects
+        self._blocking = server.blocking
+        self._table = server.table
+        self._lookup = server.table.get
+        self.barred = False
+        """Whether some commands are refused because of the state that the server is in."""
+
+    def execute(self, session: Session, args: Arguments) -> bytes | None:
+        """Answers one request with bytes, or ``None`` when the client has been parked."""
+        command = self._lookup(args[0])
+        count = len(args)
+        if (
+            command is None
+            or command.special
+            or session.gated
+            or self.barred
+            or (count != command.arity and (command.arity >= 0 or count < -command.arity))
+        ):
+            reply = self._execute_checked(session, args)
+        else:
+            session.command = command
+            reply = self.run(session, command, args)
+        if self._blocking.waiting:
+            self._blocking.serve()
+        if session.muting is not None and reply is not None:
+            return self._mute(session, reply)
+        return reply
+
+    def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
+        """Does the same for whatever is not plainly a command that may run."""
+        command, refusal = self.resolve(session, args)
+        session.command = command
+        if command is None and args[0].lower() in OF_WEB_BROWSERS:
+            session.closing = True
+            return NO_REPLY
+        if refusal is not None:
+            return self._reject(session, command, refusal)
+        assert command is not None
+        if session.queue is None or command.name in NEVER_QUEUED:
+            return self.run(session, command, args)
+        session.enqueue(command, args)
+        return QUEUED
+
+    def _mute(self, session: Session, reply: bytes) -> bytes:
+        """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
+        muted = session.mute(reply)
+        if session.command is not None and session.command.name in SUBSCRIBING:
+            return reply
+        return muted
+
+    # --- checks ---------------------------------------------------------------------------
+
+    def resolve(self, session: Session, args: Arguments) -> tuple[Command | None, str | None]:
+        """The command that a request names, if it does, and why it may not run, if it may not."""
+        command = find(self._table, args)
+        if command is None:
+            return None, errors.unknown_command(args[0], args[1:])
+        if command.subcommands and len(args) > 1:
+            return None, errors.unknown_subcommand(command.name, args[1])
+        return command, self._refusal(session, command, len(args))
+
+    def _refusal(self, session: Session, command: Command, count: int) -> str | None:
+        """The first reason that counts: clients may see which it is."""
+        name = command.name
+        if not command.fits(count):
+            return errors.wrong_arity(command.fullname)
+        if command.protected and not self._allows_debugging(session):
+            return errors.DEBUG_NOT_ALLOWED
+        if not session.authenticated and name not in ALWAYS_ALLOWED:
+            return errors.NO_AUTHENTICATION
+        if self.barred and (text := self._bar(session, command)) is not None:
+            return text
+        if session.queue is not None and "no_multi" in command.flags:
+            return errors.NOT_INSIDE_MULTI
+        if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
+            return errors.only_subscriptions(command.fullname)
+        return None
+
+    def _bar(self, session: Session, command: Command) -> str | None:
+        """Why the state of the server does not allow the command, if it does not."""
+        persistence = self._server.persistence
+        if session.executing:  # These are the commands of the file itself.
+            return None
+        if self._server.phase is not Phase.SERVING and "loading" not in command.flags:
+            return errors.LOADING
+        if self._server.scripting.busy and "allow_busy" not in command.flags:
+            return self._server.scripting.refusal
+        if persistence.refusal is not None and _changes_data(session, command):
+            return errors.disk_error(persistence.refusal)
+        return None
+
+    def _allows_debugging(self, session: Session) -> bool:
+        allowed = self._server.config.enable_debug_command
+        return allowed == "yes" or (allowed == "local" and session.is_local)
+
+    def _reject(self, session: Session, command: Command | None, text: str) -> bytes:
+        """Refuses a request before it runs; a transaction that it was meant for is spoiled."""
+        if command is not None:
+            command.rejected += 1
+            if command.name == "exec":
+                session.end_transaction()
+                text = errors.exec_aborted_by(text)
+        if session.queue is not None:
+            session.broken = True
+        return self._fail(text)
+
+    def _fail(self, text: str) -> Encoded:
+        self._server.stats.count_error(text)
+        return error_line(text)
+
+    # --- running --------------------------------------------------------------------------
+
+    def run(self, session: Session, command: Command, args: Arguments) -> bytes | None:
+        """Runs a command that has passed all checks; ``None`` when the client has been parked.
+
+        The commands of a transaction share the time of their EXEC.
+        """
+        if not session.executing:
+            self._keyspace.now_ms = self._server.clock()
+        started = _now_ns()
+        try:
+            reply = command.handler(session, args)
+        except (CommandError, storage_errors.StorageFailure) as error:
+            return self._failed(command, error)
+        finally:
+            if self._effects:
+                self._server.settle(session)
+        if type(reply) is Block:
+            return self._park(session, command, reply)
+        if type(reply) is Steps:
+            return self._server.working.do(session, command, reply)
+        command.calls += 1
+        command.nanoseconds += _now_ns() - started
+        if type(reply) is bytes:
+            return reply
+        return encode(reply, session.resp3)  # type: ignore[arg-type]
+
+    def _failed(
+        self, command: Command, error: CommandError | storage_errors.StorageFailure
+    ) -> bytes:
+        command.calls += 1
+        command.failed += 1
+        if isinstance(error, CommandError):
+            return error_line(error.text) if error.counted else self._fail(error.text)
+        return self._fail(FAILURE_TEXTS[type(error)])
+
+    def _park(self, session: Session, command: Command, block: Block) -> bytes | None:
+        """Parks the client; where waiting is not possible, its time is up at once."""
+        if session.executing:
+            command.calls += 1
+            return encode(block.on_timeout, session.resp3)
+        self._server.blocking.park(session, command, block)
+        return None
+
+    def rerun(self, waiter: Waiter) -> bytes | None:
+        """Runs a parked client's command again; ``None`` if it must go on waiting."""
+        self._keyspace.now_ms = self._server.clock()
+        try:
+            reply: Reply | Block | Steps = waiter.block.retry()
+        except (CommandError, storage_errors.StorageFailure) as error:
+            return self._failed(waiter.command, error)
+        finally:
+            if self._effects:
+                self._server.settle(waiter.session)
+        if isinstance(reply, Block):
+            waiter.block = reply
+            return None
+        if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
+            reply = Encoded(finish(reply))
+        waiter.command.calls += 1
+        return encode(reply, waiter.session.resp3)
+
+
+def _changes_data(session: Session, command: Command) -> bool:
+    """Whether the command writes; PING counts, so that it tells of a server that cannot."""
+    if command.name == "exec":
+        return any(queued.writes for queued, _ in session.queue or ())
+    return command.writes or command.name == "ping"

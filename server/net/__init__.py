@@ -1,0 +1,1 @@
+"""Sockets: listening, connections, and what may wait in their output."""

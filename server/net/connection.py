@@ -1,0 +1,417 @@
+"""One client's socket: bytes to requests, replies to bytes, with back-pressure both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from protocol import errors
+from protocol.encoder import error_line
+from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Request, RequestParser
+from server.net.turns import now_ns
+from server.runtime.phase import Phase
+from server.session import Session
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+UNRELEASED: Final = 4 * 1024 * 1024
+"""A client is not served further while more than so many bytes wait for the disk to go to it."""
+
+WRITE_CHUNK: Final = 1024 * 1024
+"""Replies are written at the latest when this many bytes have been gathered."""
+
+
+class Connection(asyncio.Protocol):
+    """Feeds a session's requests to the dispatcher and writes the replies of a turn at once.
+
+    Requests wait in ``_backlog`` while the client is parked, while CLIENT PAUSE holds it, while it
+    does not read its replies, and while it has had its turn. What is pushed to a client by its own
+    command waits in ``_pushed`` until that command's reply is in its place.
+    """
+
+    __slots__ = (
+        "_answering",
+        "_backlog",
+        "_backlog_size",
+        "_choked",
+        "_held",
+        "_parked",
+        "_parser",
+        "_pushed",
+        "_reading",
+        "_request",
+        "_server",
+        "_swamped",
+        "_unreleased",
+        "_yielded",
+        "session",
+        "transport",
+    )
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._parser = RequestParser(reader=server.chunk_reader)
+        self.limit_arguments()
+        self._backlog: list[Request] = []
+        self._backlog_size: int | None = 0
+        self._pushed: list[bytes] = []
+        self._answering = False
+        self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
+        self._choked = False
+        self._swamped = False
+        """Whether so much is held back that the client has to wait."""
+        self._held = False
+        self._yielded = False
+        self._reading = True
+        self._request: Request | None = None
+        """The request that runs, or that the client waits with."""
+        self._unreleased = 0
+        """How many bytes are held back until what they speak of is safe."""
+        self.session: Session | None = None
+        self.transport: asyncio.Transport
+
+    def limit_arguments(self) -> None:
+        """Accepts arguments as long as the settings allow from now on."""
+        config = self._server.config
+        self._parser.limit(config.proto_max_bulk_len, config.client_query_buffer_limit)
+
+    # --- the transport's side -------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Welcomes a client, or turns it away when there are too many."""
+        self.transport = cast(asyncio.Transport, transport)
+        if self._server.phase is Phase.STOPPED:
+            self.transport.abort()
+            return
+        self._server.transports.add(self.transport)
+        if len(self._server.sessions) >= self._server.config.maxclients:
+            self._server.stats.rejected_connections += 1
+            self.transport.write(error_line(errors.TOO_MANY_CLIENTS))
+            self.transport.close()
+            return
+        self._server.stats.connections += 1
+        self.session = session = self._server.welcome(self)
+        session.send = self._send
+        session.close = self._abort
+        session.traffic = self._traffic
+        session.waiting_bytes = self._waiting_bytes
+        self._parser.restricted = not session.authenticated
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what one read brought and answers every request that it completed."""
+        session = self.session
+        if session is None:
+            return
+        stats = self._server.stats
+        stats.reads += 1
+        stats.bytes_in += len(data)
+        session.seen_ms = self._server.clock()
+        self._parser.feed(data)
+        if not self._waits():
+            self._process(session, self._server.turns.share_ns)
+        if self._parser.unfinished or session.queue_bytes:
+            self._check_query(session)
+
+    def _check_query(self, session: Session) -> None:
+        """Cuts the client off if what it has sent and what has not run yet takes too much."""
+        waiting = self._parser.memory + self._backlog_memory() + session.queue_bytes
+        if waiting > self._server.config.client_query_buffer_limit and not session.closing:
+            self._cut()
+
+    def _backlog_memory(self) -> int:
+        """How much memory the requests take that wait; they are looked at once."""
+        if self._backlog_size is None:
+            self._backlog_size = sum(map(_size, self._backlog))
+        return self._backlog_size
+
+    def _cut(self) -> None:
+        self._server.stats.query_limit_disconnections += 1
+        self._abort()
+
+    def eof_received(self) -> bool:
+        """The client has closed its side: there is nobody to answer."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The client does not read its replies: it is not read from either."""
+        self._choked = True
+        self._follow_reading()
+
+    def resume_writing(self) -> None:
+        """The client has read what was sent: its requests go on."""
+        self._choked = False
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Goes on with requests that have come, and with reading."""
+        self.resume()
+        self._follow_reading()
+
+    def _follow_reading(self) -> None:
+        """Reads from the client unless it has sent enough for now."""
+        wanted = not (self._choked or self._swamped or self._yielded)
+        if wanted != self._reading and not self.transport.is_closing():
+            self._reading = wanted
+            if wanted:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets the client and everything it waits for."""
+        self._server.transports.discard(self.transport)
+        self._leave()
+
+    # --- requests and replies -------------------------------------------------------------
+
+    def _waits(self) -> bool:
+        """Whether requests have to wait for something."""
+        return (
+            self._parked is not None or self._held or self._choked or self._swamped or self._yielded
+        )
+
+    def resume(self) -> None:
+        """Goes on with requests that were held back."""
+        self._held = False
+        session = self.session
+        if session is not None and not self._waits() and not self.transport.is_closing():
+            self._process(session, self._server.turns.share_ns)
+
+    def go_on(self, share_ns: int) -> None:
+        """It is the client's turn again, for so long."""
+        self._yielded = False
+        session = self.session
+        if session is not None and not self._waits() and not self.transport.is_closing():
+            self._process(session, share_ns)
+        if self.session is not None:
+            self._follow_reading()
+
+    def _process(self, session: Session, share_ns: int) -> None:
+        """Runs requests until none are left, one has to wait, or the share of time is used up."""
+        started = now_ns()
+        out: list[bytes] = []
+        self._answering = True
+        try:
+            self._answer(session, out, started + share_ns)
+        except ProtocolError as error:
+            self._server.stats.count_error(error.text)
+            out.append(error_line(error.text))
+            session.closing = True
+        except QueryTooLong:
+            self._write(out)
+            self._cut()
+        finally:
+            self._answering = False
+            if self._parked is None and not self._held:
+                self._request = None
+        self._write(out)
+        if session.closing:
+            self._end()
+        turns = self._server.turns
+        turns.cycles += 1
+        turns.nanoseconds += now_ns() - started
+
+    def _answer(self, session: Session, out: list[bytes], end: int) -> None:
+        """Runs requests until there are none, or until one has to wait."""
+        server = self._server
+        parser = self._parser
+        dispatcher = server.dispatcher
+        size = 0
+        first = True
+        while True:
+            requests = self._next_requests()
+            for index, request in enumerate(requests):
+                if first:
+                    first = False
+                elif now_ns() > end:
+                    self._yield(requests, index)
+                    return
+                self._request = request
+                if server.pausing and server.hold(self, session, request):
+                    self._held = True
+                    self._keep(requests, index)
+                    return
+                reply = dispatcher.execute(session, request)
+                if reply is not None:
+                    if len(reply) > WRITE_CHUNK:
+                        self._write(out)
+                    out.append(reply)
+                    size += len(reply)
+                if self._pushed:
+                    out += self._pushed
+                    self._pushed.clear()
+                if reply is None:
+                    self._keep(requests, index + 1)
+                    self._await_waiter(session)
+                    return
+                if session.closing:
+                    return
+                if size > WRITE_CHUNK:
+                    self._write(out)
+                    size = 0
+                    if self._choked or self._swamped or session.closing:
+                        self._keep(requests, index + 1)
+                        return
+            parser.restricted = not session.authenticated
+            if not parser.ready:
+                return
+            if now_ns() > end:
+                self._yield(requests, len(requests))
+                return
+
+    def _yield(self, requests: list[Request], first: int) -> None:
+        """Lets others have their turn; the requests from ``first`` on come in the next one."""
+        self._keep(requests, first)
+        self._yielded = True
+        self._server.turns.add(self)
+        self._follow_reading()
+
+    def _next_requests(self) -> list[Request]:
+        if self._backlog:
+            requests, self._backlog = self._backlog, []
+            self._backlog_size = 0
+            return requests
+        return self._parser.batch()
+
+    def _keep(self, requests: list[Request], first: int) -> None:
+        self._backlog = requests[first:]
+        self._backlog_size = None
+
+    def _await_waiter(self, session: Session) -> None:
+        self._parked = session.awaited
+        assert self._parked is not None
+        self._parked.add_done_callback(self._woken)
+
+    def _woken(self, future: asyncio.Future[Any]) -> None:
+        """A parked command has its reply: it is sent, and later requests go on."""
+        if self.session is not None:
+            self._write_parked_reply(self.session)
+            self.resume()
+
+    def _write_parked_reply(self, session: Session) -> None:
+        """Sends the reply of the command that was parked, if it is there and not sent yet."""
+        if self._parked is not None and self._parked.done():
+            reply, self._parked = self._parked.result(), None
+            self._request = None
+            if session.muting is not None:
+                self._write([session.mute(b"")])
+                return
+            for piece in [reply] if isinstance(reply, bytes) else reply:
+                self._write([piece])
+
+    def _write(self, out: list[bytes]) -> None:
+        if out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            if data:
+                stats = self._server.stats
+                stats.writes += 1
+                stats.bytes_out += len(data)
+                if not (self._server.output_limits.normal and self.check_output(len(data))):
+                    self._emit(data)
+
+    def _send(self, data: bytes) -> None:
+        """Sends what is no reply; a subscriber that lets too much pile up is cut off.
+
+        It goes behind the reply of the command that is running, and behind that of a parked command
+        which has been answered already.
+        """
+        if self._answering:
+            self._pushed.append(data)
+            return
+        if self._parked is not None and self.session is not None:
+            self._write_parked_reply(self.session)
+        self._server.stats.bytes_out += len(data)
+        if not self.check_output(len(data)):
+            self._emit(data)
+
+    def _emit(self, data: bytes) -> None:
+        """Sends bytes; later, if they may speak of changes that are not safe yet."""
+        if self._server.holding:
+            self._unreleased += len(data)
+            if self._unreleased > UNRELEASED and not self._swamped:
+                self._swamped = True
+                self._follow_reading()
+            self._server.persistence.appender.hold(self, data)
+        else:
+            self.transport.write(data)
+
+    def release(self, data: bytes | None) -> None:
+        """Sends what was held back; ``None`` is the end."""
+        if data is None:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self._unreleased -= len(data)
+            self.transport.write(data)
+            session = self.session
+            if session is not None and (session.channels or session.patterns):
+                self.check_output()
+            if self._swamped and self._unreleased <= UNRELEASED:
+                self._swamped = False
+                # Not at once: what else was held back goes first.
+                asyncio.get_running_loop().call_soon(self._read_on)
+
+    def abandon(self) -> None:
+        """Ends the connection without what was held back, which may not be said."""
+        self._abort()
+
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts the client off if what waits for it, with so many bytes more, is more than
+        client-output-buffer-limit allows; whether it is."""
+        session = self.session
+        kind = "pubsub" if session is not None and session.subscriptions else "normal"
+        if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
+            self._server.stats.output_limit_disconnections += 1
+            self._abort()
+            return True
+        return False
+
+    def _unsent(self) -> int:
+        return self.transport.get_write_buffer_size() + self._unreleased
+
+    def _waiting_bytes(self) -> tuple[int, int]:
+        return self._parser.held + self._backlog_memory(), self._unsent()
+
+    def _traffic(self) -> dict[str, int]:
+        waiting, pending = self._waiting_bytes()
+        running = 0 if self._request is None else sum(map(len, self._request))
+        return {
+            "qbuf": waiting,
+            "argv-mem": running + self._parser.argument_bytes,
+            "oll": 1 if pending else 0,
+            "omem": pending,
+            "fd": self.transport.get_extra_info("socket").fileno(),
+        }
+
+    # --- the end --------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """Closes the connection when everything written has been sent."""
+        self._leave()
+        if self._server.holding:
+            self._server.persistence.appender.hold(self, None)
+        else:
+            self.transport.close()
+
+    def dismiss(self) -> None:
+        """Answers nothing any more: the server ends. What has been written may still be sent."""
+        self._leave()
+
+    def _abort(self) -> None:
+        """Closes the connection at once; what has not been sent is lost."""
+        self._leave()
+        self.transport.abort()
+
+    def _leave(self) -> None:
+        """Lets the server forget the client; requests that are left are not answered."""
+        self._backlog.clear()
+        session, self.session = self.session, None
+        if session is not None:
+            session.closing = True
+            self._server.farewell(session)
+
+
+def _size(request: Request) -> int:
+    """How much memory the request takes."""
+    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)

@@ -1,0 +1,147 @@
+"""The sockets a server listens on: TCP on some addresses, and a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import stat
+from typing import TYPE_CHECKING, Final
+
+from server.net.connection import Connection
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
+"""How settings name every address of a host, and what the system calls it."""
+
+ADDRESS_MISSING: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""How a host says that it does not have an address."""
+
+
+class ListenError(Exception):
+    """The server cannot listen where it should; the text says where, and why."""
+
+
+class Listening:
+    """What a server listens on. ``port`` is its TCP port, chosen by the system if the setting is 0;
+    0 before :meth:`start`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.port = 0
+        self._listeners: list[asyncio.Server] = []
+        self._socket_path: str | None = None
+
+    async def start(self) -> None:
+        """Listens on the configured addresses; raises :class:`ListenError`."""
+        config = self._server.config
+        self.port = config.port
+        for address in config.bind.split():
+            await self._listen(address)
+        if config.unixsocket:
+            await self._listen_on_path(config.unixsocket)
+        if not self._listeners:
+            raise ListenError("none of the addresses to listen on exists on this host")
+
+    def _connection(self) -> Connection:
+        return Connection(self._server)
+
+    async def _listen(self, address: str) -> None:
+        """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
+        optional, host = address.startswith("-"), address.removeprefix("-")
+        host = ANY_ADDRESS.get(host, host)
+        config = self._server.config
+        try:
+            listener = await asyncio.get_running_loop().create_server(
+                self._connection, host, self.port, backlog=config.tcp_backlog
+            )
+        except UnicodeError:
+            text = f"cannot listen on {host}:{self.port}: this is no name of a host"
+            raise ListenError(text) from None
+        except OSError as error:
+            # A port that the first address chose freely may be taken on the next one.
+            if optional and (error.errno in ADDRESS_MISSING or config.port == 0):
+                return
+            raise ListenError(f"cannot listen on {host}:{self.port}: {_reason(error)}") from error
+        self._listeners.append(listener)
+        self.port = listener.sockets[0].getsockname()[1]
+
+    async def _listen_on_path(self, path: str) -> None:
+        """Listens on a Unix socket."""
+        backlog = self._server.config.tcp_backlog
+        try:
+            sock = self._bind_path(path)
+            listener = await asyncio.get_running_loop().create_unix_server(
+                self._connection, sock=sock, backlog=backlog
+            )
+        except OSError as error:
+            raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
+        self._listeners.append(listener)
+
+    def _bind_path(self, path: str) -> socket.socket:
+        """A Unix socket that nobody can connect to yet, so that it has its permissions before
+        anybody can; what a former server has left at the path is replaced."""
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                os.unlink(path)
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.bind(path)
+            self._socket_path = path
+            if self._server.config.unixsocketperm:
+                os.chmod(path, self._server.config.unixsocketperm)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def addresses(self) -> list[str]:
+        """Where it listens: ``host:port``, ``[host]:port``, or the path of a socket."""
+        names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
+        return [address_text(name, name) if isinstance(name, tuple) else name for name in names]
+
+    def reachable(self) -> list[str]:
+        """The addresses of :meth:`addresses` that other hosts may reach."""
+        names = [sock.getsockname() for one in self._listeners for sock in one.sockets]
+        return [
+            address_text(name, name)
+            for name in names
+            if isinstance(name, tuple) and not ipaddress.ip_address(name[0]).is_loopback
+        ]
+
+    def close(self) -> None:
+        """Takes no new connections."""
+        for listener in self._listeners:
+            listener.close()
+
+    async def wait_closed(self) -> None:
+        """Waits until the sockets are closed, and removes the Unix socket's file."""
+        for listener in self._listeners:
+            await listener.wait_closed()
+        if self._socket_path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._socket_path)
+            self._socket_path = None
+        self._listeners.clear()
+
+
+def _reason(error: OSError) -> str:
+    """Why a socket could not be opened, in the words of the system."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return str(error.strerror or error)
+    return os.strerror(error.errno)
+
+
+def address_text(peer: object, own: object) -> str:
+    """``host:port``, ``[host]:port`` for IPv6, or the path of a Unix socket, which only the own end
+    may have."""
+    if isinstance(peer, tuple):
+        host, port = peer[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    path = peer or own
+    return f"{path.decode() if isinstance(path, bytes) else path}:0"

@@ -1,0 +1,78 @@
+"""Turns: no client's requests keep the event loop for long.
+
+What a read brought is answered at once, for up to a share of time. A client with more than that is
+not read from for the time being, and goes on in later turns of the loop: one after the other, so
+that the clients with much to do share what others leave of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from server.net.connection import Connection
+
+SHARE_NS: Final = 2_000_000
+"""How long a client's requests run at most before others have their turn."""
+SMALL_SHARE_NS: Final = 200_000
+"""The same for what has just been read, while there are clients that wait for their turn."""
+TURN_NS: Final = 4_000_000
+"""How long the clients that wait for it go on within one turn of the loop."""
+
+now_ns = time.perf_counter_ns
+"""The clock of turns."""
+
+
+class Turns:
+    """The clients whose requests go on in the next turn of the event loop, first come first served.
+
+    ``share_ns`` is how long the requests of a client may run that has just been read from.
+    ``cycles`` counts how often the event loop has called for a client's requests or for periodic
+    work, and ``nanoseconds`` how long that took.
+    """
+
+    def __init__(self, share_ns: int = SHARE_NS) -> None:
+        self._waiting: deque[Connection] = deque()
+        self._scheduled = False
+        self._full_share_ns = share_ns
+        self.share_ns = share_ns
+        self.cycles = 0
+        self.nanoseconds = 0
+
+    def add(self, connection: Connection) -> None:
+        """Lets a client go on later."""
+        self._waiting.append(connection)
+        self.share_ns = min(SMALL_SHARE_NS, self._full_share_ns)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        """One turn: each client goes on once at most."""
+        end = now_ns() + TURN_NS
+        self._scheduled = False
+        try:
+            for _ in range(len(self._waiting)):
+                self._waiting.popleft().go_on(self._full_share_ns)
+                if now_ns() >= end:
+                    break
+        finally:
+            if self._waiting:
+                self._schedule()
+            else:
+                self.share_ns = self._full_share_ns
+
+    def count(self, started: int) -> None:
+        """Counts one call of the loop, which began at ``started`` and ends now."""
+        self.cycles += 1
+        self.nanoseconds += now_ns() - started
+
+    def forget_counts(self) -> None:
+        """Sets the counters to zero."""
+        self.cycles = self.nanoseconds = 0

@@ -1,0 +1,151 @@
+"""Loading: the commands of append-only files, applied to a server's keyspace before it listens.
+
+What files consist of for the most part goes straight to the engine
+(:mod:`storage.aof.apply_commands`).
+Whatever else changes something is run by its own handler, at a time before anything expires, and
+nobody is told of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.errors import CommandError
+from server.dispatcher import FAILURE_TEXTS
+from server.session import Session
+from storage.aof.apply_commands import Restorer
+from storage.aof.errors import LoadError
+from storage.aof.places import shown
+from storage.errors import StorageFailure
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.command_table import Arguments
+
+__all__ = ["LoadError", "Loader"]
+
+_BEFORE_EXPIRY: Final = 0
+
+
+class Loader:
+    """Applies the commands of files to the keyspace of ``server``, which serves nobody meanwhile.
+
+    ::
+
+        loader = Loader(server)
+        for file in files:
+            loader.begin_file()
+            for args in file:
+                loader.apply(args)
+            if loader.open_group:  # the file ends inside MULTI ... EXEC
+                loader.drop_group()
+        loader.finish()
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._keyspace = keyspace = server.keyspace
+        self._now_ms = server.clock()
+        self._restorer = Restorer(keyspace, self._now_ms)
+        self._queue: list[Arguments] | None = None
+        self._session = Session(server, 0, "", "")
+        self._session.authenticated = True
+        self._session.executing = True
+        self._counts = keyspace.hits, keyspace.misses, keyspace.expired
+        self._on_miss, keyspace.on_miss = keyspace.on_miss, None
+        keyspace.now_ms = _BEFORE_EXPIRY
+
+    # --- files ----------------------------------------------------------------------------
+
+    def begin_file(self) -> None:
+        """What follows is the contents of another file."""
+        self._restorer.begin_file()
+
+    @property
+    def open_group(self) -> int:
+        """How many commands since a MULTI have not been applied, since its EXEC has not come;
+        the MULTI counts. 0 outside of such a group."""
+        return 0 if self._queue is None else 1 + len(self._queue)
+
+    def drop_group(self) -> None:
+        """Forgets the commands since a MULTI that has no EXEC."""
+        self._queue = None
+
+    def finish(self) -> None:
+        """Ends loading: time is no longer what it was before everything, and keys were used now."""
+        keyspace = self._keyspace
+        self.drop_group()
+        self._restorer.begin_file()
+        keyspace.now_ms = self._now_ms
+        keyspace.hits, keyspace.misses, keyspace.expired = self._counts
+        keyspace.on_miss = self._on_miss
+        for database in keyspace.databases:
+            database.used = dict.fromkeys(database.used, self._now_ms)
+
+    # --- commands -------------------------------------------------------------------------
+
+    def apply(self, args: Arguments) -> None:
+        """Applies one command, or keeps it until the EXEC of its group.
+
+        Raises :class:`LoadError`, after which the state is of no use: part of the group may have
+        been applied.
+        """
+        if self._queue is None:
+            self._run(args)
+        else:
+            self._take_into_group(self._queue, args)
+
+    def _take_into_group(self, queue: list[Arguments], args: Arguments) -> None:
+        name = args[0].upper()
+        if name == b"MULTI":
+            raise LoadError("'MULTI': it stands inside another MULTI")
+        if name == b"EXEC":
+            self._queue = None
+            for queued in queue:
+                self._run(queued)
+        else:
+            queue.append(args)
+
+    def _run(self, args: Arguments) -> None:
+        try:
+            if not self._restorer.apply(args):
+                self._run_other(args)
+        except LoadError as error:
+            raise LoadError(f"{_command(args)}: {error}") from None
+        except CommandError as error:
+            raise LoadError(f"{_command(args)}: {error.text}") from None
+        except StorageFailure as error:
+            raise LoadError(f"{_command(args)}: {FAILURE_TEXTS[type(error)]}") from None
+        except (ValueError, IndexError):
+            raise LoadError(f"{_command(args)}: the arguments are not as they must be") from None
+
+    def _run_other(self, args: Arguments) -> None:
+        """Begins a group, or runs a command that is seldom in a file."""
+        name = args[0].upper()
+        if name == b"MULTI":
+            self._queue = []
+        elif name == b"EXEC":
+            raise LoadError("there is no MULTI before it")
+        else:
+            self._run_handler(args)
+
+    def _run_handler(self, args: Arguments) -> None:
+        """Lets the command itself do what it does, and forgets what came of it."""
+        session = self._session
+        session.db = self._restorer.db
+        command, refusal = self._server.dispatcher.resolve(session, args)
+        if command is None or command.subcommands:
+            raise LoadError("Penstock does not know this command")
+        if refusal is not None:
+            raise LoadError(refusal)
+        if not command.writes:
+            raise LoadError("a command that changes nothing does not belong in the file")
+        try:
+            command.handler(session, args)
+        finally:
+            self._keyspace.effects.clear()
+
+
+def _command(args: Arguments) -> str:
+    """The command as messages name it: by its first words."""
+    return " ".join(shown(word) for word in args[:3])

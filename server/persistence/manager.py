@@ -1,0 +1,454 @@
+"""What outlives the process: the append-only file, its rewriting, and its loading.
+
+:class:`Persistence` is what the rest of the server speaks to. It owns the folder while there is
+anything to do in it.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import ENOENT
+from typing import TYPE_CHECKING, Final
+
+from server.clients.blocking import SYNCED
+from server.config.types import BadSetting
+from server.persistence.aof_replay import Loader
+from server.persistence.appender import Appender, passed, reason
+from server.persistence.disk_thread import Jobs
+from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
+from server.persistence.rewrite import Rewriting
+from storage.aof.disk import Disk
+from storage.aof.folder import Folder, FolderError, FolderInUse
+from storage.aof.framing import parse_command
+from storage.aof.snapshot import snapshot
+from storage.aof.writer import Writer
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+__all__ = ["Persistence", "PersistenceError"]
+
+RETRY_MS: Final = 1000
+"""How long it takes until a first base is tried again."""
+LOOK_EVERY_MS: Final = 1000
+"""How often it is seen whether the files are still where a start looks for them."""
+AUTOMATIC_AFTER_FAILURE_MS: Final = 60_000
+"""How long no rewrite begins by itself after one that failed."""
+
+
+class PersistenceError(Exception):
+    """The data cannot be loaded or kept; the text says why."""
+
+
+class Persistence:
+    """The append-only file of a server. ``on`` tells whether effects are kept at all."""
+
+    def __init__(self, server: Server, disk: Disk) -> None:
+        self._server = server
+        self._disk = disk
+        self._jobs = Jobs()
+        self.appender = Appender(server, self._jobs)
+        self.rewriting = Rewriting(server, self._jobs, self.appender)
+        self.recovery: Recovery | None = None
+        """The loading of files that is going on."""
+        self.on = False
+        self._changes_at_start = 0
+        self._looked_ms = 0
+        self._scheduled = False
+        self._scheduled_save = False
+        self._folder: Folder | None = None
+
+    # --- the life of the server -----------------------------------------------------------
+
+    async def load(self) -> None:
+        """Takes the folder and loads what there is; raises :class:`PersistenceError`.
+
+        With ``appendonly no``, a base that SAVE has made is loaded as well; increments are not, as
+        the file was turned off at some time after them.
+        """
+        wanted = self._server.config.appendonly
+        folder = self._new_folder()
+        if not wanted and not self._disk.exists(folder.path_of(folder.manifest_name)):
+            return
+        await self._load_from(folder, wanted)
+
+    async def _load_from(self, folder: Folder, wanted: bool) -> None:
+        try:
+            for warning in folder.open(self._server.config.appendfilename if wanted else ""):
+                self._server.log.warning(warning)
+            if folder.manifest.files and (wanted or not folder.manifest.increments):
+                await self._recover(folder)
+            if wanted:
+                self._go_on(folder)
+        except RecoveryStopped:
+            folder.release()
+            return
+        except FolderInUse as error:
+            if wanted:
+                raise PersistenceError(str(error)) from None
+            self._server.log.warning(f"What was saved is not loaded: {error}")
+        except (FolderError, RecoveryError) as error:
+            folder.release()
+            raise PersistenceError(str(error)) from None
+        except OSError as error:
+            folder.release()
+            raise PersistenceError(f"{folder.path}: {reason(error)}") from None
+        if not wanted:
+            folder.release()
+
+    def _new_folder(self) -> Folder:
+        config = self._server.config
+        path = os.path.join(config.dir, config.appenddirname)
+        return Folder(path, config.appendfilename, self._disk)
+
+    async def _recover(self, folder: Folder) -> None:
+        self.recovery = recovery = Recovery.of_folder(self._server, folder)
+        try:
+            await recovery.run()
+        finally:
+            self.recovery = None
+        base = folder.manifest.base
+        if base is not None:
+            self.rewriting.base_size = self._disk.length(folder.path_of(base.name))
+
+    def _go_on(self, folder: Folder) -> None:
+        """Appends to the last increment from now on; makes one if there is none."""
+        increments = folder.manifest.increments
+        if increments:
+            writer = Writer(self._disk, folder.path_of(increments[-1].name))
+        else:
+            writer = self._first_increment(folder)
+        self._folder = folder
+        self.appender.writer = writer
+        self.appender.forms.begin(self.appender.buffer)
+        self._turn(True)
+
+    def _first_increment(self, folder: Folder) -> Writer:
+        folder.begin()
+        file = folder.next_increment()
+        writer = Writer(self._disk, folder.path_of(file.name))
+        self._disk.sync_folder(folder.path)
+        folder.commit(folder.manifest.with_increment(file))
+        return writer
+
+    def _turn(self, on: bool) -> None:
+        self.on = on
+        self._server.record = self.appender.note if on else None
+        if not on:
+            self._server.bar()
+
+    def close(self) -> None:
+        """Writes and syncs everything that waits for it, and lets the folder go."""
+        self._jobs.when_ended = lambda: None  # Commands that had to wait run no more.
+        self.rewriting.abandon()
+        if not self.make_safe():
+            self._server.log.warning(
+                f"The append-only file lacks the last changes: {self.appender.failure}"
+            )
+        self.appender.close()
+        self._jobs.close()
+        self._release()
+        self._turn(False)
+
+    def make_safe(self) -> bool:
+        """Writes and syncs everything, the first base too if there is none; whether it is safe."""
+        if self.appender.needs_base:
+            try:
+                self.save()
+            except PersistenceError:
+                return False
+        return self.appender.drain()
+
+    def _release(self) -> None:
+        if self._folder is not None:
+            self._folder.release()
+            self._folder = None
+
+    # --- while the server runs ------------------------------------------------------------
+
+    @property
+    def refusal(self) -> str | None:
+        """Why commands that write are refused, if they are."""
+        return self.appender.failure
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files that would be loaded, while it is on."""
+        folder = self._folder
+        assert folder is not None
+        names = [file.name for file in folder.manifest.files]
+        current = self.appender.writer
+        paths = [folder.path_of(name) for name in names]
+        others = [path for path in paths if current is None or path != current.path]
+        return sum(map(self._length, others)) + self.appender.size
+
+    def _length(self, path: str) -> int:
+        """The length of a file, which a rewrite may just be removing."""
+        try:
+            return self._disk.length(path)
+        except OSError:
+            return 0
+
+    def cron(self, now: int) -> None:
+        """Periodic work."""
+        if self._folder is not None:
+            if not self._jobs.busy and passed(self._looked_ms, now, LOOK_EVERY_MS):
+                self._looked_ms = now
+                self._look_after_files(self._folder)
+            self.rewriting.cron()
+            self.appender.cron(now)
+        if not self.rewriting.in_progress and not self._jobs.busy and self._is_due(now):
+            self._start()
+
+    def _is_due(self, now: int) -> bool:
+        """Whether a rewrite should begin that nobody has asked for just now."""
+        rewriting = self.rewriting
+        if self._scheduled:
+            return True
+        if self.appender.provisional:
+            return passed(rewriting.ended_ms, now, RETRY_MS)
+        if not self.on or self.appender.failure is not None:
+            return False
+        failed_lately = not (
+            rewriting.last_ok or passed(rewriting.ended_ms, now, AUTOMATIC_AFTER_FAILURE_MS)
+        )
+        return not failed_lately and self._has_grown()
+
+    def _has_grown(self) -> bool:
+        config = self._server.config
+        percentage = config.auto_aof_rewrite_percentage
+        size, base = self.size, max(self.rewriting.base_size, 1)
+        return bool(
+            percentage
+            and size > config.auto_aof_rewrite_min_size
+            and (size - base) * 100 // base >= percentage
+        )
+
+    # --- rewriting ------------------------------------------------------------------------
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether a rewrite begins as soon as that is possible."""
+        return self._scheduled
+
+    def schedule(self, *, is_save: bool = False) -> None:
+        """Lets a rewrite begin as soon as that is possible."""
+        self._scheduled = True
+        self._scheduled_save = is_save
+
+    def rewrite(self, *, is_save: bool = False) -> None:
+        """Begins a rewrite in the background; raises :class:`PersistenceError`."""
+        if self._jobs.busy:
+            self.schedule(is_save=is_save)
+            return
+        folder = self._take_folder()
+        self.rewriting.is_save = is_save
+        try:
+            self._changes_at_start = self._server.changes
+            self.rewriting.start(folder, fresh=self.appender.needs_base)
+        except OSError as error:
+            raise PersistenceError(reason(error)) from None
+
+    def _start(self) -> None:
+        is_save = self._scheduled and self._scheduled_save
+        self._scheduled = False
+        try:
+            self.rewrite(is_save=is_save)
+        except PersistenceError as error:
+            self._server.log.warning(f"Rewriting the append-only file failed: {error}")
+
+    def save(self) -> None:
+        """Makes a new base while everything else waits, in place of a rewrite that is going on;
+        raises :class:`PersistenceError`."""
+        self.rewriting.abandon()
+        folder = self._take_folder()
+        self.rewriting.is_save = True
+        try:
+            self._changes_at_start = self._server.changes
+            self.rewriting.save(folder, fresh=self.appender.needs_base)
+        except OSError as error:
+            raise PersistenceError(reason(error)) from None
+
+    def reload(self) -> None:
+        """Makes everything anew from what would be written to a base; raises
+        :class:`PersistenceError` if that fails."""
+        if self.on:
+            self.save()
+        chunks = list(snapshot(self._server.keyspace))
+        self._forget_everything()
+        loader = Loader(self._server)
+        for chunk in chunks:
+            at = 0
+            while at < len(chunk):
+                args, at = parse_command(chunk, at)
+                loader.apply(args)
+        loader.finish()
+
+    def load_again(self) -> None:
+        """Makes everything anew from the files; raises :class:`PersistenceError`.
+
+        While the file is off that is what it held when it was turned off: nothing, and a failure,
+        if there never was one.
+        """
+        if self.on:
+            self._load_own_files()
+        else:
+            self._load_files_of_old()
+        self._server.changes = 0
+
+    def _load_own_files(self) -> None:
+        if not self.make_safe():
+            raise PersistenceError(str(self.appender.failure))
+        assert self._folder is not None
+        self._load_at_once(self._folder)
+
+    def _load_files_of_old(self) -> None:
+        folder = self._new_folder()
+        if not self._disk.exists(folder.path_of(folder.manifest_name)):
+            self._forget_everything()
+            raise PersistenceError(f"there is no append-only file in '{folder.path}'")
+        self.rewriting.abandon()
+        folder = self._take_folder()
+        try:
+            self._load_at_once(folder)
+        finally:
+            self._release()
+
+    def _load_at_once(self, folder: Folder) -> None:
+        try:
+            recovery = Recovery.of_folder(self._server, folder)
+        except OSError as error:
+            raise PersistenceError(f"{error.filename}: {reason(error)}") from None
+        self._forget_everything()
+        try:
+            recovery.run_at_once()
+        except RecoveryError as error:
+            raise PersistenceError(str(error)) from None
+
+    def _forget_everything(self) -> None:
+        """Empties all databases, of which only those hear who watch a key that was there."""
+        keyspace, watching = self._server.keyspace, self._server.watching
+        for db, key in list(watching.watchers):
+            if key in keyspace.databases[db].values:
+                watching.touch(db, key)
+        for database in keyspace.databases:
+            database.flush()
+        self._server.scripting.functions.forget()
+        keyspace.effects.clear()
+
+    def replace_broken(self) -> None:
+        """Makes new files from what is in memory, in place of those that cannot be trusted."""
+        assert self._folder is not None
+        if not self.rewriting.in_progress:
+            self._changes_at_start = self._server.changes
+            self.rewriting.is_save = False
+            try:
+                self._keep_folder(self._folder)
+                self.rewriting.start(self._folder, fresh=True)
+            except (FolderError, OSError) as error:
+                self._server.log.warning(f"New files cannot be made: {_text(error)}")
+
+    def _take_folder(self) -> Folder:
+        """The folder; one that is only borrowed for a rewrite is let go after it."""
+        if self._folder is None:
+            folder = self._new_folder()
+            try:
+                folder.open()
+            except FolderError as error:
+                raise PersistenceError(str(error)) from None
+            except OSError as error:
+                raise PersistenceError(f"{folder.path}: {reason(error)}") from None
+            self._folder = folder
+            return folder
+        folder = self._folder
+        self._look_after_files(folder, mending=False)
+        try:
+            self._keep_folder(folder)
+        except (FolderError, OSError) as error:
+            raise PersistenceError(f"{folder.path}: {_text(error)}") from None
+        return folder
+
+    # --- files that others remove -----------------------------------------------------------
+
+    def _look_after_files(self, folder: Folder, *, mending: bool = True) -> None:
+        """Sees whether the next start would find the files. If not, commands that write are refused
+        until there are new ones made from memory, which begins now if ``mending``."""
+        if self.rewriting.in_progress or self.appender.needs_base:
+            return
+        try:
+            error = self._missing(folder)
+            if error is None:
+                self._keep_folder(folder)
+        except FolderError as problem:
+            error = OSError(str(problem))
+        except OSError as problem:
+            error = problem
+        if error is not None and self.appender.writer is not None:
+            self.appender.give_up(error)
+            if mending:
+                self.replace_broken()
+
+    def _missing(self, folder: Folder) -> OSError | None:
+        writer = self.appender.writer
+        path = folder.missing()
+        if not path and writer is not None and not writer.in_place:
+            path = writer.path
+        if not path:
+            return None
+        self._server.log.warning(f"The file '{path}' of the append-only file is gone")
+        return FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+
+    def _keep_folder(self, folder: Folder) -> None:
+        """Makes the folder and its lock again if they are gone. Raises :class:`FolderError` if
+        somebody else has them now or has used them, and :class:`OSError`."""
+        if folder.locked:
+            return
+        folder.take_again()
+        writer = self.appender.writer
+        if writer is not None and writer.in_place and self._length(writer.path) > writer.size:
+            folder.release()
+            raise FolderError(f"another process has written to '{writer.path}'")
+        self._server.log.warning(f"The lock of the folder '{folder.path}' was gone: made again")
+
+    def rewrite_ended(self) -> None:
+        """A rewrite has ended, well or not."""
+        if self.rewriting.last_ok:
+            self._server.changes -= self._changes_at_start
+        if not self.on:
+            self._release()
+
+    # --- turning it on and off ------------------------------------------------------------
+
+    def turn(self, on: bool) -> None:
+        """CONFIG SET appendonly; raises :class:`BadSetting` if the folder cannot be used."""
+        if on and not self.on:
+            self._turn_on()
+        elif not on and self.on:
+            self._turn_off()
+
+    def _turn_on(self) -> None:
+        self.rewriting.abandon()
+        try:
+            folder = self._take_folder()
+            self.rewriting.is_save = False
+            self.rewriting.start(folder, fresh=True)
+        except (PersistenceError, OSError) as error:
+            self.appender.close()
+            self._release()
+            text = str(error) if isinstance(error, PersistenceError) else reason(error)
+            raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
+        self._changes_at_start = self._server.changes
+        self._turn(True)
+
+    def _turn_off(self) -> None:
+        self.rewriting.abandon()
+        self.appender.drain()
+        self.appender.close()
+        self._release()
+        self._turn(False)
+        self._server.blocking.signal(*SYNCED)
+        self._server.blocking.serve()
+
+
+def _text(error: FolderError | OSError) -> str:
+    return reason(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,301 @@
+"""Rewriting: a new base from what is in memory, while the server goes on.
+
+The cut is one moment: effects up to it are in the files there are, a child process is made that
+writes what they came to, and effects after it go to a new increment. The manifest first gets the
+new increment; when the child has ended well, the new base takes the place of the old one and of the
+increments before the cut.
+
+A *fresh* start owes nothing to the files there are: the first base of a file that is turned on, or
+the one that follows a file nobody can trust. There the manifest changes only once, at the end, and
+until then the increment is provisional.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+from server.persistence.appender import reason
+from server.persistence.base_writer import FAILED, fork_writer, write_base
+from storage.aof.folder import Folder
+from storage.aof.manifest import Manifest, NamedFile
+from storage.aof.snapshot import snapshot
+from storage.aof.writer import Writer
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.persistence.appender import Appender
+    from server.persistence.disk_thread import Jobs
+
+NO_CHILD: Final = 0
+
+
+class Rewriting:
+    """The rewrite that is going on, and how former ones went. Times are Unix milliseconds."""
+
+    def __init__(self, server: Server, jobs: Jobs, appender: Appender) -> None:
+        self._server = server
+        self._jobs = jobs
+        self._appender = appender
+        self.in_progress = False
+        self.is_save = False
+        """Whether BGSAVE has asked for it, which makes a base and tells of a snapshot."""
+        self.base_size = 0
+        """Bytes of the base."""
+        self.started_ms = 0
+        self.ended_ms = 0
+        self.last_seconds = -1
+        self.last_ok = True
+        self.failures_in_a_row = 0
+        self.count = 0
+        self.saved_ms = server.started_ms
+        """When a base was last made."""
+        self._child = NO_CHILD
+        self._written = False
+        self._folder: Folder
+        self._increment: NamedFile
+        self._fresh = False
+        self._replaces = 0
+
+    # --- beginning ------------------------------------------------------------------------
+
+    def start(self, folder: Folder, *, fresh: bool = False) -> None:
+        """Begins a rewrite in the background; the disk must not be busy. Raises ``OSError``."""
+        self._begin(folder, fresh)
+        try:
+            folder.begin()
+            if fresh:
+                self._make_increment()
+            self._fork()
+        except OSError as error:
+            self._failed(error)
+            raise
+        if self._continues:
+            self._cut_in_background()
+
+    def save(self, folder: Folder, *, fresh: bool = False) -> None:
+        """Does it all at once, while everything else waits; raises :class:`OSError`."""
+        self._begin(folder, fresh)
+        try:
+            folder.begin()
+            if fresh:
+                self._make_increment()
+            if self._continues:
+                self._cut_at_once()
+            write_base(folder.disk, folder.temporary_base(), snapshot(self._server.keyspace))
+            self._install()
+        except OSError as error:
+            self._failed(error)
+            self._appender.flush()
+            raise
+        self._installed()
+
+    def _begin(self, folder: Folder, fresh: bool) -> None:
+        self.in_progress = True
+        self.started_ms = self._server.clock()
+        self._folder = folder
+        self._fresh = fresh
+        self._written = False
+
+    @property
+    def _continues(self) -> bool:
+        """Whether there is an increment, up to which files are replaced."""
+        return not self._fresh and self._appender.writer is not None
+
+    def _fork(self) -> None:
+        folder = self._folder
+        started = time.perf_counter_ns()
+        chunks = snapshot(self._server.keyspace)
+        self._child = fork_writer(folder.disk, folder.temporary_base(), chunks)
+        self._server.stats.count_fork((time.perf_counter_ns() - started) // 1000)
+        self._server.log.notice(f"Rewriting the append-only file: process {self._child} writes it")
+
+    # --- the cut --------------------------------------------------------------------------
+
+    def _make_increment(self) -> None:
+        """Lets a provisional increment take what comes from now on."""
+        disk, path = self._folder.disk, self._folder.temporary_increment()
+        with contextlib.suppress(FileNotFoundError):
+            disk.unlink(path)
+        self._appender.begin_provisional(Writer(disk, path))
+
+    def _cut_in_background(self) -> None:
+        appender = self._appender
+        tail = appender.cut()
+        number = appender.begin_flight()
+        old = appender.writer
+        assert old is not None
+        cut = _Cut(self._folder, old, tail)
+        self._jobs.run(cut.make, lambda error: self._cut_answered(cut, error, number))
+
+    def _cut_at_once(self) -> None:
+        appender = self._appender
+        tail = appender.cut()
+        number = appender.begin_flight()
+        assert appender.writer is not None
+        cut = _Cut(self._folder, appender.writer, tail)
+        try:
+            cut.make()
+        except OSError as error:
+            self._cut_made(cut, error, number)
+            raise
+        self._cut_made(cut, None, number)
+        appender.flush()
+
+    def _cut_answered(self, cut: _Cut, error: OSError | None, number: int) -> None:
+        """A cut in the background has been made, or has failed, which ends the rewrite."""
+        self._cut_made(cut, error, number)
+        if error is not None:
+            self._kill_child()
+            self._failed(error)
+        self._appender.flush()
+
+    def _cut_made(self, cut: _Cut, error: OSError | None, number: int) -> None:
+        """The files are ready for what has happened since the cut, or remain what they were."""
+        appender = self._appender
+        if cut.new is not None and error is None:
+            cut.old.close()
+            appender.writer = cut.new
+            self._replaces = len(self._folder.manifest.increments) - 1
+        if not cut.old_holds_all and not cut.old.broken:
+            appender.buffer.insert(0, cut.tail)
+        appender.end_flight(None if cut.old_holds_all and not cut.old.broken else error, number)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def cron(self) -> None:
+        """Sees whether the child has ended, and puts the base it wrote in its place."""
+        if self._child != NO_CHILD:
+            pid, status = os.waitpid(self._child, os.WNOHANG)
+            if pid:
+                self._child = NO_CHILD
+                self._child_ended(os.waitstatus_to_exitcode(status))
+        if self._written and not self._jobs.busy:
+            self._written = False
+            self._jobs.run(self._install, self._install_ended, shares=not self._fresh)
+
+    def _child_ended(self, code: int) -> None:
+        if code == 0:
+            self._written = True
+        elif 0 < code < FAILED:
+            self._failed(OSError(code, os.strerror(code)))
+        else:
+            self._failed(OSError(f"the process that wrote it ended with status {code}"))
+
+    def _install(self) -> None:
+        """Makes what was written the base: on the disk first, then in the manifest."""
+        folder, disk = self._folder, self._folder.disk
+        if self._fresh:
+            self._name_increment()
+        base = folder.next_base()
+        disk.rename(folder.temporary_base(), folder.path_of(base.name))
+        disk.sync_folder(folder.path)
+        folder.commit(self._next_manifest(base))
+        with contextlib.suppress(OSError):  # They are history: the next start removes them.
+            folder.remove_history()
+
+    def _name_increment(self) -> None:
+        """Gives the provisional increment the name that the manifest will have for it."""
+        folder, writer = self._folder, self._appender.writer
+        assert writer is not None
+        writer.sync()
+        self._increment = folder.next_increment()
+        path = folder.path_of(self._increment.name)
+        folder.disk.rename(writer.path, path)
+        writer.path = path
+
+    def _next_manifest(self, base: NamedFile) -> Manifest:
+        manifest = self._folder.manifest
+        if self._continues:
+            return manifest.with_base(base, self._replaces)
+        everything = manifest.with_base(base, len(manifest.increments))
+        return everything.with_increment(self._increment) if self._fresh else everything
+
+    def _install_ended(self, error: OSError | None) -> None:
+        if error is None:
+            self._installed()
+        else:
+            self._failed(error)
+        self._appender.flush()
+
+    def _installed(self) -> None:
+        folder = self._folder
+        assert folder.manifest.base is not None
+        self.base_size = folder.disk.length(folder.path_of(folder.manifest.base.name))
+        self.last_ok = True
+        self.failures_in_a_row = 0
+        self.count += 1
+        self._ended()
+        self.saved_ms = self.ended_ms
+        if self._fresh:
+            self._appender.end_provisional()
+        self._server.log.notice(f"The append-only file is rewritten: {self.base_size} bytes")
+        self._server.persistence.rewrite_ended()
+
+    def _failed(self, error: OSError) -> None:
+        self.last_ok = False
+        self._written = False
+        self.failures_in_a_row += 1
+        self._ended()
+        self._server.log.warning(f"Rewriting the append-only file failed: {reason(error)}")
+        with contextlib.suppress(OSError):
+            self._folder.disk.unlink(self._folder.temporary_base())
+        self._server.persistence.rewrite_ended()
+
+    def _ended(self) -> None:
+        self.in_progress = False
+        self.ended_ms = self._server.clock()
+        self.last_seconds = (self.ended_ms - self.started_ms) // 1000
+
+    def abandon(self) -> None:
+        """Ends what is going on, because the server ends or what it is for does."""
+        self._kill_child()
+        self._jobs.wait()
+        if self.in_progress:
+            self._failed(OSError("it was given up"))
+
+    def _kill_child(self) -> None:
+        if self._child != NO_CHILD:
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+            self._child = NO_CHILD
+
+
+class _Cut:
+    """What the disk has to do at the cut. ``tail`` belongs to the increment that ends there."""
+
+    def __init__(self, folder: Folder, old: Writer, tail: bytes) -> None:
+        self._folder = folder
+        self.old = old
+        self.tail = tail
+        self.old_holds_all = False
+        self.new: Writer | None = None
+
+    def make(self) -> None:
+        """Ends the old increment and begins a new one; raises :class:`OSError`."""
+        folder = self._folder
+        self.old.write(self.tail)
+        self.old_holds_all = True
+        self.old.sync()
+        file = folder.next_increment()
+        new = Writer(folder.disk, folder.path_of(file.name))
+        try:
+            new.sync()
+            folder.disk.sync_folder(folder.path)
+            self._name(file)
+        except OSError:
+            new.close()
+            raise
+        self.new = new
+
+    def _name(self, file: NamedFile) -> None:
+        try:
+            self._folder.commit(self._folder.manifest.with_increment(file))
+        except OSError:
+            # The manifest on the disk may be either of the two: in one of them, the old increment
+            # must not be written to any more.
+            self.old.broken = True
+            raise

@@ -1,0 +1,48 @@
+"""Entries that have come to rest are packed, and the memory that frees goes back to the system."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from server.runtime.process import give_memory_back
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+PACKING_EVERY_S: Final = 0.02
+"""How long after a round of packing the next one begins, if there is more to pack."""
+
+GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
+"""Memory is given back to the system when compression has freed so much: less than 1 ms."""
+
+
+class Resting:
+    """The packing of a server's entries, in rounds (see :mod:`storage.compression`)."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._next: asyncio.TimerHandle | None = None
+
+    def cron(self, now: int) -> None:
+        """Periodic work; nothing while rounds follow each other by themselves."""
+        if self._next is None:
+            self._pack(now)
+
+    def _pack(self, now: int) -> None:
+        packer = self._server.keyspace.limits.packer
+        self._next = None
+        if packer.round(now):
+            loop = asyncio.get_running_loop()
+            self._next = loop.call_later(PACKING_EVERY_S, self._go_on)
+        if packer.freed >= GIVEN_BACK_BYTES:
+            packer.freed = 0
+            give_memory_back()
+
+    def _go_on(self) -> None:
+        self._pack(self._server.clock())
+
+    def stop(self) -> None:
+        """Ends the rounds."""
+        if self._next is not None:
+            self._next.cancel()

@@ -1,0 +1,167 @@
+"""What a script can ask of the server: commands above all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from protocol import errors
+from protocol.encoder import error_line
+from server.command_table import Arguments, Command, find
+from server.runtime.version import REDIS_VERSION
+from server.scripting import structs
+from server.scripting.interpreter import PER_VALUE, Interpreter
+from server.scripting.long_running import FIRST_STEPS
+from server.scripting.numbers import number_text, operate
+from server.session import Session
+
+if TYPE_CHECKING:
+    from server.app import Server
+
+LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
+
+GROWTH: Final = 8
+"""How many times its own size a reply may take as tables, which the memory must have room for."""
+
+Register = Callable[[bytes, object, "bytes | bool", bytes], "bytes | None"]
+"""Takes a function of a library that is loaded: its name, the function of Lua, its description if
+it has one, its flags. Returns the text of an error if there is one."""
+
+_MAJOR, _MINOR, _PATCH = map(int, REDIS_VERSION.split("."))
+
+
+class Calls:
+    """Runs the commands of scripts, in a session of their own.
+
+    With ``register`` they are functions of libraries. ``wrote`` tells whether the script that runs
+    has called anything that writes. ``crash`` is an exception that no command should raise; it ends
+    what the script's client is doing.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        tick: Callable[[], int],
+        limit: int,
+        register: Register | None = None,
+    ) -> None:
+        self._server = server
+        self._session = Session(server, 0, "", "")
+        self._session.executing = True
+        self._read_only = False
+        self.wrote = False
+        self.crash: Exception | None = None
+        natives: dict[str, object] = {
+            "call": self.call,
+            "may_call": self._guarded(self.may_call),
+            "speak": self.speak,
+            "log": self._guarded(self.log),
+            "sha1": lambda text: hashlib.sha1(text).hexdigest().encode(),
+            "number": self._guarded(number_text),
+            "bit": self._guarded(operate),
+            "struct": self._guarded(self.struct),
+            "tick": tick,
+            "first_steps": FIRST_STEPS,
+            "version": REDIS_VERSION.encode(),
+            "version_number": _MAJOR << 16 | _MINOR << 8 | _PATCH,
+        }
+        if register is not None:
+            natives["register"] = self._guarded(register)
+        self.interpreter = Interpreter(natives, limit)
+
+    def begin(self, caller: Session, read_only: bool) -> None:
+        """From now on a script of ``caller`` runs."""
+        session = self._session
+        session.db = caller.db
+        session.user = caller.user
+        session.resp3 = False
+        self._read_only = read_only
+        self.wrote = False
+        self.crash = None
+
+    def _guarded(self, function: Callable[..., object]) -> Callable[..., object]:
+        """The function without exceptions, which would be objects of Python in a script's hands."""
+
+        def guarded(*arguments: object) -> object:
+            try:
+                return function(*arguments)
+            except Exception as error:
+                self.crash = error
+                return None
+
+        return guarded
+
+    # --- what scripts call ----------------------------------------------------------------
+
+    def call(self, *arguments: bytes) -> bytes:
+        """The reply to a command in RESP."""
+        args = list(arguments)
+        command = find(self._server.table, args)
+        refusal = self._refusal(command, args)
+        if refusal is not None:
+            return self._refuse(command, refusal)
+        assert command is not None
+        reply = self._run(command, args)
+        if not self.interpreter.has_room(GROWTH * len(reply) + PER_VALUE):
+            return error_line(errors.SCRIPT_MEMORY)
+        return reply
+
+    def _run(self, command: Command, args: Arguments) -> bytes:
+        if command.writes:
+            self.wrote = True
+        self._session.command = command
+        try:
+            reply = self._server.dispatcher.run(self._session, command, args)
+        except Exception as error:
+            self.crash = error
+            return error_line(errors.SCRIPT_CRASHED)
+        assert reply is not None, "a script never waits"
+        return reply
+
+    def _refusal(self, command: Command | None, args: Arguments) -> str | None:
+        if command is None or (command.subcommands and len(args) > 1):
+            return errors.SCRIPT_UNKNOWN_COMMAND
+        if not command.fits(len(args)):
+            return errors.SCRIPT_WRONG_ARITY
+        if "noscript" in command.flags:
+            return errors.SCRIPT_NOT_ALLOWED
+        if command.writes:
+            return self._refusal_to_write()
+        return None
+
+    def _refusal_to_write(self) -> str | None:
+        if self._read_only:
+            return errors.SCRIPT_READ_ONLY
+        reason = self._server.persistence.refusal
+        return None if reason is None else errors.disk_error(reason)
+
+    def _refuse(self, command: Command | None, text: str) -> bytes:
+        if command is not None:
+            command.rejected += 1
+        self._server.stats.count_error(text)
+        return error_line(text)
+
+    def may_call(self, name: bytes, subcommand: bytes) -> bool | None:
+        """Whether the caller's user may run a command; ``None`` if there is no such command."""
+        command = find(self._server.table, [name, subcommand])
+        return None if command is None else True
+
+    def speak(self, resp3: bool) -> None:
+        """Lets commands answer the script in RESP3, or in RESP2."""
+        self._session.resp3 = resp3
+
+    def log(self, level: float, message: bytes) -> None:
+        """Writes to the server's log."""
+        self._server.log.write(LOG_LEVELS[int(level)], errors.shown(message))
+
+    def struct(self, name: bytes, *arguments: object) -> object:
+        """A function of the library ``struct``; a table says what was wrong with the call."""
+        try:
+            return structs.call(name, self.interpreter.room, *arguments)
+        except structs.Misuse as misuse:
+            self.interpreter.exhausted |= misuse.reason == structs.TOO_LARGE
+            table: dict[bytes, object] = {b"reason": misuse.reason.encode("latin-1")}
+            if misuse.place:
+                table[b"place"] = misuse.place
+            return self.interpreter.table(table)

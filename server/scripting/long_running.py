@@ -1,0 +1,179 @@
+"""Scripts that take long: after a while others are answered, though only with BUSY.
+
+The client whose script it is is parked meanwhile, like one that waits for a key; the script goes on
+in turns with the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol import errors
+from protocol.encoder import encode, error_line
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.clients.blocking import Block
+from server.scripting.coroutine import SUSPENDED, Turns
+
+if TYPE_CHECKING:
+    from server.app import Server
+    from server.session import Session
+
+TURN_S: Final = 0.02
+"""How long a script runs before others are answered again."""
+
+TICK_S: Final = 0.001
+"""About how often a script looks whether others wait."""
+
+FIRST_STEPS: Final = 1000
+"""After how many steps of the virtual machine it does so first."""
+
+MOST_STEPS: Final = 100_000
+"""After how many it does so at least."""
+
+
+class Busy:
+    """Runs scripts, and knows which one takes long. ``seconds`` is a clock that never goes back."""
+
+    def __init__(self, server: Server, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._server = server
+        self.seconds = seconds
+        self._turns = Turns()
+        self._session: Session | None = None
+        self._started = 0.0
+        self._until: float | None = None
+        self._ticked = 0.0
+        self._steps = FIRST_STEPS
+        self._killed = False
+        self._executing = False
+        self._now_ms = 0
+
+    @property
+    def active(self) -> bool:
+        """Whether a script takes long."""
+        return self._session is not None
+
+    # --- the script's side ----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A script begins: it has ``busy-reply-threshold`` milliseconds, any time if that is 0."""
+        self._killed = False
+        self._steps = FIRST_STEPS
+        self._ticked = self.seconds()
+        if not self.active:
+            threshold = self._server.config.busy_reply_threshold
+            self._started = self._ticked
+            self._until = self._started + threshold / 1000 if threshold else None
+
+    def tick(self) -> int:
+        """Called now and then while a script runs: after how many steps again, 0 if it must end."""
+        if not self._turns.inside:
+            return MOST_STEPS
+        now = self.seconds()
+        self._pace(now - self._ticked)
+        if self._until is not None and now >= self._until:
+            self._turns.give_way()
+            now = self.seconds()
+            self._until = now + TURN_S
+        self._ticked = now
+        return 0 if self._killed else self._steps
+
+    def _pace(self, elapsed: float) -> None:
+        """Steps can take nanoseconds, or milliseconds when they call into libraries."""
+        if elapsed < TICK_S / 2:
+            self._steps = min(2 * self._steps, MOST_STEPS)
+        elif elapsed > 2 * TICK_S:
+            self._steps = max(1, int(self._steps * TICK_S / elapsed))
+
+    # --- the client's side ----------------------------------------------------------------
+
+    def work(self, session: Session, work: Callable[[], Reply]) -> Reply | Block:
+        """Does what the client asked for, which may take long: then the client has to wait."""
+        result = self._turns.run(work)
+        if result is not SUSPENDED:
+            reply: Reply = result
+            return reply
+        self._server.log.warning(
+            "A script takes longer than busy-reply-threshold."
+            " Other clients can only end it with SCRIPT KILL, or the server with SHUTDOWN NOSAVE"
+        )
+        self._session = session
+        self._put_aside(session)
+        self._server.bar()
+        block = Block([], None, lambda: block, needs_key=False)
+        return block
+
+    def _put_aside(self, session: Session) -> None:
+        self._executing, session.executing = session.executing, False
+        self._now_ms = self._server.keyspace.now_ms
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._session is None:
+            return
+        try:
+            self._take_turn(self._session)
+        except CommandError as error:
+            self._finish(error)
+        except Exception:
+            self._session.close()
+            self._end()
+            raise
+
+    def _take_turn(self, session: Session) -> None:
+        """Lets the script go on, at the time at which it began."""
+        session.executing = self._executing
+        self._server.keyspace.now_ms = self._now_ms
+        result: Any = self._turns.resume()
+        if result is SUSPENDED:
+            self._put_aside(session)
+        else:
+            self._finish(result)
+
+    def _finish(self, result: Reply | CommandError) -> None:
+        session = self._session
+        assert session is not None
+        self._end()
+        waiter, blocking = session.waiter, self._server.blocking
+        if waiter is not None:
+            waiter.command.nanoseconds += int((self.seconds() - self._started) * 1e9)
+            waiter.command.calls += 1
+            if isinstance(result, CommandError):
+                waiter.command.failed += 1
+                if not result.counted:
+                    self._server.stats.count_error(result.text)
+                blocking.finish(waiter, error_line(result.text))
+            else:
+                blocking.finish(waiter, encode(result, session.resp3))
+        blocking.serve()
+
+    def _end(self) -> None:
+        self._session = None
+        self._server.bar()
+
+    # --- ending a script ------------------------------------------------------------------
+
+    def kill(self, wrote: bool) -> None:
+        """Ends the script; raises :class:`CommandError` if there is none, or if it ``wrote``."""
+        if not self.active:
+            raise CommandError(errors.NOT_BUSY)
+        if wrote:
+            raise CommandError(errors.UNKILLABLE)
+        self._killed = True
+
+    def close(self) -> None:
+        """Ends the script that is under way, at the end of the server."""
+        if self._session is not None:
+            self._killed = True
+            session, self._session = self._session, None
+            session.executing = self._executing
+            try:
+                while self._turns.resume() is SUSPENDED:
+                    self._killed = True
+            except CommandError:
+                pass
+            session.executing = False
+        self._turns.close()

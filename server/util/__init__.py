@@ -1,0 +1,1 @@
+"""Plain helpers: what they need comes in, and nothing of the server is known to them."""

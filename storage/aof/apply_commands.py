@@ -1,0 +1,277 @@
+"""The commands that fill an append-only file, applied to a keyspace.
+
+They are applied to the engine directly, without what a client's command has to go through: there
+are millions of them, and nobody waits for a reply, watches a key or listens for its events. What is
+not among them is left to whoever knows all commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from storage import ids
+from storage.aof import extension_records as own
+from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
+from storage.aof.apply_records import RecordRestorer
+from storage.aof.errors import LoadError
+from storage.aof.places import group_at, integer, shown, stream_at
+from storage.counters import unsigned
+from storage.groups import Group
+from storage.keyspace import Database, Keyspace
+from storage.pending import MOST, Consumer
+from storage.stream import Stream
+from storage.trimming import Trim, trim
+
+Arguments = list[bytes]
+
+_FEWEST_OF_XADD: Final = 5
+_COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
+_UNKNOWN: Final = -1
+
+
+class Restorer:
+    """Applies the commands of files to ``keyspace``; ``now_ms`` is the time of loading."""
+
+    __slots__ = ("_commands", "_keyspace", "_now_ms", "_records", "_subcommands", "db")
+
+    def __init__(self, keyspace: Keyspace, now_ms: int) -> None:
+        self._keyspace = keyspace
+        self._now_ms = now_ms
+        self._records = RecordRestorer(keyspace)
+        self.db: Database = keyspace.databases[0]
+        """The selected database."""
+        self._commands: Final[dict[bytes, Callable[[Arguments], bool]]] = {
+            b"XADD": self._xadd,
+            b"XCLAIM": self._xclaim,
+            b"XACK": self._xack,
+            b"XDEL": self._xdel,
+            b"XTRIM": self._xtrim,
+            b"XSETID": self._xsetid,
+            b"XGROUP": self._xgroup,
+            b"XIDMPRECORD": self._xidmprecord,
+            b"SELECT": self._select,
+            b"ECHO": self._echo,
+        }
+        self._subcommands: Final[dict[bytes, Callable[[Arguments], bool]]] = {
+            b"CREATE": self._create_group,
+            b"SETID": self._set_group_position,
+            b"CREATECONSUMER": self._create_consumer,
+        }
+
+    def begin_file(self) -> None:
+        """The next command is the first of a file."""
+        self.db = self._keyspace.databases[0]
+        self._records.begin_file()
+
+    def apply(self, args: Arguments) -> bool:
+        """Applies one command; false if that must be done elsewhere, and nothing was done.
+
+        Raises :class:`LoadError` if it does not fit the state, and :class:`ValueError`,
+        :class:`IndexError` or :class:`StorageFailure` for arguments that cannot be right.
+        """
+        records = self._records
+        if records.skipping:
+            records.skipping -= 1
+            return True
+        name = args[0]
+        restore = self._commands.get(name) or self._commands.get(name.upper())
+        return restore is not None and restore(args)
+
+    # --- databases and records ------------------------------------------------------------
+
+    def _select(self, args: Arguments) -> bool:
+        index = integer(args[1])
+        databases = self._keyspace.databases
+        if not 0 <= index < len(databases):
+            raise LoadError(f"there is no database {index}: there are {len(databases)}")
+        self.db = databases[index]
+        return True
+
+    def _echo(self, args: Arguments) -> bool:
+        words = own.parse(args[1])
+        if words is not None:
+            self._records.apply(self.db, words)
+        return True
+
+    # --- entries --------------------------------------------------------------------------
+
+    def _xadd(self, args: Arguments) -> bool:
+        key, at = args[1], 2
+        order: Trim | None = None
+        make = True
+        if not args[2][:1].isdigit():
+            options = AddOptions(args)
+            if not options.understood:
+                return False
+            at, order, make = options.at, options.order, options.make
+        if len(args) - at < _FEWEST_OF_XADD - 2 or (len(args) - at) % 2 == 0:
+            raise ValueError("the number of arguments")
+        identity = ids.parse(args[at])
+        stream = self.db.values.get(key)
+        if type(stream) is Stream:
+            if identity <= stream.last_id:
+                raise LoadError("the ID is not above that of the newest entry")
+            stream.add(identity, args[at + 1 :])
+        elif make:
+            stream = self._new_stream(key)
+            stream.add(identity, args[at + 1 :])
+        if order is not None:
+            trim(stream_at(self.db, key), order)
+        return True
+
+    def _new_stream(self, key: bytes) -> Stream:
+        if key in self.db.values:
+            raise LoadError(f"the key {shown(key)} holds a string")
+        stream = Stream(self._keyspace.limits)
+        self.db.attach(key, stream)
+        return stream
+
+    def _xtrim(self, args: Arguments) -> bool:
+        options = TrimOption()
+        at = 2
+        while at < len(args):
+            following = options.take(args, at)
+            if following == at:
+                return False
+            at = following
+        if options.order is None:
+            raise ValueError("no threshold")
+        trim(stream_at(self.db, args[1]), options.order)
+        return True
+
+    def _xdel(self, args: Arguments) -> bool:
+        wanted = [ids.parse(text) for text in args[2:]]
+        stream_at(self.db, args[1]).delete(wanted)
+        return True
+
+    def _xsetid(self, args: Arguments) -> bool:
+        """What tells all counters, as they stand; what a client has sent is the command's own."""
+        if args[3::2] != _COUNTERS:
+            return False
+        stream = stream_at(self.db, args[1])
+        last_id, added = ids.parse(args[2]), unsigned(integer(args[4]))
+        deleted = ids.parse(args[6]) or stream.max_deleted_id
+        if last_id < max(stream.log.last, deleted) or added < stream.log.length:
+            raise LoadError("the counters do not fit the entries")
+        stream.last_id, stream.entries_added, stream.max_deleted_id = last_id, added, deleted
+        return True
+
+    def _xidmprecord(self, args: Arguments) -> bool:
+        _, key, producer, iid, identity = args
+        table = stream_at(self.db, key).idempotency
+        table.record(producer, iid, ids.parse(identity), self._now_ms)
+        return True
+
+    # --- groups ---------------------------------------------------------------------------
+
+    def _xgroup(self, args: Arguments) -> bool:
+        restore = self._subcommands.get(args[1].upper())
+        return restore is not None and restore(args)
+
+    def _create_group(self, args: Arguments) -> bool:
+        key, name, position = args[2], args[3], args[4]
+        make, entries_read = False, -1
+        at = 5
+        while at < len(args):
+            word = args[at].upper()
+            if word == b"MKSTREAM":
+                make = True
+                at += 1
+            elif word == b"ENTRIESREAD":
+                entries_read = integer(args[at + 1])
+                at += 2
+            else:
+                raise ValueError("an unknown option")
+        if make and key not in self.db.values:
+            self._new_stream(key)
+        stream = stream_at(self.db, key)
+        if name in stream.groups:
+            raise LoadError(f"the stream {shown(key)} has a consumer group {shown(name)} already")
+        last_id = stream.last_id if position == b"$" else ids.parse(position)
+        stream.add_group(name, last_id, self._counter(stream, entries_read))
+        return True
+
+    def _counter(self, stream: Stream, entries_read: int) -> int | None:
+        """Entries-read as it is kept. Redis's files say what a client asked for, of which no more
+        counts than there is; Penstock's say what came of it."""
+        if entries_read == _UNKNOWN:
+            return None
+        read = unsigned(entries_read)
+        return read if self._records.is_own else min(read, stream.entries_added)
+
+    def _set_group_position(self, args: Arguments) -> bool:
+        stream, group = group_at(self.db, args[2], args[3])
+        position = args[4]
+        last_id = stream.last_id if position == b"$" else ids.parse_bound(position)
+        entries_read = -1
+        if len(args) > 5:
+            word, value = args[5:]
+            if word.upper() != b"ENTRIESREAD":
+                raise ValueError("an unknown option")
+            entries_read = integer(value)
+        group.last_id = last_id
+        group.entries_read = self._counter(stream, entries_read)
+        return True
+
+    def _create_consumer(self, args: Arguments) -> bool:
+        _, group = group_at(self.db, args[2], args[3])
+        if args[4] not in group.consumers:
+            group.add_consumer(args[4], self._now_ms)
+        return True
+
+    def _xack(self, args: Arguments) -> bool:
+        _, group = group_at(self.db, args[1], args[2])
+        group.acknowledge([ids.parse(text) for text in args[3:]])
+        return True
+
+    def _xclaim(self, args: Arguments) -> bool:
+        if args[4] != b"0":
+            raise LoadError("a minimal idle time other than 0 does not say what was claimed")
+        stream, group = group_at(self.db, args[1], args[2])
+        claim = ClaimOptions(args, self._now_ms)
+        consumer = group.consumers.get(args[3])
+        if consumer is None:
+            consumer = group.add_consumer(args[3], self._now_ms)
+        if claim.last_id > group.last_id:
+            group.last_id = claim.last_id
+        if self._records.is_own:
+            self._claim_own(group, consumer, claim)
+        else:
+            self._claim(stream, group, consumer, claim)
+        return True
+
+    def _claim_own(self, group: Group, consumer: Consumer, claim: ClaimOptions) -> None:
+        """Penstock claims what is there, and what only the pending entries list has any more.
+
+        Other than a second reading, a claim tells when its consumer was last seen and active."""
+        for identity in claim.ids:
+            _make_pending(group, consumer, identity, claim)
+        if claim.count is not None:
+            consumer.seen = consumer.active = claim.time
+
+    def _claim(self, stream: Stream, group: Group, consumer: Consumer, claim: ClaimOptions) -> None:
+        """Redis claims what is there, and drops the rest. It takes all that for the consumer's
+        activity at the time of loading, and so does this."""
+        consumer.seen = self._now_ms
+        claim.time = min(claim.time, self._now_ms)
+        for identity in claim.ids:
+            if stream.log.get(identity) is None:
+                group.pending.remove(identity)
+            elif _make_pending(group, consumer, identity, claim):
+                consumer.active = self._now_ms
+
+
+def _make_pending(group: Group, consumer: Consumer, identity: int, claim: ClaimOptions) -> bool:
+    """Makes the entry pending for the consumer; false if it was not and is not to be."""
+    pending, count = group.pending, claim.count
+    if count == 1 and claim.force and identity > pending.last:
+        pending.append_run((identity,), consumer, claim.time)
+        return True
+    before = pending.get(identity)
+    if before is None and not claim.force:
+        return False
+    if count is None:
+        count = (1 if before is None else before.deliveries) + (not claim.justid)
+    pending.set(identity, consumer, claim.time, min(count, MOST))
+    return True

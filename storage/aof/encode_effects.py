@@ -1,0 +1,302 @@
+"""What the append-only file says of effects: Redis's commands, and records where it has none.
+
+The commands are those that Redis 8.0 propagates for the same effects, so that its file and this one
+read the same. Each call of :meth:`Forms.append` writes one unit, which counts as a whole or not at
+all: where it takes more than one command, they stand between MULTI and EXEC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from storage import effects as e
+from storage.aof import extension_records as own
+from storage.aof.commands import EXEC, MULTI, add_entry, command, deliver, number
+from storage.aof.encode_strings import PLAIN, create_group, set_group_position
+from storage.aof.seen_times import SeenTimes
+from storage.keyspace import Keyspace
+from storage.stream import Stream
+
+_NO_DATABASE: Final = -1
+
+_REPLACING: Final[frozenset[type]] = frozenset(
+    {
+        e.StringSet,
+        e.KeyDeleted,
+        e.KeysDeleted,
+        e.KeyRenamed,
+        e.KeyCopied,
+        e.KeyMoved,
+        e.Flushed,
+        e.Swapped,
+        e.GroupDestroyed,
+    }
+)
+"""Effects after which another group may have the same name."""
+
+_OfConsumer = e.Delivered | e.ConsumerCreated | e.ConsumerSeen
+
+_CARRYING: Final[frozenset[type]] = frozenset({e.KeyRenamed, e.KeyCopied, e.KeyMoved, e.Swapped})
+"""Effects that take consumers to another place, with the times at which they were seen."""
+
+
+def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> tuple[int, bytes, bytes]:
+    """Which group an effect is about."""
+    return effect.db, effect.key, effect.group
+
+
+class Forms:
+    """Writes effects as commands. ``keyspace`` is what they were had on, in its present state."""
+
+    __slots__ = (
+        "_commands",
+        "_db",
+        "_forms",
+        "_keyspace",
+        "_limits",
+        "_seen",
+        "_settings",
+        "_unit",
+    )
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+        self._limits = keyspace.limits
+        self._seen = SeenTimes()
+        self._db = _NO_DATABASE
+        self._settings = (0, 0, 0, 0)
+        self._unit: list[bytes] = []
+        self._commands = 0
+        self._forms: dict[type, Callable[[Sequence[e.Effect], int], int]] = {
+            e.EntryAdded: self._entry_added,
+            e.Delivered: self._delivered,
+            e.ConsumerCreated: self._consumer_created,
+            e.ConsumerSeen: self._consumer_seen,
+            e.GroupPositionSet: self._group_position_set,
+            e.StreamCreated: self._stream_created,
+            e.KeyDeleted: self._keys_deleted,
+            e.KeysDeleted: self._keys_deleted,
+            e.Flushed: self._flushed,
+        }
+
+    def begin(self, out: list[bytes]) -> None:
+        """Begins a file: what is written from now on does not depend on what was before."""
+        self._db = _NO_DATABASE
+        self._write_settings(out)
+
+    def append(self, effects: Sequence[e.Effect], out: list[bytes]) -> None:
+        """Appends what says the effects of one command, or of one whole transaction, to ``out``."""
+        if not effects:
+            return
+        limits = self._limits
+        if self._settings != (
+            limits.max_entries,
+            limits.max_bytes,
+            limits.idmp_duration,
+            limits.idmp_maxsize,
+        ):
+            self._write_settings(out)
+        at = 0
+        while at < len(effects):
+            kind = type(effects[at])
+            form = self._forms.get(kind)
+            if form is not None:
+                at = form(effects, at)
+            else:
+                self._plain(effects[at])
+                at += 1
+        self._close(out)
+
+    def flush_seen(self, out: list[bytes]) -> None:
+        """Appends when consumers were last seen and active, as far as that was not said yet."""
+        self._write_seen()
+        self._close(out)
+
+    # --- units ----------------------------------------------------------------------------
+
+    def _write_settings(self, out: list[bytes]) -> None:
+        limits = self._limits
+        self._settings = (
+            limits.max_entries,
+            limits.max_bytes,
+            limits.idmp_duration,
+            limits.idmp_maxsize,
+        )
+        out.append(own.settings(limits))
+
+    def _write(self, db: int, data: bytes, commands: int = 1) -> None:
+        """Adds commands on a database to the unit."""
+        if db != self._db:
+            self._unit.append(command(b"SELECT", number(db)))
+            self._db = db
+        self._unit.append(data)
+        self._commands += commands
+
+    def _write_seen(self) -> None:
+        for (db, key, group), consumers in self._seen.take():
+            for record in own.seen(key, group, consumers):
+                self._write(db, record)
+
+    def _close(self, out: list[bytes]) -> None:
+        """Ends the unit."""
+        unit = self._unit
+        if self._commands > 1:
+            out.append(MULTI)
+            out += unit
+            out.append(EXEC)
+        else:
+            out += unit
+        unit.clear()
+        self._commands = 0
+
+    def _plain(self, effect: e.Effect) -> None:
+        """What can be said of an effect by itself."""
+        kind = type(effect)
+        if kind in _CARRYING:
+            self._write_seen()
+        for data in PLAIN[kind](effect):
+            self._write(effect.db, data)
+
+    # --- forms that look at what comes next -----------------------------------------------
+
+    def _entry_added(self, effects: Sequence[e.Effect], at: int) -> int:
+        """XADD, with the trimming that came with it."""
+        effect = effects[at]
+        assert isinstance(effect, e.EntryAdded)
+        at += 1
+        if at < len(effects):
+            trimmed = effects[at]
+            if (
+                isinstance(trimmed, e.StreamTrimmed)
+                and trimmed.key == effect.key
+                and trimmed.db == effect.db
+            ):
+                self._write(effect.db, add_entry(effect.key, effect.payload, trimmed.length))
+                return at + 1
+        self._write(effect.db, add_entry(effect.key, effect.payload))
+        return at
+
+    def _delivered(self, effects: Sequence[e.Effect], at: int) -> int:
+        """XCLAIMs. Those of a delivery move the group from entry to entry; claims leave it."""
+        effect = effects[at]
+        assert isinstance(effect, e.Delivered)
+        if self._moves_on(effects, at + 1, effect):
+            last_id = None
+        else:
+            last_id = self._last_id(effects, effect)
+        self._write(effect.db, deliver(effect, last_id), len(effect.ids))
+        if effect.time == effect.seen:
+            self._seen.forget(_group_of(effect), effect.consumer)
+        else:
+            self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.seen)
+        return at + 1
+
+    def _moves_on(self, effects: Sequence[e.Effect], at: int, delivered: e.Delivered) -> bool:
+        """Whether what follows says that the group moved on to the last of the entries."""
+        if at == len(effects):
+            return False
+        effect = effects[at]
+        return (
+            isinstance(effect, e.GroupPositionSet)
+            and _group_of(effect) == _group_of(delivered)
+            and not effect.explicit
+            and effect.last_id == delivered.ids[-1]
+        )
+
+    def _last_id(self, effects: Sequence[e.Effect], delivered: e.Delivered) -> int:
+        """The group's last-delivered-id, 0 if it may be another group's by now."""
+        if any(type(effect) in _REPLACING for effect in effects):
+            return 0
+        value = self._keyspace.databases[delivered.db].values[delivered.key]
+        assert isinstance(value, Stream)
+        return value.groups[delivered.group].last_id
+
+    def _consumer_created(self, effects: Sequence[e.Effect], at: int) -> int:
+        """XGROUP CREATECONSUMER, unless a claim follows, which makes the consumer."""
+        effect = effects[at]
+        assert isinstance(effect, e.ConsumerCreated)
+        db, key, group, consumer, seen = effect
+        if not self._is_given(effects, at + 1, effect):
+            self._write(db, command(b"XGROUP", b"CREATECONSUMER", key, group, consumer))
+        self._seen.note((db, key, group), consumer, seen, -1)
+        return at + 1
+
+    def _consumer_seen(self, effects: Sequence[e.Effect], at: int) -> int:
+        """Nothing yet (see :meth:`flush_seen`)."""
+        effect = effects[at]
+        assert isinstance(effect, e.ConsumerSeen)
+        self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.active)
+        return at + 1
+
+    def _is_given(self, effects: Sequence[e.Effect], at: int, created: e.ConsumerCreated) -> bool:
+        """Whether the next thing that happens is that the consumer gets entries."""
+        while at < len(effects) and type(effects[at]) is e.Acknowledged:
+            at += 1
+        if at == len(effects):
+            return False
+        effect = effects[at]
+        return (
+            isinstance(effect, e.Delivered)
+            and _group_of(effect) == _group_of(created)
+            and effect.consumer == created.consumer
+        )
+
+    def _group_position_set(self, effects: Sequence[e.Effect], at: int) -> int:
+        """XGROUP SETID, unless it is XCLAIM's LASTID, which the claims will name."""
+        effect = effects[at]
+        assert isinstance(effect, e.GroupPositionSet)
+        if at > 0 or not self._is_claimed(effects, effect):
+            self._write(effect.db, set_group_position(effect))
+        return at + 1
+
+    def _is_claimed(self, effects: Sequence[e.Effect], position: e.GroupPositionSet) -> bool:
+        """Whether entries are claimed in the group next. A unit that begins with its position is
+        either an XGROUP SETID or an XCLAIM, which leaves entries-read as it is."""
+        at = 1
+        while at < len(effects) and type(effects[at]) in (e.Acknowledged, e.ConsumerCreated):
+            at += 1
+        if at == len(effects) or position.explicit:
+            return False
+        effect = effects[at]
+        return (
+            isinstance(effect, e.Delivered)
+            and _group_of(effect) == _group_of(position)
+            and self._last_id(effects, effect) == position.last_id
+        )
+
+    def _stream_created(self, effects: Sequence[e.Effect], at: int) -> int:
+        """XGROUP CREATE ... MKSTREAM: nothing else makes an empty stream."""
+        effect = effects[at + 1]
+        assert isinstance(effect, e.GroupCreated)
+        self._write(effect.db, create_group(effect, make_stream=True))
+        return at + 2
+
+    def _keys_deleted(self, effects: Sequence[e.Effect], at: int) -> int:
+        """DEL of all keys that go one after the other."""
+        effect = effects[at]
+        keys: list[bytes] = []
+        while at < len(effects):
+            following = effects[at]
+            if following.db != effect.db:
+                break
+            if isinstance(following, e.KeysDeleted):
+                keys += following.keys
+            elif isinstance(following, e.KeyDeleted):
+                keys.append(following.key)
+            else:
+                break
+            at += 1
+        self._write(effect.db, command(b"DEL", *keys))
+        return at
+
+    def _flushed(self, effects: Sequence[e.Effect], at: int) -> int:
+        """FLUSHALL if all databases were emptied in turn, else FLUSHDB."""
+        effect = effects[at]
+        every = len(self._keyspace.databases)
+        run = effects[at : at + every]
+        if [other.db for other in run if isinstance(other, e.Flushed)] == list(range(every)):
+            self._write(effect.db if self._db == _NO_DATABASE else self._db, command(b"FLUSHALL"))
+            return at + every
+        self._write(effect.db, command(b"FLUSHDB"))
+        return at + 1

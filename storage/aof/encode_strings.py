@@ -1,0 +1,234 @@
+"""The commands for each kind of effect that can be said by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from storage import effects as e
+from storage.aof import extension_records as own
+from storage.aof.commands import claim, command, deliver_again, id_text, number
+from storage.counters import signed
+
+OWNERLESS: Final = b""
+"""Under this consumer other servers see entries that have no owner. They have been idle since 1970,
+so whoever claims idle entries gets them first."""
+
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_EMBEDDED: Final = 44
+"""Strings up to this length are embedded if nobody says otherwise."""
+
+
+def counter(entries_read: int | None) -> bytes:
+    """A group's entries-read as a word."""
+    return b"-1" if entries_read is None else number(signed(entries_read))
+
+
+def encode_again(key: bytes, value: bytes, encoding: str | None) -> list[bytes]:
+    """What gives the string at a key an encoding that a SET of its value would not give it."""
+    if encoding == "raw" and len(value) <= _EMBEDDED:
+        return [command(b"APPEND", key, b"")]
+    if encoding == "embstr" and _INTEGER.fullmatch(value) is not None:
+        return [command(b"INCRBYFLOAT", key, b"0")]
+    return []
+
+
+# --- keys ------------------------------------------------------------------------------------
+
+
+def _string_set(effect: e.StringSet) -> list[bytes]:
+    words = [b"SET", effect.key, effect.value]
+    if effect.event == "incrbyfloat":
+        words.append(b"KEEPTTL")
+    elif effect.expires_at is not None:
+        words += (b"PXAT", number(effect.expires_at))
+    return [command(*words), *encode_again(effect.key, effect.value, effect.encoding)]
+
+
+def _string_edited(effect: e.StringEdited) -> list[bytes]:
+    """What was changed, and not the whole string. Only APPEND can add nothing and be a change."""
+    if effect.event == "append":
+        return [command(b"APPEND", effect.key, data) for _, data in effect.pieces]
+    return [
+        command(b"SETRANGE", effect.key, number(offset), data) for offset, data in effect.pieces
+    ]
+
+
+def _string_left(effect: e.StringLeft) -> list[bytes]:
+    return [command(b"APPEND", effect.key, b"")]
+
+
+def _expiry_set(effect: e.ExpirySet) -> list[bytes]:
+    return [command(b"PEXPIREAT", effect.key, number(effect.at))]
+
+
+def _expiry_cleared(effect: e.ExpiryCleared) -> list[bytes]:
+    return [command(b"PERSIST", effect.key)]
+
+
+def _key_renamed(effect: e.KeyRenamed) -> list[bytes]:
+    return [command(b"RENAME", effect.key, effect.target)]
+
+
+def _key_copied(effect: e.KeyCopied) -> list[bytes]:
+    words = [b"COPY", effect.key, effect.target]
+    if effect.target_db != effect.db:
+        words += (b"DB", number(effect.target_db))
+    return [command(*words, b"REPLACE")]
+
+
+def _key_moved(effect: e.KeyMoved) -> list[bytes]:
+    return [command(b"MOVE", effect.key, number(effect.target_db))]
+
+
+def _swapped(effect: e.Swapped) -> list[bytes]:
+    return [command(b"SWAPDB", number(effect.db), number(effect.other))]
+
+
+# --- libraries of functions ------------------------------------------------------------------
+
+
+def load_library(code: bytes) -> bytes:
+    """The command that loads a library, whatever is there by its name."""
+    return command(b"FUNCTION", b"LOAD", b"REPLACE", code)
+
+
+def _library_loaded(effect: e.LibraryLoaded) -> list[bytes]:
+    return [load_library(effect.code)]
+
+
+def _library_deleted(effect: e.LibraryDeleted) -> list[bytes]:
+    return [command(b"FUNCTION", b"DELETE", effect.name)]
+
+
+def _libraries_flushed(effect: e.LibrariesFlushed) -> list[bytes]:
+    return [command(b"FUNCTION", b"FLUSH")]
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def _stream_trimmed(effect: e.StreamTrimmed) -> list[bytes]:
+    return [command(b"XTRIM", effect.key, b"MAXLEN", b"=", number(effect.length))]
+
+
+def _entries_deleted(effect: e.EntriesDeleted) -> list[bytes]:
+    """Other servers have no trimming that leaves entries in between: they see a deletion."""
+    identities = list(map(id_text, effect.ids))
+    delete = command(b"XDEL", effect.key, *identities)
+    if not effect.trimmed:
+        return [delete]
+    return [own.record(own.TRIMMED, effect.key, *identities), own.skip(1), delete]
+
+
+def set_position(key: bytes, last_id: int, entries_added: int, max_deleted_id: int) -> bytes:
+    """The XSETID that gives a stream these counters."""
+    added = number(signed(entries_added))
+    counters = (b"ENTRIESADDED", added, b"MAXDELETEDID", id_text(max_deleted_id))
+    return command(b"XSETID", key, id_text(last_id), *counters)
+
+
+def _stream_position_set(effect: e.StreamPositionSet) -> list[bytes]:
+    return [set_position(effect.key, effect.last_id, effect.entries_added, effect.max_deleted_id)]
+
+
+def _idempotency_configured(effect: e.IdempotencyConfigured) -> list[bytes]:
+    return [own.retention(effect.key, effect.duration, effect.maxsize)]
+
+
+def _idempotent_id_recorded(effect: e.IdempotentIDRecorded) -> list[bytes]:
+    return own.iids(effect.key, [(effect.producer, effect.iid, effect.id, effect.time)])
+
+
+def _duplicate_suppressed(effect: e.DuplicateSuppressed) -> list[bytes]:
+    return [own.record(own.DUPLICATE, effect.key)]
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+def create_group(effect: e.GroupCreated, make_stream: bool = False) -> bytes:
+    """XGROUP CREATE, which makes the stream as well if that is said."""
+    words = [b"XGROUP", b"CREATE", effect.key, effect.group, id_text(effect.last_id)]
+    if make_stream:
+        words.append(b"MKSTREAM")
+    if effect.entries_read is not None:
+        words += (b"ENTRIESREAD", counter(effect.entries_read))
+    return command(*words)
+
+
+def _group_created(effect: e.GroupCreated) -> list[bytes]:
+    return [create_group(effect)]
+
+
+def set_group_position(effect: e.GroupPositionSet) -> bytes:
+    """XGROUP SETID; an entries-read that nobody gave is not named, and one that is lost is -1."""
+    words = [b"XGROUP", b"SETID", effect.key, effect.group, id_text(effect.last_id)]
+    if not effect.explicit or effect.entries_read is not None:
+        words += (b"ENTRIESREAD", counter(effect.entries_read))
+    return command(*words)
+
+
+def _group_destroyed(effect: e.GroupDestroyed) -> list[bytes]:
+    return [command(b"XGROUP", b"DESTROY", effect.key, effect.group)]
+
+
+def _consumer_deleted(effect: e.ConsumerDeleted) -> list[bytes]:
+    return [command(b"XGROUP", b"DELCONSUMER", effect.key, effect.group, effect.consumer)]
+
+
+def _redelivered(effect: e.Redelivered) -> list[bytes]:
+    _, key, group, consumer, identities, time = effect
+    return [deliver_again(key, group, consumer, identities, time)]
+
+
+def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int]]) -> list[bytes]:
+    """What frees entries, given by ID and delivery count, of their owner."""
+    words: list[bytes] = []
+    for identity, count in entries:
+        words += (id_text(identity), number(count))
+    claims = [
+        claim(key, group, OWNERLESS, [identity for identity, _ in run], 0, count)
+        for count, run in groupby(entries, key=lambda entry: entry[1])
+    ]
+    return [own.record(own.RELEASED, key, group, *words), own.skip(len(claims)), *claims]
+
+
+def _released(effect: e.Released) -> list[bytes]:
+    entries = list(zip(effect.ids, effect.counts, strict=True))
+    return release(effect.key, effect.group, entries)
+
+
+def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
+    return [command(b"XACK", effect.key, effect.group, *map(id_text, effect.ids))]
+
+
+PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
+    e.StringSet: _string_set,
+    e.StringEdited: _string_edited,
+    e.StringLeft: _string_left,
+    e.ExpirySet: _expiry_set,
+    e.ExpiryCleared: _expiry_cleared,
+    e.KeyRenamed: _key_renamed,
+    e.KeyCopied: _key_copied,
+    e.KeyMoved: _key_moved,
+    e.LibraryLoaded: _library_loaded,
+    e.LibraryDeleted: _library_deleted,
+    e.LibrariesFlushed: _libraries_flushed,
+    e.Swapped: _swapped,
+    e.StreamTrimmed: _stream_trimmed,
+    e.EntriesDeleted: _entries_deleted,
+    e.StreamPositionSet: _stream_position_set,
+    e.IdempotencyConfigured: _idempotency_configured,
+    e.IdempotentIDRecorded: _idempotent_id_recorded,
+    e.DuplicateSuppressed: _duplicate_suppressed,
+    e.GroupCreated: _group_created,
+    e.GroupDestroyed: _group_destroyed,
+    e.ConsumerDeleted: _consumer_deleted,
+    e.Redelivered: _redelivered,
+    e.Released: _released,
+    e.Acknowledged: _acknowledged,
+}
+"""The commands of each kind of effect that needs no look at its neighbours."""
