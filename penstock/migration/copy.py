@@ -1,7 +1,7 @@
 """Copying one stream from its beginning to its counters.
 
-The steps are in such an order that the copy can be cut off after any command and begun again: what
-is there is found again by :mod:`penstock.migration.plan`, and every step does only what is left of it.
+The steps are in such an order that the copy can be cut off after any command and begun again:
+:mod:`penstock.migration.plan` finds what is there, and every step does only what is left of it.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from penstock.pipeline.hadoop_fs import Folders
 from penstock.pipeline.model import Sink
-from penstock.pipeline.parse_sql import name
+from penstock.pipeline.run.parse_sql import name
+from penstock.pipeline.sinks.hadoop_fs import Folders
 from pyspark_redis_streams.commands import Rows
 from pyspark_redis_streams.settings import WriteSettings, write_settings
 from pyspark_redis_streams.writer import TaskWrite

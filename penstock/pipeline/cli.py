@@ -123,11 +123,11 @@ def _add_run(commands: Commands) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from penstock.pipeline.load import load
+    from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
-    from penstock.pipeline.report import Bars, Reporter, open_records
-    from penstock.pipeline.supervisor import run
+    from penstock.pipeline.run.report import Bars, Reporter, open_records
+    from penstock.pipeline.run.supervisor import run
 
     screen = console()
     screen.quiet = given.json
@@ -150,11 +150,11 @@ def _add_validate(commands: Commands) -> None:
 
 
 def _validate(given: argparse.Namespace) -> int:
-    from penstock.pipeline.load import load
+    from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
     if given.sql:
-        from penstock.pipeline.validate import check_sql
+        from penstock.pipeline.run.validate import check_sql
 
         check_sql(pipeline)
     print(f"{given.file}: no problems")
@@ -167,7 +167,7 @@ def _add_plan(commands: Commands) -> None:
 
 
 def _plan(given: argparse.Namespace) -> int:
-    from penstock.pipeline.load import load
+    from penstock.pipeline.config.load import load
     from penstock.pipeline.plan import describe
 
     console().print(describe(load(given.file)), end="", markup=False)
@@ -205,8 +205,8 @@ def _add_redrive(commands: Commands) -> None:
 
 
 def _redrive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.redrive import Choice, redrive
-    from penstock.pipeline.stream_client import open_end
+    from penstock.pipeline.tools.redrive import Choice, redrive
+    from penstock.pipeline.tools.stream_client import open_end
 
     with open_end(given.file, given.url, given.option) as end:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
@@ -227,8 +227,8 @@ def _add_archive(commands: Commands) -> None:
 
 
 def _archive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.archive import archive
-    from penstock.pipeline.stream_client import open_end
+    from penstock.pipeline.tools.archive import archive
+    from penstock.pipeline.tools.stream_client import open_end
 
     with open_end(given.file, given.url, given.option) as end:
         streams = end.streams(given.stream, given.pattern)
@@ -248,8 +248,8 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    from penstock.pipeline.replay import replay, window
-    from penstock.pipeline.stream_client import open_end
+    from penstock.pipeline.tools.replay import replay, window
+    from penstock.pipeline.tools.stream_client import open_end
 
     bounds = window(given.since, given.until)
     with open_end(given.file, given.url, given.option) as end:

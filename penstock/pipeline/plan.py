@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from penstock.pipeline.config.options import snake
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Sink, Transform
-from penstock.pipeline.options import snake
 
 SECRET: Final = ("auth", "password", "user", "redis.username", "url")
 """Options that are not shown; of ``url`` only the address is."""

@@ -66,7 +66,7 @@ def url(backend: Backend) -> str:
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, as a pipeline starts it."""
     from penstock.pipeline.model import Pipeline, Retry
-    from penstock.pipeline.session import start
+    from penstock.pipeline.run.session import start
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -96,7 +96,7 @@ Load = Callable[..., "Pipeline"]
 @pytest.fixture
 def load_text(tmp_path: Path) -> Load:
     """Reads a pipeline from a text, with the given environment."""
-    from penstock.pipeline.load import load
+    from penstock.pipeline.config.load import load
 
     def read(text: str, **environment: str) -> Pipeline:
         file = tmp_path / "p.toml"

@@ -12,7 +12,15 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.pipeline.archive_store import Shelf, day_of, escape, keys, locked, read, to_table
+from penstock.pipeline.tools.archive_store import (
+    Shelf,
+    day_of,
+    escape,
+    keys,
+    locked,
+    read,
+    to_table,
+)
 from tests.pipeline.commands import Command
 
 DAY = 86_400_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.load import load
 from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Sink, Watermark
 from tests.pipeline.conftest import Load
 

@@ -8,8 +8,8 @@ import pytest
 import redis
 from pyspark.sql import SparkSession
 
-from penstock.pipeline.frames import letters, parsed
-from penstock.pipeline.parse_sql import REASON
+from penstock.pipeline.run.frames import letters, parsed
+from penstock.pipeline.run.parse_sql import REASON
 from tests.pipeline.conftest import Load
 
 FRAME = """\

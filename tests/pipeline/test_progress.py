@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from penstock.pipeline.errors import PipelineError, reason
-from penstock.pipeline.progress import Batch, Follower, batch_of
-from penstock.pipeline.report import Bars, open_records
+from penstock.pipeline.run.progress import Batch, Follower, batch_of
+from penstock.pipeline.run.report import Bars, open_records
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:

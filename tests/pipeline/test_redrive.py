@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import redis
 
-from penstock.pipeline.dead_letters import Letter, unpack
-from penstock.pipeline.redrive import Choice, redrive
-from penstock.pipeline.stream_client import End, open_end
+from penstock.pipeline.tools.dead_letters import Letter, unpack
+from penstock.pipeline.tools.redrive import Choice, redrive
+from penstock.pipeline.tools.stream_client import End, open_end
 from tests.pipeline.commands import Command
 
 
@@ -100,7 +100,7 @@ def test_a_letter_that_another_has_sent_is_left_out(
 ) -> None:
     from rich.console import Console
 
-    import penstock.pipeline.redrive as module
+    import penstock.pipeline.tools.redrive as module
 
     bury(client, letter("s", "1-1"), letter("s", "2-1"))
     original = module._send_together

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.durations import duration
-from penstock.pipeline.env_vars import expand
-from penstock.pipeline.paths import resolve
-from penstock.pipeline.typenames import is_simple, is_type
+from penstock.pipeline.config.durations import duration
+from penstock.pipeline.config.env_vars import expand
+from penstock.pipeline.config.paths import resolve
+from penstock.pipeline.config.type_names import is_simple, is_type
 
 ENVIRONMENT = {"USER": "ada", "EMPTY": ""}
 

@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import Pipeline, Retry
-from penstock.pipeline.progress import Follower
-from penstock.pipeline.queries import Query, queries
-from penstock.pipeline.report import Reporter
-from penstock.pipeline.session import start
+from penstock.pipeline.run.progress import Follower
+from penstock.pipeline.run.queries import Query, queries
+from penstock.pipeline.run.report import Reporter
+from penstock.pipeline.run.session import start
 
 POLL_S: Final = 0.1
 

@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 from rich.console import Console
 from rich.text import Text
 
-from penstock.pipeline.archive_store import Entry, Shelf, keys, read
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.stream_client import End
+from penstock.pipeline.tools.archive_store import Entry, Shelf, keys, read
+from penstock.pipeline.tools.stream_client import End
 from pyspark_redis_streams.ids import MAX_ID, before_millisecond, format_id, parse_id
 from pyspark_redis_streams.stream_info import key_of
 from pyspark_redis_streams.values import timestamp

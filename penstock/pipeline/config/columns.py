@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.pipeline import typenames
+from penstock.pipeline.config import type_names
+from penstock.pipeline.config.table import Table
 from penstock.pipeline.model import Column, Parse
-from penstock.pipeline.tables import Table
 
 RESERVED: Final = ("stream", "id", "timestamp")
 """Columns that every entry has."""
@@ -80,7 +80,7 @@ def _column(table: Table, name: str, value: Any, json: bool) -> Column:
 
 
 def _check_type(table: Table, type_: str, json: bool) -> None:
-    fits = typenames.is_type if json else typenames.is_simple
+    fits = type_names.is_type if json else type_names.is_simple
     if type_ and not fits(type_):
-        allowed = typenames.NESTED if json else typenames.ALLOWED
+        allowed = type_names.NESTED if json else type_names.ALLOWED
         table.wrong("", f"type is '{type_}'; allowed: {allowed}")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from penstock.pipeline.config.options import ADDRESS, check, data_source_options, server_options
+from penstock.pipeline.config.paths import resolve
+from penstock.pipeline.config.table import Table
 from penstock.pipeline.model import DEAD_LETTERS, Sink
-from penstock.pipeline.options import ADDRESS, check, data_source_options, server_options
-from penstock.pipeline.paths import resolve
-from penstock.pipeline.tables import Table
 
 _MODES: Final[dict[str, tuple[str, ...]]] = {
     "parquet": ("append",),

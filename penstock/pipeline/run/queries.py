@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.pipeline import frames
 from penstock.pipeline.batches import write
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import Pipeline, Sink
+from penstock.pipeline.run import frames
 from pyspark_redis_streams import RedisStreamsSource
 
 GROUP_QUERY = "all"

@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.pipeline.dead_letters import letter_fields
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Sink, Transform
-from penstock.pipeline.parse_sql import REASON, name, steps
+from penstock.pipeline.run.parse_sql import REASON, name, steps
+from penstock.pipeline.tools.dead_letters import letter_fields
 
 STATEFUL = frozenset(
     (

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from penstock.pipeline.durations import duration
+from penstock.pipeline.config.durations import duration
+from penstock.pipeline.config.table import Table
 from penstock.pipeline.model import ENTRIES, Deduplicate, Transform, Watermark
-from penstock.pipeline.tables import Table
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.stderr_filter import Muffler
+from penstock.pipeline.run.stderr_filter import Muffler
 
 SETTINGS: Final = {
     "spark.ui.enabled": "false",

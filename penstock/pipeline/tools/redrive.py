@@ -14,9 +14,9 @@ from redis.exceptions import ResponseError, WatchError
 from rich.console import Console
 from rich.text import Text
 
-from penstock.pipeline.dead_letters import Letter, unpack
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.stream_client import End
+from penstock.pipeline.tools.dead_letters import Letter, unpack
+from penstock.pipeline.tools.stream_client import End
 from pyspark_redis_streams.stream_info import key_of
 
 PAGE: Final = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
+from penstock.pipeline.config.table import Table
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.tables import Table
 
 
 def check_modes(root: Table, pipeline: Pipeline) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.queries import queries
-from penstock.pipeline.session import start
+from penstock.pipeline.run.queries import queries
+from penstock.pipeline.run.session import start
 
 
 def check_sql(pipeline: Pipeline) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from penstock.pipeline.tables import Table
+from penstock.pipeline.config.table import Table
 
 GIVEN: Final = "${...}"
 

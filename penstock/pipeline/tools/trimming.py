@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.pipeline.archive_store import Shelf
-from penstock.pipeline.stream_client import End
+from penstock.pipeline.tools.archive_store import Shelf
+from penstock.pipeline.tools.stream_client import End
 from pyspark_redis_streams.ids import format_id, parse_id
 
 

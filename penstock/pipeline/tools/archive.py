@@ -9,10 +9,10 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from penstock.pipeline.archive_store import Entry, Shelf, day_of, locked
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.stream_client import End
-from penstock.pipeline.trimming import trim
+from penstock.pipeline.tools.archive_store import Entry, Shelf, day_of, locked
+from penstock.pipeline.tools.stream_client import End
+from penstock.pipeline.tools.trimming import trim
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.stream_info import StreamInfo
 

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from penstock.pipeline.env_vars import expand
+from penstock.pipeline.config.env_vars import expand
+from penstock.pipeline.config.toml_lines import Path, line_of
 from penstock.pipeline.errors import Problem
-from penstock.pipeline.toml_lines import Path, line_of
 
 T = TypeVar("T")
 

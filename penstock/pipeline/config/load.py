@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.pipeline.columns import read_parse
-from penstock.pipeline.cross_checks import check_modes
-from penstock.pipeline.durations import duration
+from penstock.pipeline.config.columns import read_parse
+from penstock.pipeline.config.cross_checks import check_modes
+from penstock.pipeline.config.durations import duration
+from penstock.pipeline.config.options import check, data_source_options
+from penstock.pipeline.config.paths import resolve
+from penstock.pipeline.config.table import Findings, Table
+from penstock.pipeline.config.toml_lines import locate
+from penstock.pipeline.config.transforms import read_transforms
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Retry, Sink
-from penstock.pipeline.options import check, data_source_options
-from penstock.pipeline.paths import resolve
-from penstock.pipeline.sinkreading import read_sinks, stream_options
-from penstock.pipeline.tables import Findings, Table
-from penstock.pipeline.toml_lines import locate
-from penstock.pipeline.transforms import read_transforms
+from penstock.pipeline.sinks.read import read_sinks, stream_options
 
 LOG_LEVELS: Final = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 

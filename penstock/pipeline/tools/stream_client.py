@@ -10,11 +10,11 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from penstock.pipeline.env_vars import expand
+from penstock.pipeline.config.env_vars import expand
+from penstock.pipeline.config.load import load
+from penstock.pipeline.config.options import server_options
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.load import load
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.options import server_options
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import write_settings

@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.progress import Batch
+from penstock.pipeline.run.progress import Batch
 
 
 class Reporter:

@@ -1,0 +1,1 @@
+"""Reading a pipeline file, and finding what is wrong with it."""

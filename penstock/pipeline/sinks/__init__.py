@@ -1,0 +1,1 @@
+"""Where rows go: one class for each kind of sink."""
