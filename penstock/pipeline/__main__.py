@@ -1,4 +1,4 @@
-"""``python -m pipeline``, and the script for ``spark-submit``."""
+"""``python -m penstock.pipeline``, and the script for ``spark-submit``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``penstock pipeline``, or ``python -m pipeline``: commands, options, messages, exit statuses."""
+"""``penstock pipeline``, or ``python -m penstock.pipeline``: commands, options, messages, exit statuses."""
 
 from __future__ import annotations
 

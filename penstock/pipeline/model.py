@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from penstock.pipeline.sinks.base import Sink
+
 ENTRIES: Final = "entries"
 """The first table: the parsed entries of the source."""
 
@@ -59,23 +61,6 @@ class Transform:
     sql_line: int
     watermark: Watermark | None = None
     deduplicate: Deduplicate | None = None
-
-
-@dataclass(frozen=True)
-class Sink:
-    """Where a table goes. ``place`` is the folder, stream or table of a database.
-
-    ``ids`` says that entries of a stream get the IDs in the column ``id``.
-    """
-
-    name: str
-    type: str
-    origin: str
-    place: str
-    output_mode: str
-    partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ids: bool = False
 
 
 @dataclass(frozen=True)

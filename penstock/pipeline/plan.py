@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from penstock.pipeline.config.options import snake
-from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Sink, Transform
+from penstock.pipeline.config.options import address, snake
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Transform
+from penstock.pipeline.sinks.base import Sink
 
 SECRET: Final = ("auth", "password", "user", "redis.username", "url")
 """Options that are not shown; of ``url`` only the address is."""
-
-GUARANTEES: Final = {
-    ("parquet", "offsets"): "each row once",
-    ("parquet", "group"): "each row once, if no other consumer claims entries of a batch",
-    ("stream", "offsets"): "each row once if the server knows idempotent IDs, else at least once",
-    ("stream", "group"): "each row at least once",
-    ("jdbc", "offsets"): "each row at least once",
-    ("jdbc", "group"): "each row at least once",
-    ("console", "offsets"): "each row at least once",
-    ("console", "group"): "each row at least once",
-}
-"""What a sink promises over crashes, by its type and the mode of the source."""
 
 
 def describe(pipeline: Pipeline) -> str:
@@ -56,17 +44,6 @@ def _source(pipeline: Pipeline) -> Iterator[str]:
             yield f"  {snake(name):<20} {value}"
 
 
-def address(options: Mapping[str, str]) -> str:
-    """The servers that options name, without credentials."""
-    from pyspark_redis_streams.settings import write_settings
-    from pyspark_redis_streams.urls import parse_urls
-
-    if "url" in options:
-        return ", ".join(url.label for url in parse_urls(options["url"]))
-    parts = ("host", "port", "dbNum", "ssl")
-    return write_settings({n: options[n] for n in parts if n in options}).servers.urls[0].label
-
-
 def _parse_title(parse: Parse) -> str:
     made = "plain fields" if parse.json is None else f"JSON in the field '{parse.json}'"
     nulls = f"; no value: {', '.join(map(repr, parse.nulls))}" if parse.nulls else ""
@@ -95,27 +72,12 @@ def _output(pipeline: Pipeline, output: Sink) -> Iterator[str]:
     is_dead = output.name == DEAD_LETTERS
     yield "Dead letters" if is_dead else f"Sink {output.name}"
     yield f"  {'rows':<20} {'entries that do not parse' if is_dead else output.origin}"
-    yield f"  {'to':<20} {_place(output)}"
+    yield f"  {'to':<20} {output.destination}"
     if output.partition_by:
         yield f"  {'partitioned by':<20} {', '.join(output.partition_by)}"
     if output.output_mode != "append":
         yield f"  {'output mode':<20} {output.output_mode}"
-    yield f"  {'guarantee':<20} {GUARANTEES[output.type, pipeline.mode]}"
-
-
-def _place(output: Sink) -> str:
-    if output.type == "stream":
-        return f"stream {output.place} of {address(output.options)}"
-    if output.type == "jdbc":
-        return f"table {output.place} of {_database(output.options['url'])}"
-    return f"{output.type} {output.place}".rstrip()
-
-
-def _database(url: str) -> str:
-    """A database's URL without parameters, user and password: ``jdbc:mysql:***@host/database``."""
-    bare = re.split(r"[?;]", url)[0]
-    before, at, place = bare.rpartition("@")
-    return f"{':'.join(before.split(':')[:2])}:***@{place}" if at else bare
+    yield f"  {'guarantee':<20} {output.guarantees[pipeline.mode]}"
 
 
 def _running(pipeline: Pipeline) -> Iterator[str]:

@@ -42,9 +42,9 @@ class Command:
 
 
 def process(*args: Any, **environment: str) -> subprocess.Popen[str]:
-    """``python -m pipeline`` in a group of processes of its own."""
+    """``python -m penstock.pipeline`` in a group of processes of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline", *map(str, args)],
+        [sys.executable, "-m", "penstock.pipeline", *map(str, args)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdout=subprocess.PIPE,

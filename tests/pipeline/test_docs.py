@@ -32,7 +32,7 @@ def test_every_option_of_a_command_is_on_the_page(
 
 
 def test_every_key_of_a_file_is_on_the_page() -> None:
-    code = "".join(path.read_text() for path in Path(ROOT / "pipeline").glob("*.py"))
+    code = "".join(path.read_text() for path in Path(ROOT / "penstock/pipeline").rglob("*.py"))
     calls = (
         r"(?:table|given|root)\.(?:text|needed|choice|whole|flag|names|parsed|table|tables|take)"
     )

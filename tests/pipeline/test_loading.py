@@ -8,7 +8,8 @@ import pytest
 
 from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Sink, Watermark
+from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Watermark
+from penstock.pipeline.sinks.parquet import ParquetSink
 from tests.pipeline.conftest import Load
 
 LEAST = """\
@@ -113,8 +114,8 @@ def test_a_file_may_be_short(load_text: Load, tmp_path: Path) -> None:
     assert pipeline.transforms == ()
     (sink,) = pipeline.outputs
     out = str(tmp_path / "out")
-    assert sink == Sink(
-        "entries", "parquet", "entries", out, "append", options={"compression": "snappy"}
+    assert sink == ParquetSink(
+        "entries", "entries", out, "append", options={"compression": "snappy"}
     )
     assert pipeline.checkpoint == str(tmp_path / "checkpoint")
     assert (pipeline.every, pipeline.metrics, pipeline.master) == ("1 second", None, None)

@@ -10,7 +10,7 @@ from penstock.pipeline.model import Pipeline
 
 
 def check_modes(root: Table, pipeline: Pipeline) -> None:
-    """Notes what fits not together: state in mode group, and a source that reads its own output."""
+    """Reports settings that conflict: state in mode group, and a source that reads its output."""
     if pipeline.mode == "group":
         _check_group(root, pipeline)
     _check_cycles(root, pipeline)
@@ -31,8 +31,8 @@ def _check_group(root: Table, pipeline: Pipeline) -> None:
 
 def _check_cycles(root: Table, pipeline: Pipeline) -> None:
     for number, sink in enumerate(pipeline.sinks):
-        if sink.type == "stream" and _reads(pipeline, sink.place, sink.options):
-            root.findings.add(("sink", number, "stream"), _cycle(sink.place))
+        if sink.stream is not None and _reads(pipeline, sink.stream, sink.options):
+            root.findings.add(("sink", number, "stream"), _cycle(sink.stream))
     dead = pipeline.dead_letters
     if dead is not None and _reads(pipeline, dead.place, dead.options):
         root.findings.add(("dead_letters", "stream"), _cycle(dead.place))
@@ -54,7 +54,6 @@ def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
 
 
 def _try(parse: Callable[[str], tuple[str, ...]], text: str) -> tuple[str, ...]:
-
     try:
         return parse(text)
     except ValueError:
@@ -65,12 +64,12 @@ def _try(parse: Callable[[str], tuple[str, ...]], text: str) -> tuple[str, ...]:
 def _check_folders(root: Table, pipeline: Pipeline) -> None:
     taken: dict[str, str] = {pipeline.checkpoint: "the checkpoint"} if pipeline.checkpoint else {}
     for number, sink in enumerate(pipeline.sinks):
-        if sink.type != "parquet" or not sink.place:
+        if sink.folder is None:
             continue
         for folder, whose in taken.items():
-            if _within(sink.place, folder) or _within(folder, sink.place):
+            if _within(sink.folder, folder) or _within(folder, sink.folder):
                 root.findings.add(("sink", number, "path"), f"shares a folder with {whose}")
-        taken[sink.place] = f"sink '{sink.name}'"
+        taken[sink.folder] = f"sink '{sink.name}'"
 
 
 def _within(inner: str, outer: str) -> bool:

@@ -28,8 +28,3 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         return given
 
     return _REFERENCE.sub(value, text)
-
-
-def is_reference(text: str) -> bool:
-    """Whether something in the text comes from the environment."""
-    return any(found[0] != "$$" for found in _REFERENCE.finditer(text))

@@ -18,8 +18,10 @@ from penstock.pipeline.config.table import Findings, Table
 from penstock.pipeline.config.toml_lines import locate
 from penstock.pipeline.config.transforms import read_transforms
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
-from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Retry, Sink
-from penstock.pipeline.sinks.read import read_sinks, stream_options
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Retry
+from penstock.pipeline.sinks.base import Sink, Surroundings
+from penstock.pipeline.sinks.kinds import read_sinks
+from penstock.pipeline.sinks.stream import StreamSink, stream_options
 
 LOG_LEVELS: Final = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
@@ -69,7 +71,6 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
     if parse is not None and dead is None:
         root.wrong("parse", "needs [dead_letters]: entries that do not parse have to go somewhere")
     transforms = read_transforms(root, folder)
-    last = transforms[-1].name if transforms else ENTRIES
     tables = (ENTRIES, *(transform.name for transform in transforms))
     retry = _retry(root)
     master, spark, level = _spark(root)
@@ -80,7 +81,7 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
         parse=parse,
         dead_letters=dead_letters if parse is not None else None,
         transforms=transforms,
-        sinks=read_sinks(root, folder, tables, last, source),
+        sinks=read_sinks(root, Surroundings(folder, source), tables, DEAD_LETTERS),
         checkpoint=_checkpoint(root, folder),
         every=_every(root),
         metrics=_metrics(root, folder),
@@ -127,7 +128,7 @@ def _dead_letters(
     if table is None or stream is None:
         return None
     options = stream_options(table, source, stream)
-    return Sink(DEAD_LETTERS, "stream", ENTRIES, stream, "append", options=options)
+    return StreamSink(DEAD_LETTERS, ENTRIES, stream, "append", options=options)
 
 
 def _checkpoint(root: Table, folder: Path) -> str:

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from penstock.pipeline.config.table import Table
 
-GIVEN: Final = "${...}"
-
 ADDRESS: Final = ("url", "host", "port", "auth", "user", "dbNum", "ssl")
 """Options that say which server is meant."""
 
@@ -63,6 +61,17 @@ def server_options(options: Mapping[str, str]) -> dict[str, str]:
     """Those of the options that are about the server and the client."""
     names = (*ADDRESS, "retries", "timeout")
     return {n: v for n, v in options.items() if n in names or n.lower().startswith("redis.")}
+
+
+def address(options: Mapping[str, str]) -> str:
+    """The servers that options name, without credentials."""
+    from pyspark_redis_streams.settings import write_settings
+    from pyspark_redis_streams.urls import parse_urls
+
+    if "url" in options:
+        return ", ".join(url.label for url in parse_urls(options["url"]))
+    parts = ("host", "port", "dbNum", "ssl")
+    return write_settings({n: options[n] for n in parts if n in options}).servers.urls[0].label
 
 
 def _plain(name: str) -> str:

@@ -150,10 +150,6 @@ class Table:
             return []
         return [Table(v, (*self.path, key, i), self.findings) for i, v in enumerate(given)]
 
-    def peek(self, key: str) -> Any:
-        """The value of a key as it stands, which is still there to be taken."""
-        return self._values.get(key)
-
     def line(self, key: str) -> int:
         """The line of a key."""
         return self.findings.line((*self.path, key))

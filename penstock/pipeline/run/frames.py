@@ -8,8 +8,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.errors import PipelineError, reason
-from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Sink, Transform
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
 from penstock.pipeline.run.parse_sql import REASON, name, steps
+from penstock.pipeline.sinks.base import Sink
 from penstock.pipeline.tools.dead_letters import letter_fields
 
 STATEFUL = frozenset(
@@ -67,11 +68,7 @@ def output_frame(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame
     """What goes to an output, made of parsed entries."""
     if output.name == DEAD_LETTERS:
         return letters(rows, pipeline)
-    made = table(rows, pipeline, output.origin)
-    if output.type == "stream":
-        # Otherwise rows of several streams would ask for IDs that are out of order.
-        return made.drop("stream", "timestamp", *(() if output.ids else ("id",)))
-    return made
+    return table(rows, pipeline, output.origin).drop(*output.left_out)
 
 
 def _transformed(frame: DataFrame, transform: Transform) -> DataFrame:

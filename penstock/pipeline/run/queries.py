@@ -5,17 +5,17 @@ docs/decisions/0023-pipeline-queries.md says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.pipeline.batches import write
-from penstock.pipeline.errors import PipelineError, reason
-from penstock.pipeline.model import Pipeline, Sink
+from penstock.pipeline.errors import reason
+from penstock.pipeline.model import Pipeline
 from penstock.pipeline.run import frames
+from penstock.pipeline.sinks.base import Batch, Sink
 from pyspark_redis_streams import RedisStreamsSource
 
 GROUP_QUERY = "all"
@@ -59,7 +59,7 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
     ordered = not (frames.nodes(frame) & frames.STATEFUL)
 
     def write_one(rows: DataFrame, batch: int) -> None:
-        write(rows, output, _query_id(rows), batch, ordered)
+        output.write(rows, Batch(_query_id(rows), batch, ordered))
 
     return Query(
         output.name,
@@ -97,10 +97,7 @@ def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> 
         parsed = frames.parsed(rows, pipeline)
         for output in pipeline.outputs:
             made = frames.output_frame(parsed, pipeline, output)
-            if output.type == "stream":
-                made.write.format("redis-streams").options(**output.options).mode("append").save()
-            else:
-                write(made, output, query, batch, ordered=True)
+            output.write_unrepeatable(made, Batch(query, batch, ordered=True))
     finally:
         rows.unpersist()
 
@@ -109,9 +106,9 @@ def _need_rows_alone(frame: DataFrame, output: Sink) -> None:
     """Raises PipelineError for SQL whose rows depend on more than one entry."""
     found = sorted(frames.nodes(frame) & frames.STATEFUL)
     if found:
-        raise PipelineError(
-            f"sink '{output.name}': mode 'group' makes each row of one entry, and this SQL does "
-            f"not ({', '.join(found)}); use mode 'offsets'"
+        raise output.error(
+            "mode 'group' makes each row of one entry, and this SQL does not "
+            f"({', '.join(found)}); use mode 'offsets'"
         )
 
 
@@ -123,36 +120,8 @@ def check_frame(frame: DataFrame, output: Sink) -> None:
     try:
         checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
     except AnalysisException as error:
-        raise PipelineError(f"sink '{output.name}': {reason(error)}") from None
-    _check_columns(frame, output)
-
-
-def _check_columns(frame: DataFrame, output: Sink) -> None:
-    from pyspark_redis_streams.commands import Rows
-    from pyspark_redis_streams.errors import SchemaError
-    from pyspark_redis_streams.settings import write_settings
-
-    if output.type == "stream":
-        try:
-            Rows(write_settings(output.options), frame.schema)
-        except SchemaError as error:
-            raise PipelineError(f"sink '{output.name}': {error}") from None
-    _check_partitions(frame.columns, output)
-
-
-def _check_partitions(columns: Sequence[str], output: Sink) -> None:
-    known = [column.lower() for column in columns]
-    for column in output.partition_by:
-        if column.lower() not in known:
-            raise PipelineError(
-                f"sink '{output.name}': partition_by names '{column}', which table "
-                f"'{output.origin}' does not have; it has {', '.join(columns)}"
-            )
-    if output.type == "parquet" and "batch" in known:
-        raise PipelineError(
-            f"sink '{output.name}': table '{output.origin}' has a column 'batch', which is the "
-            "folder of each batch; give it another name in SQL"
-        )
+        raise output.error(reason(error)) from None
+    output.check(frame)
 
 
 def _query_id(rows: DataFrame) -> str:

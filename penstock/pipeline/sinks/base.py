@@ -1,0 +1,116 @@
+"""What every kind of sink has: its keys in the file, its place in the plan, its checks, its write.
+
+A kind is one class, registered in :mod:`penstock.pipeline.sinks.kinds`; nothing else in the
+pipeline asks which kind a sink is. Modules of Spark are imported by the methods that need them,
+since files are read and plans are shown without Spark.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Common(NamedTuple):
+    """The keys of ``[[sink]]`` that all kinds have."""
+
+    name: str
+    origin: str
+    output_mode: str
+
+
+class Surroundings(NamedTuple):
+    """What a sink's keys may refer to: the folder of the file, and the options of the source."""
+
+    folder: Path
+    source: Mapping[str, str]
+
+
+class Batch(NamedTuple):
+    """A batch of a query: the query's ID, the same over restarts, and the batch's number.
+
+    ``ordered`` says that its rows come in the same order when it is repeated.
+    """
+
+    query: str
+    number: int
+    ordered: bool
+
+
+@dataclass(frozen=True)
+class Sink(ABC):
+    """Where the table ``origin`` goes. ``place`` is a folder, a stream or a table of a database."""
+
+    name: str
+    origin: str
+    place: str
+    output_mode: str
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    kind: ClassVar[str]
+    """The value of ``type`` in the file."""
+    output_modes: ClassVar[tuple[str, ...]]
+    """Which of Spark's output modes the kind can take, the default first."""
+    guarantees: ClassVar[Mapping[str, str]]
+    """What is promised over crashes, by the mode of the source."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The sink of a table of the file; what is wrong with its keys is noted in the table."""
+
+    @property
+    @abstractmethod
+    def destination(self) -> str:
+        """Where the rows go, as a plan shows it, without credentials."""
+
+    @property
+    def folder(self) -> str | None:
+        """The folder that belongs to this sink alone, if it has one."""
+        return None
+
+    @property
+    def stream(self) -> str | None:
+        """The stream that the rows are added to, if it is one."""
+        return None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Columns of the table that are not written."""
+        return ()
+
+    def check(self, frame: DataFrame) -> None:
+        """Raises PipelineError for columns that cannot be written."""
+        self._require_columns(frame.columns)
+
+    @abstractmethod
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Writes a batch, so that the same batch, repeated, replaces itself where that can be."""
+
+    def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
+        """Writes a batch that may hold other rows when it is repeated, as in mode ``group``."""
+        self.write(frame, batch)
+
+    def error(self, text: str) -> PipelineError:
+        """An error that names the sink."""
+        return PipelineError(f"sink '{self.name}': {text}")
+
+    def _require_columns(self, columns: Sequence[str]) -> None:
+        """Raises PipelineError if ``partition_by`` names a column that is not there."""
+        known = [column.lower() for column in columns]
+        for column in self.partition_by:
+            if column.lower() not in known:
+                raise self.error(
+                    f"partition_by names '{column}', which table '{self.origin}' does not have; "
+                    f"it has {', '.join(columns)}"
+                )

@@ -1,0 +1,37 @@
+"""Sink ``console``: the rows of each batch on standard output, to look at them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ConsoleSink(Sink):
+    """Standard output."""
+
+    kind = "console"
+    output_modes = ("append", "update", "complete")
+    guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The key ``rows``, how many rows of a batch are shown."""
+        rows = table.whole("rows", 20, 1)
+        table.end()
+        name, origin, mode = common
+        return cls(name, origin, "", mode, options={"rows": str(rows)})
+
+    @property
+    def destination(self) -> str:
+        """The console."""
+        return "console"
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Prints the first rows."""
+        print(f"{self.name}, batch {batch.number}", flush=True)
+        frame.show(int(self.options["rows"]), truncate=False)

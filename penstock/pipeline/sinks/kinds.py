@@ -1,0 +1,46 @@
+"""The kinds of sinks, and the parts ``[[sink]]`` of a pipeline file."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.sinks.base import Common, Sink, Surroundings
+from penstock.pipeline.sinks.console import ConsoleSink
+from penstock.pipeline.sinks.jdbc import JdbcSink
+from penstock.pipeline.sinks.parquet import ParquetSink
+from penstock.pipeline.sinks.stream import StreamSink
+
+KINDS: Final[dict[str, type[Sink]]] = {
+    kind.kind: kind for kind in (ParquetSink, StreamSink, ConsoleSink, JdbcSink)
+}
+"""Every kind of sink by its ``type``; the first is the default."""
+
+
+def read_sinks(
+    root: Table, around: Surroundings, tables: tuple[str, ...], reserved: str
+) -> tuple[Sink, ...]:
+    """The sinks of a file. Each takes one of the tables, the last one unless it says otherwise.
+
+    No sink may have the name ``reserved``.
+    """
+    if not root.has("sink"):
+        root.wrong("sink", "is missing: at least one [[sink]] says where rows go")
+    found: list[Sink] = []
+    for table in root.tables("sink"):
+        sink = _sink(table, around, tables)
+        if sink.name in (reserved, *(other.name for other in found)):
+            table.wrong("name", f"is '{sink.name}', but there is a query of this name already")
+        found.append(sink)
+    return tuple(found)
+
+
+def _sink(table: Table, around: Surroundings, tables: tuple[str, ...]) -> Sink:
+    kind = KINDS[table.choice("type", next(iter(KINDS)), *KINDS)]
+    origin = table.choice("from", tables[-1], *tables)
+    name = table.text("name", origin) or origin
+    if not re.fullmatch(r"[\w.-]+", name):
+        table.wrong("name", f"is '{name}'; allowed: letters, digits, and the signs . _ -")
+    mode = table.choice("output_mode", kind.output_modes[0], *kind.output_modes)
+    return kind.read(table, Common(name, origin, mode), around)

@@ -1,0 +1,79 @@
+"""Sink ``parquet``: a folder of Parquet files, in which each batch is a folder of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from penstock.pipeline.config.paths import resolve
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STAGING: Final = "_staging"
+"""The folder in which a batch is written before it gets its name; readers pass over it."""
+
+
+class ParquetSink(Sink):
+    """A folder of files; a batch appears in it whole or not at all."""
+
+    kind = "parquet"
+    output_modes = ("append",)
+    guarantees: ClassVar = {
+        "offsets": "each row once",
+        "group": "each row once, if no other consumer claims entries of a batch",
+    }
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The keys ``path``, ``partition_by`` and ``compression``."""
+        path = table.needed("path", "the folder of the table")
+        partition_by = table.names("partition_by")
+        compression = table.choice("compression", "snappy", "snappy", "zstd", "gzip", "none")
+        table.end()
+        name, origin, mode = common
+        place = resolve(path, around.folder)
+        return cls(name, origin, place, mode, partition_by, {"compression": compression})
+
+    @property
+    def destination(self) -> str:
+        """The folder."""
+        return f"parquet {self.place}"
+
+    @property
+    def folder(self) -> str | None:
+        """The folder."""
+        return self.place or None
+
+    def check(self, frame: DataFrame) -> None:
+        """Raises PipelineError for partitions that are no columns, and for a column ``batch``."""
+        super().check(frame)
+        if "batch" in (column.lower() for column in frame.columns):
+            raise self.error(
+                f"table '{self.origin}' has a column 'batch', which is the folder of each batch; "
+                "give it another name in SQL"
+            )
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Writes the folder ``batch=...``, in place of what an earlier attempt has left.
+
+        Without rows there is no folder.
+        """
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        from penstock.pipeline.sinks.hadoop_fs import Folders
+
+        name = f"{batch.query[:8]}-{batch.number:06d}"
+        folders = Folders(frame.sparkSession, self.place)
+        counted = Observation()
+        writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.mode("overwrite")
+        writer.options(**self.options).partitionBy(*self.partition_by).parquet(
+            folders.path(STAGING, name)
+        )
+        if counted.get["rows"]:
+            folders.replace(f"batch={name}", STAGING, name)
+        else:
+            folders.remove(STAGING, name)
+            folders.remove(f"batch={name}")

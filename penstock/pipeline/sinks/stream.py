@@ -1,0 +1,100 @@
+"""Sink ``stream``: a stream of the source's server, or of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from penstock.pipeline.config.options import (
+    ADDRESS,
+    address,
+    check,
+    data_source_options,
+    server_options,
+)
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class StreamSink(Sink):
+    """A stream; ``ids`` says that entries get the IDs in the column ``id``."""
+
+    ids: bool = False
+
+    kind = "stream"
+    output_modes = ("append", "update")
+    guarantees: ClassVar = {
+        "offsets": "each row once if the server knows idempotent IDs, else at least once",
+        "group": "each row at least once",
+    }
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The keys ``stream`` and ``ids``, and the data source's options for a write."""
+        ids = table.flag("ids", False)
+        place = table.needed("stream", "the stream that gets the rows")
+        options = stream_options(table, around.source, place)
+        name, origin, mode = common
+        return cls(name, origin, place, mode, options=options, ids=ids)
+
+    @property
+    def destination(self) -> str:
+        """The stream and its server."""
+        return f"stream {self.place} of {address(self.options)}"
+
+    @property
+    def stream(self) -> str | None:
+        """The stream's key."""
+        return self.place
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What tells of the entry that a row was made of.
+
+        Otherwise rows of several streams would ask for IDs that are out of order.
+        """
+        return ("stream", "timestamp") if self.ids else ("stream", "timestamp", "id")
+
+    def check(self, frame: DataFrame) -> None:
+        """Raises PipelineError for columns that are no fields of an entry."""
+        from pyspark_redis_streams.commands import Rows
+        from pyspark_redis_streams.errors import SchemaError
+        from pyspark_redis_streams.settings import write_settings
+
+        try:
+            Rows(write_settings(self.options), frame.schema)
+        except SchemaError as error:
+            raise self.error(str(error)) from None
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Adds the rows under idempotent IDs made of query, partition, batch and row.
+
+        A repeated batch adds nothing twice where the server knows such IDs.
+        """
+        from penstock.pipeline.sinks.stream_tasks import write_rows
+
+        write_rows(frame, self.options, batch)
+
+    def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
+        """Adds the rows without idempotent IDs, which would name other rows at the next attempt."""
+        frame.write.format("redis-streams").options(**self.options).mode("append").save()
+
+
+def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict[str, str]:
+    """The options of a write to a stream: on the source's server unless the table names one."""
+    from pyspark_redis_streams.settings import write_settings
+
+    keys = table.rest()
+    before = len(table.findings.problems)
+    options = data_source_options(Table(keys, table.path, table.findings), "write")
+    if not any(name in options for name in ADDRESS):
+        options = server_options(source) | options
+    options["stream"] = stream
+    if stream and len(table.findings.problems) == before:
+        check(table, keys, options, write_settings)
+    return options
