@@ -19,7 +19,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """One option; ``default`` and ``allowed`` are texts for people as well."""
+    """One option; ``default`` and ``allowed`` are texts for people as well.
+
+    ``setting`` is the attribute of the settings that gets the value as it is; options without one
+    are read together with others (:mod:`pyspark_redis_streams.settings`).
+    """
 
     name: str
     default: str | None
@@ -27,6 +31,7 @@ class Option:
     allowed: str
     aliases: tuple[str, ...] = ()
     meaning: str = ""
+    setting: str | None = None
 
 
 SERVER: Final = (
@@ -78,6 +83,7 @@ READ: Final = (
         values.ending,
         'latest, or JSON as {"stream": the last ID to be read}',
         meaning="Where a batch ends.",
+        setting="ending",
     ),
     Option(
         "startingTimestamp",
@@ -99,6 +105,7 @@ READ: Final = (
         values.whole(1),
         "a whole number from 1",
         meaning="The most entries of a micro-batch, shared among the streams by their lag.",
+        setting="max_per_trigger",
     ),
     Option(
         "minPartitions",
@@ -107,6 +114,7 @@ READ: Final = (
         "a whole number from 1",
         ("stream.parallelism",),
         "Long streams are cut until there are that many tasks.",
+        setting="min_partitions",
     ),
     Option(
         "maxPartitions",
@@ -114,6 +122,7 @@ READ: Final = (
         values.whole(1),
         "a whole number from 1",
         meaning="Streams are put together until there are no more tasks than that.",
+        setting="max_partitions",
     ),
     Option(
         "failOnDataLoss",
@@ -122,6 +131,7 @@ READ: Final = (
         "true, false",
         meaning="Whether to fail when entries were removed before they were read; otherwise a "
         "warning says how many.",
+        setting="fail_on_loss",
     ),
     Option(
         "mode",
@@ -130,6 +140,7 @@ READ: Final = (
         "offsets, group",
         meaning="Who keeps the position: the checkpoint, or a consumer group that is shared with "
         "other consumers.",
+        setting="mode",
     ),
     Option(
         "groupId",
@@ -139,6 +150,7 @@ READ: Final = (
         ("stream.group.name",),
         "Mode `offsets`: a group that is moved along, to make the lag visible; without it nothing "
         "is written. Mode `group`: the group to read with, required.",
+        setting="group",
     ),
     Option(
         "consumerName",
@@ -147,6 +159,7 @@ READ: Final = (
         "a name that no other query of this group has, the same at every restart",
         ("stream.consumer.prefix",),
         "Mode `group`, required: batch 7 is the consumer `name-7`.",
+        setting="consumer",
     ),
     Option(
         "claimMinIdleMs",
@@ -155,6 +168,7 @@ READ: Final = (
         "milliseconds, a whole number from 0",
         meaning="Mode `group`: entries that another consumer has left pending for that long are "
         "taken over.",
+        setting="claim_min_idle_ms",
     ),
     Option(
         "maxDeliveries",
@@ -163,6 +177,7 @@ READ: Final = (
         "a whole number from 1",
         meaning="Mode `group`: entries delivered more often go to `deadLetterStream` instead of "
         "into the batch.",
+        setting="max_deliveries",
     ),
     Option(
         "deadLetterStream",
@@ -170,6 +185,7 @@ READ: Final = (
         values.text,
         "the name of a stream",
         meaning="Mode `group`: where such entries go; required with `maxDeliveries`.",
+        setting="dead_letters",
     ),
     Option(
         "fetchCount",
@@ -178,6 +194,7 @@ READ: Final = (
         "a whole number from 1",
         ("stream.read.batch.size",),
         "Entries that are asked for at once.",
+        setting="fetch_count",
     ),
     Option(
         "fieldsFormat",
@@ -186,6 +203,7 @@ READ: Final = (
         "map, array",
         meaning="`map`: a field that an entry holds twice has its last value. `array`: all fields "
         "in their order, names as bytes.",
+        setting="fields_format",
     ),
     Option(
         "pollIntervalMs",
@@ -194,6 +212,7 @@ READ: Final = (
         "milliseconds, a whole number from 0",
         ("stream.read.block",),
         "How often an idle query asks for new entries.",
+        setting="poll_interval_ms",
     ),
     Option(
         "patternIntervalMs",
@@ -201,6 +220,7 @@ READ: Final = (
         values.whole(0),
         "milliseconds, a whole number from 0",
         meaning="How often a query looks for new streams of `subscribePattern`.",
+        setting="pattern_interval_ms",
     ),
 )
 WRITE: Final = (
@@ -211,6 +231,7 @@ WRITE: Final = (
         "the name of a stream",
         ("path",),
         "Where all rows go; without it the column `stream` says so for each.",
+        setting="stream",
     ),
     Option(
         "maxlen",
@@ -218,6 +239,7 @@ WRITE: Final = (
         values.whole(0),
         "a whole number from 0",
         meaning="Each write trims the stream to that many entries.",
+        setting="maxlen",
     ),
     Option(
         "minid",
@@ -225,6 +247,7 @@ WRITE: Final = (
         values.stream_id,
         "an ID as 1700000000000-0",
         meaning="Each write removes entries with lower IDs.",
+        setting="minid",
     ),
     Option(
         "approximate",
@@ -232,6 +255,7 @@ WRITE: Final = (
         values.boolean,
         "true, false",
         meaning="Whether trimming may leave a few entries more, which is much cheaper.",
+        setting="approximate",
     ),
     Option(
         "idempotence",
@@ -240,6 +264,7 @@ WRITE: Final = (
         "auto, required, off",
         meaning="Whether entries carry an idempotent ID, so that a repeated batch adds nothing "
         "twice: if the server can, or else fail, or never.",
+        setting="idempotence",
     ),
     Option(
         "idempotenceSeconds",
@@ -248,6 +273,7 @@ WRITE: Final = (
         "a whole number from 1 to 86400",
         meaning="For how long a stream remembers idempotent IDs at least: the longest outage "
         "after which a batch can be repeated.",
+        setting="idempotence_seconds",
     ),
     Option(
         "writeCount",
@@ -255,6 +281,7 @@ WRITE: Final = (
         values.whole(1),
         "a whole number from 1",
         meaning="Entries that are sent at once.",
+        setting="count",
     ),
 )
 OPTIONS: Final = SERVER + READ + WRITE
@@ -262,8 +289,11 @@ OPTIONS: Final = SERVER + READ + WRITE
 _SPARK = {"checkpointlocation", "queryname", "path", "outputmode"}
 """What Spark itself puts among the options."""
 
-_ADDRESS = {"host", "port", "auth", "user", "dbnum", "timeout", "ssl"}
-"""The parts of an address in spark-redis's words."""
+ADDRESS: Final = ("host", "port", "auth", "user", "dbNum", "ssl")
+"""The parts of an address in spark-redis's words, which stand in the place of ``url``."""
+
+_KNOWN = _SPARK | {name.lower() for name in ADDRESS} | {"timeout"}
+"""What may be given beside the options of the table."""
 
 _NAMES = {name.lower(): o for o in reversed(OPTIONS) for name in (o.name, *o.aliases)}
 
@@ -277,7 +307,7 @@ class Given:
     def __init__(self, options: Mapping[str, str]) -> None:
         self.raw = {name.lower(): value for name, value in options.items()}
         for name in self.raw:
-            if name not in _NAMES and name not in _SPARK | _ADDRESS and name[:6] != "redis.":
+            if name not in _NAMES and name not in _KNOWN and name[:6] != "redis.":
                 raise OptionError(name, "not an option", _suggestion(name))
 
     def get(self, option: Option) -> Any:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pyspark_redis_streams import values
 from pyspark_redis_streams.errors import OptionError
 from pyspark_redis_streams.ids import MAX_ID, before_millisecond
-from pyspark_redis_streams.options import Given, named
+from pyspark_redis_streams.options import ADDRESS, READ, WRITE, Given, Option, named
 from pyspark_redis_streams.urls import ServerUrl
 from pyspark_redis_streams.values import Starting
 
@@ -88,22 +88,8 @@ def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
         subscribe=get("subscribe") or (),
         patterns=get("subscribePattern") or (),
         starting=_starting(given, streaming),
-        ending=get("endingOffsets"),
         not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
-        max_per_trigger=get("maxOffsetsPerTrigger"),
-        min_partitions=get("minPartitions"),
-        max_partitions=get("maxPartitions"),
-        fail_on_loss=get("failOnDataLoss"),
-        mode=get("mode"),
-        group=get("groupId"),
-        consumer=get("consumerName"),
-        claim_min_idle_ms=get("claimMinIdleMs"),
-        max_deliveries=get("maxDeliveries"),
-        dead_letters=get("deadLetterStream"),
-        fetch_count=get("fetchCount"),
-        fields_format=get("fieldsFormat"),
-        poll_interval_ms=get("pollIntervalMs"),
-        pattern_interval_ms=get("patternIntervalMs"),
+        **_plain_settings(given, READ),
     )
 
 
@@ -119,16 +105,12 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
     servers = _server_settings(given)
     if len(servers.urls) > 1:
         raise OptionError("url", "a list", "one server or one cluster, to write to")
-    return WriteSettings(
-        servers=servers,
-        stream=get("stream"),
-        maxlen=get("maxlen"),
-        minid=get("minid"),
-        approximate=get("approximate"),
-        idempotence=get("idempotence"),
-        idempotence_seconds=get("idempotenceSeconds"),
-        count=get("writeCount"),
-    )
+    return WriteSettings(servers=servers, **_plain_settings(given, WRITE))
+
+
+def _plain_settings(given: Given, options: tuple[Option, ...]) -> dict[str, Any]:
+    """The settings that are the value of one option."""
+    return {option.setting: given.get(option) for option in options if option.setting}
 
 
 def _starting(given: Given, streaming: bool) -> Starting:
@@ -188,16 +170,14 @@ def _need_fitting_mode(given: Given, streaming: bool) -> None:
 
 def _server_settings(given: Given) -> ServerSettings:
     client = {name[6:]: value for name, value in given.raw.items() if name.startswith("redis.")}
-    address = {name: given.raw[name] for name in _PARTS if name in given.raw}
+    parts = [name.lower() for name in ADDRESS]
+    address = {name: given.raw[name] for name in parts if name in given.raw}
     if address and "url" in given.raw:
         raise OptionError(next(iter(address)), "given", "not together with 'url'")
     if "timeout" in given.raw:
         client["socket_timeout"] = str(_milliseconds(given.raw["timeout"]) / 1000)
     urls = values.urls(_url(address)) if address else given.get(named("url"))
     return ServerSettings(urls, given.get(named("retries")), client)
-
-
-_PARTS = ("host", "port", "auth", "user", "dbnum", "ssl")
 
 
 def _url(address: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""``penstock pipeline``, or ``python -m penstock.pipeline``: commands, options, messages, exit statuses."""
+"""The commands of ``penstock pipeline``: their options, messages and exit statuses."""
 
 from __future__ import annotations
 

@@ -76,9 +76,9 @@ class StreamSink(Sink):
 
         A repeated batch adds nothing twice where the server knows such IDs.
         """
-        from penstock.pipeline.sinks.stream_tasks import write_rows
+        from pyspark_redis_streams.repeatable import write_batch
 
-        write_rows(frame, self.options, batch)
+        write_batch(frame, self.options, batch.query, batch.number, batch.ordered)
 
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows without idempotent IDs, which would name other rows at the next attempt."""
