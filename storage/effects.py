@@ -12,7 +12,13 @@ makes in a fifth of the time that a named tuple takes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+make: Final = tuple.__new__
+"""Makes a named tuple from its class and a tuple of all its values.
+
+Calling the class does the same in up to three times as long: what is made for every command or
+every entry is made like this."""
 
 
 class StringSet(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.effects import make
 from storage.pending import MOST, Consumer, PendingEntry, PendingList
-from storage.records import make
 
 if TYPE_CHECKING:
     from storage.log import EntryLog

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from storage.records import make
+from storage.effects import make
 from storage.sorted_ids import SEGMENT, SortedIDs
 
 NEVER: Final = -1

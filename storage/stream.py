@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from storage import ids
 from storage.counters import signed
@@ -11,13 +10,10 @@ from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.log import EntryLog, StreamLimits
+from storage.nodes import radix_tree_nodes
 from storage.pending import Consumer
-from storage.tree import radix_tree_nodes
 
 __all__ = ["Stream", "StreamLimits"]
-
-AUTO: Final = -1
-"""In place of a sequence number: the next free one."""
 
 
 class Stream:

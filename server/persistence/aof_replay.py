@@ -15,7 +15,7 @@ from server.dispatcher import FAILURE_TEXTS
 from server.session import Session
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
-from storage.aof.places import shown
+from storage.aof.lookup import shown
 from storage.errors import StorageFailure
 
 if TYPE_CHECKING:

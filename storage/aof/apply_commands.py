@@ -15,7 +15,7 @@ from storage.aof import extension_records as own
 from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
 from storage.aof.apply_records import RecordRestorer
 from storage.aof.errors import LoadError
-from storage.aof.places import group_at, integer, shown, stream_at
+from storage.aof.lookup import group_at, integer, shown, stream_at
 from storage.counters import unsigned
 from storage.groups import Group
 from storage.keyspace import Database, Keyspace

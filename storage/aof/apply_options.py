@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from storage import ids
-from storage.aof.places import integer
+from storage.aof.lookup import integer
 from storage.errors import InvalidID
 from storage.trimming import KEEPREF, Trim
 

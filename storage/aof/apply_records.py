@@ -10,7 +10,7 @@ from hiredis import ProtocolError
 from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.errors import LoadError
-from storage.aof.places import group_at, integer, shown, stream_at
+from storage.aof.lookup import group_at, integer, shown, stream_at
 from storage.idempotency import IdempotencyTable
 from storage.keyspace import Database, Keyspace
 from storage.stream import Stream

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance.reference import find_server
-from tests.storage.aof.test_forms import SAME_AS_REDIS
+from tests.storage.aof.test_encode_effects import SAME_AS_REDIS
 from tests.support.recording import readable
 from tests.support.redis_files import FileServer
 

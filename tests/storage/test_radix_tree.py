@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import ids
-from storage.tree import radix_tree_nodes
+from storage.nodes import radix_tree_nodes
 
 Tree = dict[int, "Tree"]
 """A node a byte: what follows on each."""
