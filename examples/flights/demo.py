@@ -38,7 +38,8 @@ class Running:
     def __init__(self, url: str, out: Path, *options: str) -> None:
         self._metrics = out / "progress.jsonl"
         environment = {**os.environ, "FLIGHTS_URL": url, "FLIGHTS_OUT": str(out)}
-        command = [sys.executable, "-m", "pipeline", "run", str(HERE / "flights.toml"), *options]
+        run = [sys.executable, "-m", "penstock.pipeline", "run"]
+        command = [*run, str(HERE / "flights.toml"), *options]
         self.process = subprocess.Popen(command, env=environment, start_new_session=True)
 
     def done(self) -> int:
