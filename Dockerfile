@@ -54,5 +54,5 @@ VOLUME /data
 EXPOSE 6379
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["/opt/penstock/bin/python", "-I", "-m", "server.runtime.health"]
+    CMD ["/opt/penstock/bin/python", "-I", "-m", "penstock.health"]
 ENTRYPOINT ["penstock-entrypoint"]

@@ -1,14 +1,39 @@
-"""Compiles the hot modules ahead of time when PENSTOCK_COMPILE is 1; else there is nothing to do.
+"""Builds wheels with the hot modules compiled to native code; ``pyproject.toml`` says the rest.
+
+The packages ``protocol``, ``server`` and ``storage`` lie at the top of the repository, but packages
+of such names must not be installed for everybody: a wheel has them in ``penstock/_packages``, where
+the command ``penstock`` finds them (``penstock/_path.py``).
 
 The same Python source runs either way: mypyc makes extension modules of it, which are imported in
-place of the source where they were built. ``pyproject.toml`` describes the package.
+place of the source. ``PENSTOCK_COMPILE=0`` leaves that out, ``PENSTOCK_COMPILE=1`` fails where it
+cannot be done; else a machine without a C compiler gets plain Python, and one line that says so.
+Editable installs are never compiled: what is edited would not be what runs.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import os
+import platform
+import shutil
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
 
-from setuptools import setup
+# isort: off
+from setuptools import Distribution, Extension, find_packages, setup
+from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, SetupError
+
+# After setuptools, which brings them.
+from distutils.ccompiler import new_compiler
+from distutils.sysconfig import customize_compiler
+# isort: on
 
 HOT = {
     "protocol": [
@@ -98,10 +123,199 @@ HOT = {
 }
 """The modules that every stream command passes through, by folder."""
 
-if os.environ.get("PENSTOCK_COMPILE") == "1":
+COOL = {
+    "server/app.py",
+    "server/command_table.py",
+}
+"""Modules of these that are not worth the compiler's time; they are compiled with ``-O1``."""
+
+INNER = "penstock._packages"
+"""Where a wheel has the packages of the server."""
+
+COMPILE = os.environ.get("PENSTOCK_COMPILE", "")
+"""``0``: the source stays as it is; ``1``: compile it or fail; else: compile it if that works."""
+
+NATIVE_OPTIONS = ("-fvisibility=hidden",)
+"""Calls from one C file to another are direct ones: no other library may step in between."""
+
+
+def say(text: str) -> None:
+    """Prints a line for whoever builds this."""
+    print(f"Penstock: {text}", flush=True)
+
+
+# --- whether it is compiled ------------------------------------------------------------------
+
+
+@functools.cache
+def obstacle() -> str:
+    """Why the modules cannot be compiled here; empty if they can be."""
+    if platform.python_implementation() != "CPython" or os.name != "posix":
+        return "only CPython on Linux, macOS and their kin compiles them"
+    if importlib.util.find_spec("mypyc") is None:
+        return "mypyc is not there"
+    return "" if compiler_works() else "no C compiler works, or Python's header files are missing"
+
+
+def compiler_works() -> bool:
+    """Whether a C compiler understands Python's header files."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text("#include <Python.h>\n")
+        stderr = os.dup(2)
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        try:
+            compiler = native_compiler()
+            compiler.compile([str(source)], folder, include_dirs=[sysconfig.get_path("include")])
+        except (BaseError, OSError):
+            return False
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+    return True
+
+
+def native_compiler() -> Any:
+    """The C compiler that Python's build names, or the variable CC."""
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    return compiler
+
+
+class PenstockDistribution(Distribution):
+    """Knows before anything is compiled whether something will be."""
+
+    def has_ext_modules(self) -> bool:
+        """Whether a wheel is for one platform and one version of Python."""
+        return COMPILE == "1" or (COMPILE != "0" and not obstacle())
+
+
+# --- how it is compiled ----------------------------------------------------------------------
+
+
+class Build(build):
+    """Begins with an empty folder: modules that have been renamed must not get into a wheel."""
+
+    def run(self) -> None:
+        """Builds, and says so where the result is plain Python for want of a compiler."""
+        shutil.rmtree(self.build_base, ignore_errors=True)
+        if COMPILE != "0" and obstacle():
+            if COMPILE == "1":
+                raise SetupError(f"the hot modules cannot be compiled: {obstacle()}")
+            say(f"plain Python, at about half the speed: {obstacle()}")
+        super().run()
+
+
+class BuildNative(build_ext):
+    """Compiles the hot modules, on all processors at once."""
+
+    def run(self) -> None:
+        """Makes C of the modules, and libraries of the C, unless the install is editable."""
+        if self.inplace or not self.distribution.has_ext_modules():
+            return
+        say("translating Python to C")
+        self.extensions = generate(self.build_temp)
+        for extension in self.extensions:
+            extension._needs_stub = False
+        super().run()
+
+    def build_extensions(self) -> None:
+        """Compiles every file, then links every library."""
+        with ThreadPoolExecutor(processors()) as pool:
+            compiling = [
+                [pool.submit(self._compile, extension, source) for source in extension.sources]
+                for extension in self.extensions
+            ]
+            report([future for futures in compiling for future in futures])
+            objects = [[path for one in futures for path in one.result()] for futures in compiling]
+            linking = [
+                pool.submit(
+                    self.compiler.link_shared_object, paths, self.get_ext_fullpath(extension.name)
+                )
+                for extension, paths in zip(self.extensions, objects, strict=True)
+            ]
+            for future in linking:
+                future.result()
+
+    def _compile(self, extension: Extension, source: str) -> list[str]:
+        options = [*extension.extra_compile_args, *NATIVE_OPTIONS, *level(source)]
+        folders = [*self.include_dirs, *extension.include_dirs]
+        objects: list[str] = self.compiler.compile(
+            [source], self.build_temp, include_dirs=folders, extra_postargs=options
+        )
+        return objects
+
+    def get_ext_fullpath(self, ext_name: str) -> str:
+        """Where a library goes: beside the source of its module."""
+        suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
+        parts = f"{INNER}.{ext_name}".split(".")
+        return os.path.join(self.build_lib, *parts) + suffix
+
+
+def generate(folder: str) -> list[Extension]:
+    """Writes C files into a folder; the libraries to make of them.
+
+    The result does not depend on what else is installed, nor on what mypy is set to warn of.
+    """
     from mypyc.build import mypycify
 
-    paths = [f"{folder}/{name}.py" for folder, names in HOT.items() for name in names]
-    setup(ext_modules=mypycify(paths, opt_level="3"))
-else:
-    setup()
+    paths = [f"{package}/{name}.py" for package, names in HOT.items() for name in names]
+    options = ["--config-file=", "--ignore-missing-imports", f"--cache-dir={folder}/mypy"]
+    extensions: list[Extension] = mypycify(
+        [*options, *paths],
+        opt_level="3",
+        debug_level="0",
+        multi_file=True,
+        target_dir=folder,
+        group_name="penstock",
+    )
+    for extension in extensions:
+        extension.sources.sort(key=os.path.getsize, reverse=True)
+    return extensions
+
+
+def level(source: str) -> list[str]:
+    """The option for the level of optimization of a file, unless it is the usual one."""
+    return []
+
+
+def processors() -> int:
+    """How many compilers may run at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def report(futures: list[Future[list[str]]]) -> None:
+    """Returns when all are done; says how far it is, on a terminal in a line that changes."""
+    total, terminal, told = len(futures), sys.stdout.isatty(), 0
+    for done, future in enumerate(as_completed(futures), 1):
+        future.result()
+        if terminal:
+            print(f"\rPenstock: compiled {done} of {total} files", end="", flush=True)
+        elif done * 10 // total > told:
+            told = done * 10 // total
+            say(f"compiled {done} of {total} files")
+    if terminal:
+        print()
+
+
+# --- what a wheel has in it ------------------------------------------------------------------
+
+INSIDE = [
+    *find_packages(include=["protocol*", "server*", "storage*"]),
+    # No Python is in there.
+    "server.scripting.lua",
+]
+
+setup(
+    packages=[
+        *find_packages(include=["penstock*", "pyspark_redis_streams*"]),
+        *(f"{INNER}.{name}" for name in INSIDE),
+    ],
+    package_dir={f"{INNER}.{name}": name.replace(".", "/") for name in INSIDE},
+    distclass=PenstockDistribution,
+    cmdclass={"build": Build, "build_ext": BuildNative},
+    options={"build": {"build_base": "build/setuptools"}},
+)

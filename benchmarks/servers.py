@@ -23,8 +23,11 @@ from benchmarks.measure import CpuClock, forget_peak, peak_bytes, resident_bytes
 
 ROOT: Final = Path(__file__).parents[1]
 
-COMPILED: Final = ROOT / "build" / "compiled"
-"""Where `make compiled` puts Penstock with its hot modules compiled."""
+COMPILED: Final = ROOT / "build" / "compiled" / "bin" / "python"
+"""The Python of the environment in which `make compiled` installs Penstock as people get it."""
+
+UNCOMPILED: Final = ROOT / "build" / "plain" / "bin" / "python"
+"""The Python of the environment in which `make plain` installs it without compiled modules."""
 
 START_S: Final = 20
 """How long a server may take until it answers."""
@@ -47,8 +50,7 @@ class ServerError(Exception):
 class Kind:
     """A server to compare. ``share`` is the part of the data and of the commands that it gets.
 
-    ``version_field`` is what INFO calls its version, ``sources`` are the folders in which a server
-    in Python is looked for.
+    ``version_field`` is what INFO calls its version.
     """
 
     name: str
@@ -56,7 +58,6 @@ class Kind:
     command: Command
     version_field: str
     share: float = 1.0
-    sources: tuple[Path, ...] = (ROOT,)
 
 
 def folder_of_references() -> str | None:
@@ -73,12 +74,13 @@ def find_program(name: str) -> str | None:
 # --- command lines ---------------------------------------------------------------------------
 
 
-def _penstock(module: str) -> Command:
-    """Penstock, run as a module of Python."""
+def _penstock(python: Path, *program: str) -> Command:
+    """Penstock as it is installed for this Python, or else as it is in this repository."""
 
     def command(port: int) -> list[str]:
         options = f"--port {port} --bind 127.0.0.1 --maxclients {MAX_CLIENTS} --loglevel warning"
-        return [sys.executable, "-m", module, *options.split()]
+        installed = python if python.exists() else Path(sys.executable)
+        return [str(installed), *(program or ("-m", "penstock")), *options.split()]
 
     return command
 
@@ -97,16 +99,13 @@ def _fakeredis(port: int) -> list[str]:
     return [sys.executable, "-m", "benchmarks.fake_server", str(port)]
 
 
-PLAIN: Final = Kind("plain", "Penstock in plain Python", _penstock("server"), "penstock_version")
-"""Penstock as it is in this repository."""
-PENSTOCK: Final = replace(
-    PLAIN,
-    name="penstock",
-    title="Penstock",
-    sources=(COMPILED, ROOT) if COMPILED.exists() else (ROOT,),
+PENSTOCK: Final = Kind("penstock", "Penstock", _penstock(COMPILED), "penstock_version")
+"""Penstock as people get it, if it has been installed: with its hot modules compiled."""
+PLAIN: Final = Kind("plain", "Penstock in plain Python", _penstock(UNCOMPILED), "penstock_version")
+"""Penstock without compiled modules."""
+WATCHED: Final = replace(
+    PENSTOCK, command=_penstock(COMPILED, str(ROOT / "benchmarks" / "watched.py"))
 )
-"""Penstock with its hot modules compiled, if they have been."""
-WATCHED: Final = replace(PENSTOCK, command=_penstock("benchmarks.watched"))
 """Penstock that says when it stops how long it was deaf to its clients."""
 FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _fakeredis, "fakeredis_version", share=0.02)
 """fakeredis is slow, so it gets little to do. Its cost grows with its data: that favours it."""
@@ -135,7 +134,7 @@ def _find(name: str) -> Kind | None:
     if name == "penstock":
         return PENSTOCK
     if name == "plain":
-        return PLAIN if COMPILED.exists() else None
+        return PLAIN if UNCOMPILED.exists() else None
     if name == "fakeredis":
         return FAKEREDIS if importlib.util.find_spec("fakeredis") else None
     program = find_program(f"{name}-server")
@@ -175,7 +174,7 @@ class Running:
             self._process = subprocess.Popen(
                 self.kind.command(self.address[1]),
                 cwd=self._folder.name,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, self.kind.sources))},
+                env=_environment(self.kind),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -280,6 +279,12 @@ class Running:
                 lines = []
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
         return fields.get(self.kind.version_field, "") or _package_version(self.kind.name)
+
+
+def _environment(kind: Kind) -> dict[str, str]:
+    """Programs of this folder are found by their name; what is installed is not covered by it."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**environment, "PYTHONPATH": str(ROOT)} if kind.name == "fakeredis" else environment
 
 
 def _free_port() -> int:

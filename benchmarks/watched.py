@@ -1,4 +1,6 @@
-"""Penstock watching itself: ``python -m benchmarks.watched OPTION ...`` serves as usual.
+"""Penstock watching itself: ``python benchmarks/watched.py OPTION ...`` serves as usual.
+
+It watches the Penstock that is installed for the Python that runs it.
 
 A timer in its event loop is due every millisecond; how late it comes is how long the loop was busy
 with something else. The passes of the garbage collector are timed as well. SIGUSR1 begins anew; at
@@ -16,8 +18,12 @@ import time
 from typing import Final
 from unittest import mock
 
-from penstock import cli
-from server.runtime.event_loop import new_event_loop
+from penstock._path import add_packages
+
+add_packages()
+
+from penstock import cli  # noqa: E402
+from server.runtime.event_loop import new_event_loop  # noqa: E402
 
 PERIOD_S: Final = 0.001
 

@@ -1,9 +1,19 @@
-"""``python -m penstock`` is the ``penstock`` command."""
+"""The ``penstock`` command, and ``python -m penstock``."""
 
 from __future__ import annotations
 
 import sys
 
-from penstock.cli import main
+from penstock._path import add_packages
 
-sys.exit(main())
+
+def main() -> int:
+    """Runs the command with the arguments of the process; returns its exit status."""
+    add_packages()
+    from penstock.cli import main as run
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

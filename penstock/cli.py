@@ -24,11 +24,12 @@ from server.runtime.clock import system_clock
 from server.runtime.event_loop import new_event_loop
 from server.runtime.fd_limits import make_room, require_room
 from server.runtime.log import Log
-from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 
 VERSION: Final = (
     f"Penstock server v={PENSTOCK_VERSION} redis_version={REDIS_VERSION}"
     f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+    f" build={BUILD}"
 )
 
 TOOLS: Final = ("check-aof", "import", "export", "pipeline")

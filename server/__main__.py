@@ -1,9 +1,9 @@
-"""``python -m server`` is the ``penstock`` command."""
+"""``python -m server`` in a checkout is the ``penstock`` command."""
 
 from __future__ import annotations
 
 import sys
 
-from penstock.cli import main
+from penstock.__main__ import main
 
 sys.exit(main())

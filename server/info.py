@@ -20,7 +20,7 @@ from server.clients.blocking import SYNCED
 from server.command_table import every
 from server.runtime import process
 from server.runtime.phase import Phase
-from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 
 if TYPE_CHECKING:
     from server.app import Server
@@ -77,6 +77,7 @@ def _server(server: Server) -> Fields:
     return {
         "redis_version": REDIS_VERSION,
         "penstock_version": PENSTOCK_VERSION,
+        "penstock_build": BUILD,
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
         "redis_mode": "standalone",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from storage import log
+
 PENSTOCK_VERSION: Final = "0.1.0"
 """The release of this program."""
 
 REDIS_VERSION: Final = "8.10.0"
 """The release of Redis whose streams are served; clients decide by it what they may use."""
+
+BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
+"""Whether the hot modules run as Python or as the native code that mypyc makes of it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from server.runtime import health
+from penstock import health
 from tests.support.servers import PenstockThread
 
 TCP_HEAD = (

@@ -103,18 +103,18 @@ def test_a_mounted_file_configures_it_and_arguments_win(
 def test_it_is_healthy_on_whatever_port_it_listens(containers: Containers) -> None:
     container = containers.start("--port", "7000", port=7000)
     container.client().close()
-    assert docker("exec", container.name, "python", "-m", "server.runtime.health") == ""
+    assert docker("exec", container.name, "python", "-m", "penstock.health") == ""
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
 
 
 def test_it_is_healthy_with_a_unix_socket_alone(containers: Containers) -> None:
     container = containers.start("--bind", "", "--unixsocket", "penstock.sock")
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
-    assert docker("exec", container.name, "python", "-m", "server.runtime.health", "--ready") == ""
+    assert docker("exec", container.name, "python", "-m", "penstock.health", "--ready") == ""
 
 
 def test_it_is_not_healthy_without_a_server(containers: Containers) -> None:
-    told = containers.run("python", "-m", "server.runtime.health", status=1)
+    told = containers.run("python", "-m", "penstock.health", status=1)
     assert told == "no process of this user listens on a socket\n"
 
 

@@ -22,7 +22,7 @@ class AofProcess(PenstockProcess):
     """A server that keeps its data in ``folder``; ``disk`` is one of the runner's."""
 
     def __init__(self, folder: Path, *options: str, disk: str = "") -> None:
-        module = ["tests.durability.runner", disk] if disk else ["server"]
+        module = ["tests.durability.runner", disk] if disk else ["penstock"]
         settings = ["--port", "0", "--bind", "127.0.0.1", "--dir", str(folder)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", *module, *settings, "--appendonly", "yes", *options],

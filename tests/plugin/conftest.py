@@ -22,7 +22,7 @@ SCRIPT = f"""\
 #!{sys.executable}
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from penstock.cli import main
+from penstock.__main__ import main
 sys.exit(main())
 """
 

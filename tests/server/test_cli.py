@@ -16,6 +16,7 @@ import pytest
 from penstock import cli
 from server.config.registry import SETTINGS, Config
 from server.runtime.log import Log
+from server.runtime.version import BUILD
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -213,6 +214,7 @@ def test_the_version_is_that_of_the_package(option: str) -> None:
     ended = run_penstock(option)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith(f"Penstock server v={version} redis_version=8.10.0 python=3.")
+    assert ended.stdout.endswith(f" build={BUILD}\n")
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])

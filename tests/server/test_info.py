@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from server.info import human_size
 from server.runtime import process
 from server.runtime.version import PENSTOCK_VERSION
+from storage import log
 from tests.server.conftest import Exchange
 from tests.support.direct import START_MS, Direct, DirectClient
 
@@ -90,7 +92,7 @@ class TestSections:
 class TestServer:
     def test_it_names_both_versions(self, client: DirectClient) -> None:
         found = fields(client, "server")
-        assert list(found)[:2] == ["redis_version", "penstock_version"]
+        assert list(found)[:3] == ["redis_version", "penstock_version", "penstock_build"]
         assert found["redis_version"] == "8.10.0"
         assert found["penstock_version"] == PENSTOCK_VERSION
         assert found["redis_mode"] == "standalone"
@@ -98,6 +100,10 @@ class TestServer:
         assert found["process_id"] == str(os.getpid())
         assert found["config_file"] == ""
         assert len(found["run_id"]) == 40
+
+    def test_it_says_whether_its_hot_modules_are_compiled(self, client: DirectClient) -> None:
+        native = str(log.__file__).endswith(tuple(EXTENSION_SUFFIXES))
+        assert fields(client, "server")["penstock_build"] == ("compiled" if native else "plain")
 
     def test_it_tells_the_time(self, direct: Direct, client: DirectClient) -> None:
         direct.now_ms += 90_000_999

@@ -73,7 +73,7 @@ class Backend:
 
     def _started(self) -> subprocess.Popen[bytes]:
         usual = ["--port", str(self.port), "--dir", str(self.folder), "--save", ""]
-        penstock = [sys.executable, "-m", "server"]
+        penstock = [sys.executable, "-m", "penstock"]
         process = subprocess.Popen(
             [*([self.program] if self.program else penstock), *usual, *self.options],
             cwd=ROOT,

@@ -18,7 +18,7 @@ TIMEOUT_S = 20
 
 
 def _command(*args: str) -> list[str]:
-    return [sys.executable, "-m", "server", *args]
+    return [sys.executable, "-m", "penstock", *args]
 
 
 def _environment() -> dict[str, str]:

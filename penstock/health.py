@@ -1,4 +1,4 @@
-"""``python -m server.runtime.health [--ready]`` asks the server of this container if it is alive.
+"""``python -m penstock.health [--ready]`` asks the server of this container if it is alive.
 
 It takes no address: it finds the sockets on which processes of its own user listen, TCP or Unix,
 and sends PING to each at the address that it is bound to. The exit status is 0 if one answers as a

@@ -1,0 +1,153 @@
+"""What a wheel brings, in an environment of its own beside a project with clashing names.
+
+The variable PENSTOCK_WHEEL names the wheel; without it one of plain Python is built.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import ROOT
+
+pytestmark = pytest.mark.slow
+
+SOURCES = ("penstock", "protocol", "pyspark_redis_streams", "server", "storage")
+FILES = ("LICENSE", "README.md", "pyproject.toml", "setup.py")
+CLASHING = ("server", "storage", "protocol", "pipeline", "migration")
+TIMEOUT_S = 300
+
+TEST = f"""
+import {", ".join(CLASHING)}
+
+def test_it(penstock):
+    assert penstock.client.xadd("orders", {{"item": "tea"}}, id="1-1") == "1-1"
+    assert {{{", ".join(f"{name}.NAME" for name in CLASHING)}}} == {{"mine"}}
+"""
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """What a command prints that has to succeed."""
+    ended = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def build(source: Path, target: Path) -> Path:
+    """A wheel of plain Python."""
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", target)
+    run(*pip, *options, source, cwd=source, PENSTOCK_COMPILE="0")
+    [wheel] = target.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a wheel is built from, as building leaves files behind."""
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("only a checkout has the sources")
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel to try."""
+    if given := os.environ.get("PENSTOCK_WHEEL"):
+        return Path(given)
+    return build(request.getfixturevalue("checkout"), tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of commands of a fresh environment with the wheel and pytest."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", f"{wheel}[testing]", cwd=folder)
+    return folder / "bin"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that has packages with the names of Penstock's own."""
+    for name in CLASHING:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text('NAME = "mine"\n')
+    (tmp_path / "test_it.py").write_text(TEST)
+    return tmp_path
+
+
+def names(wheel: Path) -> list[str]:
+    """The files in it."""
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_two_names_can_be_imported(wheel: Path) -> None:
+    tops = {name.partition("/")[0] for name in names(wheel)}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "penstock",
+        "pyspark_redis_streams",
+    }
+
+
+def test_what_is_compiled_lies_beside_its_source(wheel: Path) -> None:
+    files = names(wheel)
+    native = [name for name in files if name.endswith(".so") and "__mypyc." not in name]
+    assert ("none-any" in wheel.name) == (not native)
+    assert {re.sub(r"\.[^/]*$", ".py", name) for name in native} <= set(files)
+    assert all(name.startswith("penstock/_packages/") for name in files if name.endswith(".so"))
+
+
+def test_the_plugin_serves_a_project_with_clashing_names(scripts: Path, project: Path) -> None:
+    shown = run(scripts / "python", "-m", "pytest", "-q", cwd=project, PYTHONPATH=str(project))
+    assert "1 passed" in shown
+
+
+@pytest.mark.parametrize("module", [False, True], ids=["command", "module"])
+def test_the_command_runs_beside_clashing_names(scripts: Path, project: Path, module: bool) -> None:
+    command = (scripts / "python", "-m", "penstock") if module else (scripts / "penstock",)
+    for argument in ("--version", "--help"):
+        shown = run(*command, argument, cwd=project, PYTHONPATH=str(project))
+        assert "penstock" in shown.lower()
+    shown = run(*command, "check-aof", "--help", cwd=project, PYTHONPATH=str(project))
+    assert shown.startswith("Usage: penstock check-aof")
+    shown = run(*command, "import", "--help", cwd=project, PYTHONPATH=str(project))
+    assert "penstock import" in shown
+
+
+def test_nothing_else_imports_the_packages_of_the_server(scripts: Path, tmp_path: Path) -> None:
+    program = "import importlib.util as u; print(*map(u.find_spec, ['server', 'storage']))"
+    assert run(scripts / "python", "-c", program, cwd=tmp_path) == "None None\n"
+
+
+def test_a_wheel_of_the_source_distribution_is_the_same(
+    wheel: Path, checkout: Path, tmp_path: Path
+) -> None:
+    program = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
+    run(sys.executable, "-c", program, cwd=checkout)
+    [archive] = (checkout / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path, filter="data")
+    [source] = tmp_path.iterdir()
+    assert names(build(source, tmp_path / "wheel")) == names(wheel)
