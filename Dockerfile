@@ -8,24 +8,31 @@ FROM ${PYTHON_IMAGE} AS build
 # an index is build/wheels, and is /src/build/wheels here.
 ARG PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX
 
-# The wheel of the event loop holds ten times more symbols for debuggers than it holds code.
-RUN command -v strip >/dev/null || { \
-      apt-get -qq update && apt-get -qq install --yes --no-install-recommends binutils >/dev/null; }
+# What compiles the hot modules, and takes the symbols for debuggers out of every extension: the wheel of the
+# event loop holds ten times more of those than it holds code. Images of Python have its header files.
+RUN headers=$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h \
+    && { command -v gcc && command -v strip && test -e "$headers"; } >/dev/null || { \
+      apt-get -qq update \
+      && apt-get -qq install --yes --no-install-recommends binutils gcc libc6-dev >/dev/null \
+      && { test -e "$headers" \
+        || apt-get -qq install --yes --no-install-recommends libpython3-dev >/dev/null; }; }
 
 WORKDIR /src
 # .dockerignore says what there is: the packages, and what it takes to install them.
 COPY . ./
 
 # Every package is one that the lock file knows, byte for byte, also what builds Penstock itself.
-# What nobody imports at run time goes: pip itself, what the extensions were compiled from, the other
-# versions of Lua, and what rich colours source code and Markdown with.
+# The image has Penstock with its hot modules compiled, or is not built.
+# What nobody imports at run time goes: pip and the compiler mypyc, what the extensions were compiled from, the
+# other versions of Lua, and what rich colours source code and Markdown with.
 RUN python -m venv /opt/penstock \
     && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
          --require-hashes --only-binary :all: --requirement container/requirements.lock \
-    && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
+    && PENSTOCK_COMPILE=1 /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
          --no-deps --no-build-isolation . \
     && /opt/penstock/bin/python -m pip uninstall --quiet --yes \
-         markdown-it-py mdurl pygments setuptools pip \
+         ast-serialize librt markdown-it-py mdurl mypy mypy-extensions pathspec pygments setuptools \
+         typing-extensions pip \
     && cd /opt/penstock \
     && find . -name '*.so' -exec strip --strip-unneeded {} + \
     && find lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' \

@@ -16,7 +16,10 @@ LOCK = (ROOT / "container/requirements.lock").read_text()
 LOCKED = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", LOCK, re.MULTILINE))
 """The version of each package of the lock file."""
 
-NOT_IN_THE_IMAGE = {"markdown-it-py", "mdurl", "pygments", "setuptools"}
+NOT_IN_THE_IMAGE = {
+    *("markdown-it-py", "mdurl", "pygments", "setuptools"),
+    *("ast-serialize", "librt", "mypy", "mypy-extensions", "pathspec", "typing-extensions"),
+}
 """What is only needed to install it, and what the Dockerfile takes out again."""
 
 

@@ -214,6 +214,23 @@ def test_a_copied_stream_is_its_own(client: DirectClient) -> None:
     assert client.send("XLEN", "t") == b":2\r\n"
 
 
+def test_a_copy_of_a_packed_stream_has_the_same_entries_and_its_own_end(
+    direct: Direct, client: DirectClient
+) -> None:
+    for number in range(1, 1001):
+        client.send("XADD", "s", f"{number}-1", "f", f"value {number}")
+    for _ in range(3):
+        direct.server.keyspace.limits.packer.round(direct.now_ms)
+    stream = direct.server.keyspace.databases[0].stream(b"s")
+    assert stream is not None
+    assert any(block.packed is not None for block in stream.log.blocks)
+    assert client.send("COPY", "s", "t") == b":1\r\n"
+    assert client.send("XRANGE", "t", "-", "+") == client.send("XRANGE", "s", "-", "+")
+    client.send("XADD", "t", "2000-1", "f", "v")
+    assert client.send("XLEN", "s") == b":1000\r\n"
+    assert client.send("XLEN", "t") == b":1001\r\n"
+
+
 # --- MOVE ------------------------------------------------------------------------------------
 
 
