@@ -209,5 +209,5 @@ $(NODE)/installed: tests/clients/node/package.json
 	@touch $@
 
 clean:
-	rm -rf $(ENV) $(NODE) build *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) $(NODE) build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
