@@ -139,7 +139,8 @@ def test_the_command_runs_beside_clashing_names(scripts: Path, project: Path, mo
 
 def test_nothing_else_imports_the_packages_of_the_server(scripts: Path, tmp_path: Path) -> None:
     program = "import importlib.util as u; print(*map(u.find_spec, ['server', 'storage']))"
-    assert run(scripts / "python", "-c", program, cwd=tmp_path) == "None None\n"
+    found = run(scripts / "python", "-c", program, cwd=tmp_path, PYTHONPATH="")
+    assert found == "None None\n"
 
 
 def test_a_wheel_of_the_source_distribution_is_the_same(
@@ -151,3 +152,27 @@ def test_a_wheel_of_the_source_distribution_is_the_same(
     shutil.unpack_archive(archive, tmp_path, filter="data")
     [source] = tmp_path.iterdir()
     assert names(build(source, tmp_path / "wheel")) == names(wheel)
+
+
+@pytest.mark.parametrize("demanded", [False, True], ids=["", "PENSTOCK_COMPILE=1"])
+def test_without_a_c_compiler_a_wheel_is_of_plain_python_unless_it_must_not_be(
+    checkout: Path, tmp_path: Path, demanded: bool
+) -> None:
+    program = "from setuptools.build_meta import build_wheel as b; import sys; b(sys.argv[1])"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, tmp_path],
+        cwd=checkout,
+        env={**os.environ, "CC": "false", "PENSTOCK_COMPILE": "1" if demanded else ""},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    reason = "no C compiler works, or Python's header files are missing\n"
+    if demanded:
+        assert ended.stderr.endswith(f"error: the hot modules cannot be compiled: {reason}")
+        assert not list(tmp_path.glob("*.whl"))
+    else:
+        line = f"Penstock: plain Python, at about half the speed: {reason}"
+        assert ended.stdout.count(line) == 1, ended.stdout + ended.stderr
+        assert [path.name[-12:] for path in tmp_path.glob("*.whl")] == ["none-any.whl"]
