@@ -1,8 +1,9 @@
 # make run [ARGS="--port 7000"]   serve on 127.0.0.1:6379, or as the options say; compiles first, where a
 #                                 C compiler is there, unless PENSTOCK_COMPILE=0 is set
 # make wheel                      a wheel with compiled modules for this platform, in dist
-# make test                       formatting, lint, types and the whole test suite
+# make test                       formatting, lint, types, and the tests that are not slow
 # make lint | types | suite       one of its parts
+# make test-all                   the same with every test, and what they cover
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
@@ -28,7 +29,12 @@ SUITES := build/suites
 LOCK := build/lock
 SPARK := build/spark
 NODE := tests/clients/node/node_modules
+# Each worker has servers, ports and folders of its own; see tests/README.md.
+PYTEST := -m pytest --numprocesses auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+# Tests start hundreds of processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What a wheel is made of.
 SOURCES := setup.py pyproject.toml $(shell find penstock protocol pyspark_redis_streams server storage \
@@ -37,8 +43,8 @@ SOURCES := setup.py pyproject.toml $(shell find penstock protocol pyspark_redis_
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: run wheel test lint types suite compiled plain test-compiled test-clients test-container drive-image lock \
-	reliability test-spark demo bench-spark bench format clean
+.PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
+	lock reliability test-spark demo bench-spark bench format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -54,7 +60,10 @@ wheel: $(BUILDER)/installed
 	@$(BUILD_WHEEL) dist
 	@ls -t dist/penstock-*.whl | head -n 1
 
-test: lint types suite
+# What is printed last is the time of the whole, with the environment if that had to be made.
+test:
+	@begin=$$(date +%s); $(MAKE) --no-print-directory lint types suite \
+		&& echo "make test took $$(($$(date +%s) - begin)) s"
 
 lint: $(ENV)/installed-dev
 	$(BIN)/ruff check .
@@ -63,10 +72,13 @@ lint: $(ENV)/installed-dev
 types: $(ENV)/installed-dev
 	$(BIN)/mypy
 
+suite: $(ENV)/installed-dev
+	$(BIN)/python $(PYTEST) -m 'not slow and not reference'
+
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
-suite: $(ENV)/installed-dev $(PROGRAMS)/installed
+test-all: lint types $(PROGRAMS)/installed
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	PENSTOCK_HYPOTHESIS_PROFILE=ci $(BIN)/coverage run $(PYTEST)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='protocol/*,storage/*' --fail-under=100

@@ -198,14 +198,14 @@ class Command:
         name: str,
         arity: int,
         handler: Handler,
-        flags: str,
+        flags: list[str],
         group: str,
         since: str,
         summary: str,
         complexity: str,
         syntax: str,
         keys: Iterable[KeySpec],
-        categories: str,
+        categories: list[str],
         tips: Iterable[str],
         history: Iterable[tuple[str, str]],
         deprecated: tuple[str, str] | None,
@@ -216,7 +216,7 @@ class Command:
         self.arity = arity
         self.handler = handler
         self.keys = list(keys)
-        self.flags = _flags(flags, self.keys)
+        self.flags = flags
         self.group = group
         self.since = since
         self.summary = summary
@@ -225,7 +225,7 @@ class Command:
         self.tips = list(tips)
         self.history = list(history)
         self.deprecated = deprecated
-        self.categories = _categories(self.flags, group, categories)
+        self.categories = categories
         self.subcommands: dict[bytes, Command] = {}
         self.writes = "write" in self.flags
         self.protected = self.special = protected
@@ -244,20 +244,19 @@ class Command:
             self.name,
             self.arity,
             self.handler,
-            " ".join(self.flags),
+            list(self.flags),
             self.group,
             self.since,
             self.summary,
             self.complexity,
             self.syntax,
             self.keys,
-            "",
+            list(self.categories),
             self.tips,
             self.history,
             self.deprecated,
             self.protected,
         )
-        twin.categories = self.categories
         twin.special = self.special
         return twin
 
@@ -348,20 +347,23 @@ def command(
     use instead; a ``protected`` command runs only where the configuration allows it.
     """
 
+    key_specs = list(keys)
+    all_flags = _flags(flags, key_specs)
+
     def register(handler: Handler) -> Handler:
         _register(
             Command(
                 name,
                 arity,
                 handler,
-                flags,
+                all_flags,
                 group,
                 since,
                 summary,
                 complexity,
                 syntax,
-                keys,
-                categories,
+                key_specs,
+                _categories(all_flags, group, categories),
                 tips,
                 history,
                 deprecated,

@@ -35,12 +35,14 @@ def results(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_workload_asked_for_is_measured_once(results: dict[str, Any]) -> None:
     measured = {one["name"]: one["values"] for one in results["measurements"]}
     assert list(measured) == NAMES
     assert all(len(values["penstock"]) == 1 for values in measured.values())
 
 
+@pytest.mark.slow
 def test_cpu_time_throughput_and_latency_are_measured(results: dict[str, Any]) -> None:
     for one in results["measurements"]:
         [values] = one["values"]["penstock"]
@@ -49,12 +51,14 @@ def test_cpu_time_throughput_and_latency_are_measured(results: dict[str, Any]) -
         assert all(value > 0 for value in values.values())
 
 
+@pytest.mark.slow
 def test_without_a_reference_no_target_is_met_or_missed(results: dict[str, Any]) -> None:
     titles = [(target["workload"], target["value"]) for target in results["targets"]]
     assert titles == [("xadd-p16", "cpu_us"), ("wake-up", "p50_ms"), ("wake-up", "p99_ms")]
     assert all(target["met"] is None for target in results["targets"])
 
 
+@pytest.mark.slow
 def test_a_curve_has_a_cost_for_each_load_and_size(results: dict[str, Any]) -> None:
     [curve] = results["curves"]
     assert len(curve["loads"]) == 3
@@ -62,6 +66,7 @@ def test_a_curve_has_a_cost_for_each_load_and_size(results: dict[str, Any]) -> N
         assert len(load["costs"]["penstock"]) == len(load["sizes"]) == 3
 
 
+@pytest.mark.slow
 def test_waits_are_seen_from_outside_and_from_inside(results: dict[str, Any]) -> None:
     pauses = results["pauses"]
     assert [pause["name"] for pause in pauses] == ["pause-del", "pause-rewrite"]
@@ -69,12 +74,14 @@ def test_waits_are_seen_from_outside_and_from_inside(results: dict[str, Any]) ->
         assert {"longest_ms", "loop_ms", "gc_ms"} <= set(pause["values"]["penstock"])
 
 
+@pytest.mark.slow
 def test_the_page_has_a_row_for_each_target(folder: Path) -> None:
     page = (folder / "latest.md").read_text()
     assert "| XADD, 50 clients, pipeline 16 | <= 2 | - | - | - | not measured |" in page
     assert "| XADD to a parked XREADGROUP: wake-up, wall clock, p99 | <= 1.3 |" in page
 
 
+@pytest.mark.slow
 def test_sizes_are_drawn_where_there_is_matplotlib(folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `bench` only")
     assert "<svg" in (folder / "benchmark-sizes.svg").read_text()

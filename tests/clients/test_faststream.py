@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from redis import Redis
 from tests.clients.observing import until
 from tests.support.servers import PenstockThread
 
-pytest.importorskip("faststream", reason="faststream is not installed", exc_type=ImportError)
-
-from faststream.redis import RedisBroker
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("faststream") is None, reason="faststream is not installed"),
+]
 
 WORKER = Path(__file__).with_name("faststream_worker.py")
 
@@ -54,6 +56,9 @@ def packed(client: Redis) -> list[str]:
 
 async def send(url: str, *items: str) -> None:
     """Publishes orders as another program would."""
+    # The import takes seconds, which a run that leaves these tests out should not pay for.
+    from faststream.redis import RedisBroker
+
     async with RedisBroker(url, logger=None) as broker:
         for item in items:
             await broker.publish(item, stream="orders")

@@ -16,6 +16,8 @@ from tests.clients.applications import find
 from tests.clients.story import PATIENCE_MS, SUMMARY, Observer
 from tests.support.servers import PenstockThread
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT_S: Final = 30
 
 ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

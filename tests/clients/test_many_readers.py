@@ -13,6 +13,8 @@ from redis import Redis
 from tests.clients.observing import until, until_parked
 from tests.support.process import PenstockProcess
 
+pytestmark = pytest.mark.slow
+
 READERS = 2000
 
 DESCRIPTORS = READERS + 200

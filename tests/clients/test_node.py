@@ -16,6 +16,8 @@ from tests.clients.story import ITEMS, SUMMARY, Observer
 from tests.support.servers import PenstockThread
 
 PROGRAMS: Final = Path(__file__).parent / "node"
+pytestmark = pytest.mark.slow
+
 NODE: Final = shutil.which("node") or ""
 TIMEOUT_S: Final = 30
 

@@ -19,6 +19,8 @@ import pytest
 from tests.clients.suites import find, selection
 from tests.support.process import ROOT, PenstockProcess
 
+pytestmark = pytest.mark.slow
+
 LISTS: Final = ROOT / "tests/clients/suites"
 TIMEOUT_S: Final = 600
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,15 @@ FOLDER = Path(__file__).parent
 TIMEOUT_S = 30
 IDLE_MS = 500
 
-for package in ("greenlet", "lupa", "taskiq_redis"):
-    pytest.importorskip(package, reason=f"{package} is not installed", exc_type=ImportError)
+PACKAGES = ("greenlet", "lupa", "taskiq_redis")
+
+pytestmark = [
+    pytest.mark.slow,
+    *(
+        pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed")
+        for package in PACKAGES
+    ),
+]
 
 Start = Callable[..., subprocess.Popen[bytes]]
 """Starts a worker by its name, with more of its environment."""

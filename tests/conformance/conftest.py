@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from .player import Server
-from .reference import FOLDER_VARIABLE, RECORDED_VERSION, RealServer, find_server
+from .reference import RealServer
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +24,9 @@ def penstock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def redis() -> Iterator[Server]:
+def redis(real_server: str) -> Iterator[Server]:
     """A real Redis of the version that the transcripts come from."""
-    path = find_server()
-    if path is None:
-        pytest.skip(f"no redis-server {RECORDED_VERSION}x in ${FOLDER_VARIABLE} or on PATH")
-    real = RealServer(path)
+    real = RealServer(real_server)
     server = Server(real.address)
     yield server
     server.close()

@@ -105,6 +105,7 @@ def answers(port: int) -> dict[str, object]:
         return {command: text(reply) or reply for command, reply in found.items()}
 
 
+@pytest.mark.reference
 def test_a_full_disk_is_told_of_as_a_real_server_does(small: Path) -> None:
     if not real_servers():
         pytest.skip("no redis-server and no valkey-server to compare with")

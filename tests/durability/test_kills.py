@@ -34,7 +34,15 @@ def kill_often(folder: Path, seed: int, kills: int, policy: str) -> None:
     assert crowd.lost == 0
 
 
-@pytest.mark.parametrize(("policy", "kills"), [("always", 40), ("everysec", 12), ("no", 8)])
+@pytest.mark.parametrize(
+    ("policy", "kills"),
+    [
+        ("always", 4),
+        pytest.param("always", 40, marks=pytest.mark.slow),
+        pytest.param("everysec", 12, marks=pytest.mark.slow),
+        pytest.param("no", 8, marks=pytest.mark.slow),
+    ],
+)
 def test_no_answered_command_is_lost_by_a_kill(tmp_path: Path, policy: str, kills: int) -> None:
     folders = [tmp_path / str(number) for number in range(CHAINS)]
     with ThreadPoolExecutor(CHAINS) as pool:
@@ -44,6 +52,7 @@ def test_no_answered_command_is_lost_by_a_kill(tmp_path: Path, policy: str, kill
         list(pool.map(kill_often, folders, range(CHAINS), numbers, [policy] * CHAINS))
 
 
+@pytest.mark.slow
 def test_no_answered_command_is_lost_by_a_loss_of_power_with_always(tmp_path: Path) -> None:
     memory = tmp_path / "memory"
     folder = tmp_path / "data"
@@ -116,6 +125,7 @@ async def live(server: PenstockProcess, seconds: float) -> tuple[list[str], list
     return got, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["everysec", "no"])
 def test_what_a_consumer_or_a_subscriber_was_told_is_there_after_a_kill(
     tmp_path: Path, policy: str

@@ -7,9 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.conformance.reference import find_server, free_port
+from tests.conformance.reference import free_port
 from tests.durability.servers import AofProcess
 from tests.durability.talking import Talker, wait_until
 from tests.durability.test_failing_disk import FULL
@@ -46,14 +44,11 @@ def test_the_servers_keep_what_the_page_says_and_check_aof_finds_it_whole(tmp_pa
     )
 
 
-def test_a_folder_moves_to_redis_and_back(tmp_path: Path) -> None:
-    redis = find_server()
-    if redis is None:
-        pytest.skip("no redis-server 8.0")
+def test_a_folder_moves_to_redis_and_back(real_server: str, tmp_path: Path) -> None:
     with AofProcess(tmp_path) as server, Talker(server.address[1]) as talker:
         talker.ask("XADD", "stream", "1-1", "from", "Penstock")
     port = free_port()
-    command = [redis, *words(MOVING, tmp_path), "--port", str(port), "--save", ""]
+    command = [real_server, *words(MOVING, tmp_path), "--port", str(port), "--save", ""]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         wait_until(lambda: listens(port))

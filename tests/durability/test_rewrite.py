@@ -90,6 +90,7 @@ def see_that_all_is_there(folder: Path, answered: int) -> None:
         assert talker.ask("GET", "after") == "it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["server", "parent"])
 def test_a_kill_in_any_phase_of_a_rewrite_loses_nothing(tmp_path: Path, who: str) -> None:
     """``server``: at each change that the server makes; ``parent``: at each that its child does."""

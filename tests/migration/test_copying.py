@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.migration.running import copy, migrate
 from tests.migration.streams import COMMANDS, LATER_COMMANDS, RICH, Client, everything, inside
 from tests.property.stream_commands import Words
+from tests.support.examples import scaled
 
 RANDOM = settings(
-    max_examples=15,
+    max_examples=scaled(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -13,10 +13,11 @@ from tests.migration.cutting import CuttingProxy
 from tests.migration.running import copy
 from tests.migration.streams import COMMANDS, RICH, Client, everything, inside
 from tests.property.stream_commands import Words
+from tests.support.examples import scaled
 from tests.support.process import ROOT
 
 RANDOM = settings(
-    max_examples=15,
+    max_examples=scaled(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -63,7 +64,7 @@ def test_any_stream_survives_any_number_of_cuts(
     assert everything(target) == everything(source)
 
 
-@settings(RANDOM, max_examples=8)
+@settings(RANDOM, max_examples=scaled(8))
 @given(commands=COMMANDS, limits=st.lists(st.integers(500, 5000), min_size=1, max_size=6))
 def test_cuts_on_the_way_to_a_real_server_do_no_harm(
     source: Client, real: Client, commands: list[Words], limits: list[int]

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[RealServer]:
+def real(real_server: str) -> Iterator[RealServer]:
     """A real server of the version that replies are compared with."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
+    server = RealServer(real_server)
     yield server
     server.stop()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from server.command_table import Command, subcommands
 from tests.support.direct import Direct
+from tests.support.examples import scaled
 from tests.support.pictures import picture
 
 _KEPT_OUT = {"shutdown", "debug|sleep", "client|pause", "exec"}
@@ -56,7 +57,7 @@ def requests(draw: st.DrawFn) -> list[bytes]:
 _COMMANDS = _leaves()
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(600), deadline=None, suppress_health_check=list(HealthCheck))
 @given(request=requests(), resp3=st.booleans())
 @example(request=[b"XADD", b"k", b"\xff\r\n", b"a", b"b"], resp3=False)
 def test_it_is_answered_and_an_error_changes_nothing(request: list[bytes], resp3: bool) -> None:

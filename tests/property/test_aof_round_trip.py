@@ -12,6 +12,7 @@ from storage.stream import Stream
 from tests.property import key_commands, stream_commands
 from tests.property.stream_commands import Words
 from tests.support.direct import Direct, DirectClient
+from tests.support.examples import scaled
 from tests.support.pictures import picture
 from tests.support.recording import Recording, load
 
@@ -33,7 +34,7 @@ TIME = st.sampled_from([["pass", "1"], ["pass", "500"], ["pass", "60000"]])
 STEPS = st.one_of(COMMANDS, COMMANDS, COMMANDS, TIME, st.just(FLUSH))
 WITH_REWRITES = st.one_of(STEPS, STEPS, STEPS, st.just(REWRITE))
 
-SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=scaled(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def play(recording: Recording, steps: list[Words]) -> list[bytes]:
@@ -121,7 +122,7 @@ LIMITS = st.one_of(
 _INTEGER = re.compile(rb":(-?[0-9]+)\r\n")
 
 
-@settings(SETTINGS, max_examples=60)
+@settings(SETTINGS, max_examples=scaled(60))
 @given(st.lists(LIMITS, min_size=20, max_size=60))
 @example(
     [

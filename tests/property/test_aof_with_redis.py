@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.reference import find_server
 from tests.property import key_commands, stream_commands
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import comparable
 from tests.support.direct import Direct
+from tests.support.examples import scaled
 from tests.support.recording import Recording, load
 from tests.support.redis_files import FileServer
 
-SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=scaled(20), deadline=None, suppress_health_check=list(HealthCheck))
 
 NO_TRANSACTIONS = (
     *stream_commands.EVERYTHING[:-1],
@@ -44,11 +44,8 @@ _TEXTS = ("k", "q", "a", "b", "c", "")
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[FileServer]:
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = FileServer(path)
+def real(real_server: str) -> Iterator[FileServer]:
+    server = FileServer(real_server)
     yield server
     server.stop()
 
@@ -130,7 +127,7 @@ def test_what_a_real_server_has_written_penstock_loads(
     assert_alike(_loaded(data), real, layout=True)
 
 
-@settings(SETTINGS, max_examples=6)
+@settings(SETTINGS, max_examples=scaled(6))
 @given(COMMANDS)
 def test_what_a_real_server_has_rewritten_penstock_loads(
     real: FileServer, commands: list[Words]

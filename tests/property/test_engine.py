@@ -13,6 +13,7 @@ from storage.effects import Effect
 from storage.keyspace import Keyspace
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
+from tests.support.examples import scaled
 from tests.support.pictures import picture
 from tests.support.replay import replay
 
@@ -70,7 +71,7 @@ def _without_old_records(state: dict[int, Any]) -> dict[int, Any]:
 
 TestEngine = Engine.TestCase
 TestEngine.settings = settings(
-    max_examples=40,
+    max_examples=scaled(40),
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ from tests.property import key_commands as commands
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import RealClient
 from tests.support.direct import Direct
+from tests.support.examples import scaled
 
 
 def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
@@ -42,7 +43,7 @@ def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -
     run_state_machine_as_test(
         machine_for(theirs, resp3),
         settings=settings(
-            max_examples=25,
+            max_examples=scaled(25),
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -15,6 +15,7 @@ from protocol.encoder import array, bulk
 from tests.conformance.reference import RealServer
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
+from tests.support.examples import scaled
 
 Words = commands.Words
 
@@ -24,7 +25,7 @@ def encode_request(command: Words) -> bytes:
     return array([bulk(word.encode()) for word in command])
 
 
-EXAMPLES = 45
+EXAMPLES = scaled(45)
 """How many sessions are tried in each protocol."""
 
 

@@ -16,6 +16,7 @@ from tests.reliability.results import TRIAL_SCALE, results_of
 from tests.reliability.trial import try_attack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_server_survives_and_loses_nothing(
     attack: Attack, request: pytest.FixtureRequest

@@ -228,9 +228,12 @@ def resident(penstock: PenstockProcess) -> int:
 BOMBS = [
     "local t={} while true do t[#t+1]={} end",
     "local s='x' while true do s=s..s end",
-    "local t={} for i=1,math.huge do t[i]=i..'abc' end",
-    "local s=('x'):rep(1e7) local t={} for i=1,1e3 do t[i]=s end"
-    " struct.pack(('s'):rep(1e3),unpack(t))",
+    pytest.param("local t={} for i=1,math.huge do t[i]=i..'abc' end", marks=pytest.mark.slow),
+    pytest.param(
+        "local s=('x'):rep(1e7) local t={} for i=1,1e3 do t[i]=s end"
+        " struct.pack(('s'):rep(1e3),unpack(t))",
+        marks=pytest.mark.slow,
+    ),
     "return struct.pack(('x'):rep(5e7))",
     "local s=('x'):rep(5e7) return struct.unpack('c50000000',s)",
     "return {assert(loadstring(('local a=1 '):rep(1e6)))}",
@@ -254,7 +257,7 @@ ENDLESS = [
     "local function f() while true do end end xpcall(f, f)",
     "xpcall(function() while true do end end, function() while true do end end)",
     "while true do xpcall(error, function() while true do end end) end",
-    "while true do string.rep('x', 1e7) end",
+    pytest.param("while true do string.rep('x', 1e7) end", marks=pytest.mark.slow),
     "while true do pcall(function() while true do end end) end",
     "while true do pcall(coroutine.wrap(function() while true do end end)) end",
     "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.property.test_streams_against_redis import RealClient
 from tests.support.direct import Direct
 
@@ -211,11 +211,8 @@ def _changes(send: Send) -> int:
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[Send]:
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
+def real(real_server: str) -> Iterator[Send]:
+    server = RealServer(real_server)
     client = RealClient(server.address, resp3=False)
     yield client.send
     client.close()

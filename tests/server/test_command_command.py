@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from server.command_table import KeySpec, command, commands, every
-from tests.conformance.reference import RECORDED_VERSION, RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient
 
@@ -59,11 +59,8 @@ class TestInfo:
             "xnack",
         ]
 
-    def test_the_record_is_what_the_real_server_says(self) -> None:
-        path = find_server()
-        if path is None:
-            pytest.skip(f"no redis-server {RECORDED_VERSION}x")
-        real = RealServer(path)
+    def test_the_record_is_what_the_real_server_says(self, real_server: str) -> None:
+        real = RealServer(real_server)
         try:
             described = described_by(real)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.protocol.test_requests import ACCEPTED, PING, REFUSED
 from tests.support.servers import PenstockThread
 
@@ -33,12 +33,9 @@ def answer(address: Address, data: bytes) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def compare() -> Iterator[Compare]:
+def compare(real_server: str) -> Iterator[Compare]:
     """Sends bytes to both servers and compares what they answer."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    real = RealServer(path)
+    real = RealServer(real_server)
     with PenstockThread() as penstock:
 
         def both(data: bytes) -> None:

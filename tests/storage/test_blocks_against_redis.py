@@ -14,8 +14,9 @@ from storage import ids
 from storage.log import Block, StreamLimits, encode_entry
 from storage.stream import Stream
 from storage.trimming import KEEPREF, Trim, trim
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.storage.strategies import items
+from tests.support.examples import scaled
 
 KEY = b"k"
 Items = list[bytes]
@@ -23,12 +24,9 @@ Client = redis.Redis
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[Client]:
+def real(real_server: str) -> Iterator[Client]:
     """A client of a real server, where there is one."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
+    server = RealServer(real_server)
     host, port = server.address
     with redis.Redis(host, port) as client:
         yield client
@@ -157,7 +155,10 @@ def _shape_here(stream: Stream) -> tuple[int, int, int]:
 
 
 @settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=scaled(150),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
 )
 @given(steps=st.lists(STEPS, min_size=10, max_size=80))
 def test_blocks_end_where_the_nodes_of_a_real_server_end(real: Client, steps: list[Step]) -> None:

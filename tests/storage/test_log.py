@@ -14,6 +14,7 @@ from storage.compression import COLD_AFTER_MS
 from storage.errors import EntryTooLarge
 from storage.log import Block, EntryLog, StreamLimits, decode_entry, encode_entry, id_of
 from tests.storage.strategies import items
+from tests.support.examples import scaled
 
 NUMBERS = st.integers(0, 60)
 ANY_PAIRS = st.lists(st.tuples(st.binary(), st.binary()), min_size=1).map(
@@ -243,7 +244,7 @@ def _append(block: Block, identity: int, pairs: list[bytes]) -> None:
     block.append(identity, payload, pairs, packed)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(entries=ENTRIES, more=items(), data=st.data())
 def test_the_bound_never_decides_other_than_the_exact_size(
     entries: list[tuple[int, int, list[bytes]]], more: list[bytes], data: st.DataObject

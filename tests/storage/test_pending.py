@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from storage import pending, sorted_ids
 from storage.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList, Segment
+from tests.support.examples import scaled
 
 SMALL = 3
 NUMBERS = st.integers(0, 50)
@@ -175,7 +176,7 @@ class Model(RuleBasedStateMachine):
 
 TestModel = Model.TestCase
 TestModel.settings = settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=scaled(150), deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -12,7 +12,7 @@ from redis import Redis
 from server.net.connection import Connection
 from server.scripting import payload
 from storage.aof.framing import parse
-from tests.conformance.reference import RealServer, find_server
+from tests.conformance.reference import RealServer
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 
@@ -45,12 +45,9 @@ def penstock_at(folder: Path) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def redis() -> Iterator[Redis]:
+def redis(real_server: str) -> Iterator[Redis]:
     """A client of Redis 8.0."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 to ask")
-    server = RealServer(path)
+    server = RealServer(real_server)
     try:
         with Redis(*server.address) as client:
             yield client
@@ -160,15 +157,12 @@ def test_penstock_restores_what_redis_dumps(client: DirectClient, redis: Redis) 
     assert sorted(payload.parse(dump)) == sorted([COUNTER, OTHER, LONG])
 
 
-def test_redis_loads_the_file_with_functions(tmp_path: Path) -> None:
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 to ask")
+def test_redis_loads_the_file_with_functions(real_server: str, tmp_path: Path) -> None:
     with penstock_at(tmp_path) as client:
         client.function_load(OTHER.decode())
         client.save()
         client.function_load(COUNTER.decode())
-    server = RealServer(path)
+    server = RealServer(real_server)
     try:
         with Redis(*server.address) as redis:
             for file in sorted((tmp_path / "appendonlydir").glob("*.aof")):

@@ -17,19 +17,10 @@ from storage.aof.folder import Folder
 from storage.aof.framing import Command
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.reader import Reader
-from tests.conformance.reference import START_TIMEOUT_S, find_server, free_port
+from tests.conformance.reference import START_TIMEOUT_S, free_port
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
 
 ONE = encoded(xadd(1))
-
-
-@pytest.fixture(scope="module")
-def binary() -> str:
-    """The path of a real server."""
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    return path
 
 
 class Appending:
@@ -80,9 +71,9 @@ def rewritten(client: redis.Redis) -> bool:
 
 
 @pytest.mark.parametrize("name", ["appendonly.aof", "my caf\u00e9.aof"])
-def test_the_folder_of_a_real_server_is_read(binary: str, tmp_path: Path, name: str) -> None:
+def test_the_folder_of_a_real_server_is_read(real_server: str, tmp_path: Path, name: str) -> None:
     stamps = ["--aof-timestamp-enabled", "yes", "--appendfilename", name]
-    with Appending(binary, tmp_path, *stamps) as client:
+    with Appending(real_server, tmp_path, *stamps) as client:
         client.xadd("s", {"f": "a\r\nb"}, "1-1")
         client.bgrewriteaof()
         wait_for(lambda: rewritten(client))
@@ -106,7 +97,7 @@ def test_the_folder_of_a_real_server_is_read(binary: str, tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("name", ["appendonly.aof", 'it\'s a "caf\u00e9".aof'])
-def test_a_real_server_opens_our_folder(binary: str, tmp_path: Path, name: str) -> None:
+def test_a_real_server_opens_our_folder(real_server: str, tmp_path: Path, name: str) -> None:
     folder = Folder(str(tmp_path / "appendonlydir"), name)
     folder.open()
     for number in range(4):
@@ -117,15 +108,15 @@ def test_a_real_server_opens_our_folder(binary: str, tmp_path: Path, name: str) 
     Path(folder.path_of(base.name)).write_bytes(encoded(xadd(1), xadd(2)))
     folder.commit(folder.manifest.with_base(base, 2))
     folder.release()
-    with Appending(binary, tmp_path, "--appendfilename", name) as client:
+    with Appending(real_server, tmp_path, "--appendfilename", name) as client:
         entries = client.xrange("s")
     assert entries == [(b"%d-1" % number, {b"field": b"v"}) for number in (1, 2, 3, 4)]
 
 
-def test_a_real_server_leaves_the_lock_alone(binary: str, tmp_path: Path) -> None:
+def test_a_real_server_leaves_the_lock_alone(real_server: str, tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "appendonlydir"), "appendonly.aof")
     folder.open()
-    with Appending(binary, tmp_path) as client:
+    with Appending(real_server, tmp_path) as client:
         client.xadd("s", {"f": "v"})
         client.bgrewriteaof()
         wait_for(lambda: rewritten(client))
@@ -138,8 +129,8 @@ def test_a_real_server_leaves_the_lock_alone(binary: str, tmp_path: Path) -> Non
 # --- redis-check-aof -------------------------------------------------------------------------
 
 
-def is_valid(binary: str, path: Path) -> bool:
-    command = [str(Path(binary).with_name("redis-check-aof")), str(path)]
+def is_valid(real_server: str, path: Path) -> bool:
+    command = [str(Path(real_server).with_name("redis-check-aof")), str(path)]
     done = subprocess.run(command, capture_output=True, check=False)
     valid = b"is valid" in done.stdout or b"is empty" in done.stdout
     assert valid == (done.returncode == 0)
@@ -169,26 +160,26 @@ def is_valid(binary: str, path: Path) -> bool:
         (ONE.replace(b"$1\r\nv", b"$500\r\nv") + ONE, False),
     ],
 )
-def test_both_checks_agree(binary: str, tmp_path: Path, data: bytes, valid: bool) -> None:
+def test_both_checks_agree(real_server: str, tmp_path: Path, data: bytes, valid: bool) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    assert is_valid(binary, path) == valid
+    assert is_valid(real_server, path) == valid
     assert check_file(str(path), Disk()).whole == valid
 
 
 @pytest.mark.parametrize("data", [ONE + STAMP[:-3], b"*0\r\n" + ONE, b"*1\r\n$04\r\nPING\r\n"])
-def test_ours_is_the_stricter_one(binary: str, tmp_path: Path, data: bytes) -> None:
+def test_ours_is_the_stricter_one(real_server: str, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    assert is_valid(binary, path)
+    assert is_valid(real_server, path)
     assert not check_file(str(path), Disk()).whole
 
 
-def test_what_is_whole_here_is_valid_there(binary: str, tmp_path: Path) -> None:
+def test_what_is_whole_here_is_valid_there(real_server: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     sample = encoded(xadd(1), MULTI, xadd(2, b"a\r\nb"), xclaim(2), EXEC, xadd(3)) + STAMP + ONE
     for at in random.Random(1).sample(range(8 * len(sample)), 150):
         data = bytearray(sample)
         data[at // 8] ^= 1 << at % 8
         path.write_bytes(data)
-        assert is_valid(binary, path) or not check_file(str(path), Disk()).whole
+        assert is_valid(real_server, path) or not check_file(str(path), Disk()).whole

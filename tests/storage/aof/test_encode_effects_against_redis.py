@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.reference import find_server
 from tests.storage.aof.test_encode_effects import SAME_AS_REDIS
 from tests.support.recording import readable
 from tests.support.redis_files import FileServer
@@ -16,11 +15,8 @@ _TIME = re.compile(r"\b\d{13}\b")
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[FileServer]:
-    path = find_server()
-    if path is None:
-        pytest.skip("no redis-server 8.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = FileServer(path)
+def real(real_server: str) -> Iterator[FileServer]:
+    server = FileServer(real_server)
     yield server
     server.stop()
 

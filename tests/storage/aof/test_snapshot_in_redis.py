@@ -13,6 +13,8 @@ from tests.support.direct import START_MS as T
 from tests.support.recording import commands_of
 from tests.support.redis_files import FileServer, find_old_server
 
+pytestmark = pytest.mark.reference
+
 
 @pytest.fixture(scope="module", params=[find_server, find_old_server], ids=["8.0", "7.0"])
 def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:

@@ -1,0 +1,70 @@
+"""What holds for every test run: markers, how many random examples, and how long tests took."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.conformance.reference import FOLDER_VARIABLE, RECORDED_VERSION, find_server
+
+REFERENCE_FIXTURES = frozenset({"real_server", "real_port"})
+"""A test that needs one of these, even indirectly, has the marker ``reference``."""
+
+SLOWEST = 10
+
+# No test may fail because the machine is busy, so examples have no deadline. See tests/README.md.
+settings.register_profile("default", max_examples=20, deadline=None)
+settings.register_profile("ci", max_examples=100, deadline=None)
+settings.load_profile(os.environ.get("PENSTOCK_HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def real_server() -> str:
+    """The path of a real server of the version that replies are compared with."""
+    path = find_server()
+    if path is None:
+        pytest.skip(f"no redis-server {RECORDED_VERSION}x in ${FOLDER_VARIABLE} or on PATH")
+    return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that need a real server, before ``-m`` makes its choice."""
+    for item in items:
+        if not REFERENCE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("reference")
+
+
+class Durations:
+    """How long each test took with its setup and teardown, for the end of the run.
+
+    ``--durations`` lists setup, call and teardown separately, and knows no total.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds a phase of a test."""
+        self._seconds[report.nodeid] += report.duration  # type: ignore[assignment]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+        """Prints the slowest tests, and the whole, in front of other summaries."""
+        if len(self._seconds) > SLOWEST:
+            elapsed = time.monotonic() - self._started
+            terminalreporter.section(f"{len(self._seconds)} tests in {elapsed:.0f} s")
+            for nodeid, seconds in self._seconds.most_common(SLOWEST):
+                terminalreporter.line(f"{seconds:8.2f} s  {nodeid}")
+        return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the process that reports measures; workers of xdist send it their reports."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(), "penstock-durations")
