@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 FOLDER_VARIABLE = "PENSTOCK_REFERENCE_SERVERS"
 RECORDED_VERSION = "8.0."
 START_TIMEOUT_S = 10.0
@@ -24,14 +26,6 @@ def find_server() -> str | None:
         return None
     banner = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     return path if f" v={RECORDED_VERSION}" in banner.stdout else None
-
-
-def free_port() -> int:
-    """A port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class RealServer:

@@ -7,11 +7,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.conformance.reference import free_port
 from tests.durability.servers import AofProcess
 from tests.durability.talking import Talker, wait_until
 from tests.durability.test_failing_disk import FULL
 from tests.durability.test_full_disk import listens
+from tests.support.ports import free_port
 from tests.support.process import ROOT, run_penstock
 
 PAGE = (ROOT / "docs" / "durability.md").read_text()

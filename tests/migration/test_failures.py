@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.reference import free_port
 from tests.migration.pretending import Answer, Pretender, Request, as_redis_6, refusing, without
 from tests.migration.running import copy, migrate
 from tests.migration.streams import NEWER, RICH, Client, everything, inside
+from tests.support.ports import free_port
 
 AGAIN = "; what was copied is kept, and the same command goes on from there"
 

@@ -18,7 +18,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.conformance.reference import FOLDER_VARIABLE, START_TIMEOUT_S, free_port
+from tests.conformance.reference import FOLDER_VARIABLE, START_TIMEOUT_S
+from tests.support.ports import free_port
 from tests.support.process import ROOT
 
 PROGRAMS_VARIABLE = "PENSTOCK_SPARK_SERVERS"

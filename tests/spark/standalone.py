@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.conformance.reference import free_port
 from tests.spark.conftest import LEAN
+from tests.support.ports import free_port
 from tests.support.process import ROOT
 
 START_TIMEOUT_S = 90.0

@@ -16,10 +16,10 @@ from pyspark_redis_streams.commands import Entry
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.writer import TaskWrite
-from tests.conformance.reference import free_port
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS
 from tests.spark.driving import Query, add, read_batch, url_of
+from tests.support.ports import free_port
 from tests.support.process import ROOT
 
 PAGE = (ROOT / "docs" / "spark.md").read_text()

@@ -12,8 +12,9 @@ from typing import Any
 
 from hiredis import Reader, pack_command
 
-from tests.conformance.reference import FOLDER_VARIABLE, free_port
+from tests.conformance.reference import FOLDER_VARIABLE
 from tests.support.direct import Argument
+from tests.support.ports import free_port
 
 START_TIMEOUT_S = 10.0
 

@@ -22,8 +22,8 @@ from server.net.listener import Listening
 from server.persistence.manager import Persistence, PersistenceError
 from server.persistence.recovery import Recovery
 from server.runtime.phase import Phase
-from tests.conformance.reference import free_port
 from tests.server.persistence.rig import Client, Rig
+from tests.support.ports import free_port
 from tests.support.process import TIMEOUT_S, PenstockProcess
 
 LOADING = "LOADING Redis is loading the dataset in memory"
@@ -245,6 +245,7 @@ def test_a_producer_that_never_gives_up_loses_nothing_over_many_starts(tmp_path:
                 before = len(answered)
                 while len(answered) == before:
                     assert thread.is_alive()
+                    thread.join(0.005)  # The producer has the processor meanwhile.
                 assert penstock.stop() == 0
     finally:
         ended.set()

@@ -17,8 +17,9 @@ from storage.aof.folder import Folder
 from storage.aof.framing import Command
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.reader import Reader
-from tests.conformance.reference import START_TIMEOUT_S, free_port
+from tests.conformance.reference import START_TIMEOUT_S
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
+from tests.support.ports import free_port
 
 ONE = encoded(xadd(1))
 
