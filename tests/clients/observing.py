@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
 from redis import Redis
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 """How long a state may take to come before the test gives it up."""
+
+PAUSE_S = 0.005
+"""How long whoever is waited for has the processor, which questions would take from it."""
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -16,6 +20,7 @@ def until(holds: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < give_up, "what the test waits for has not happened"
+        time.sleep(PAUSE_S)
 
 
 async def until_async(holds: Callable[[], Awaitable[bool]]) -> None:
@@ -23,6 +28,7 @@ async def until_async(holds: Callable[[], Awaitable[bool]]) -> None:
     give_up = time.monotonic() + PATIENCE_S
     while not await holds():
         assert time.monotonic() < give_up, "what the test waits for has not happened"
+        await asyncio.sleep(PAUSE_S)
 
 
 def blocked_clients(client: Redis) -> int:

@@ -24,12 +24,16 @@ from typing import Any, TypeVar
 
 from server.app import Server
 from server.config.registry import Config
+from server.net.turns import Turns
 from server.runtime.phase import Phase
 from server.session import Session
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000
 """The Unix time in milliseconds at which a :class:`Direct` begins."""
+
+ENDLESS_NS = 10**18
+"""A share of time that no client uses up, however busy the machine is."""
 
 T = TypeVar("T")
 Argument = bytes | str | int
@@ -143,6 +147,7 @@ class Direct:
         self.server = Server(Config(**settings), clock=self._clock)
         self.server.enter(Phase.SERVING)
         self.server.working.nanoseconds = lambda: 0  # No command takes long.
+        self.server.turns = Turns(ENDLESS_NS)
 
     @property
     def now_ms(self) -> int:

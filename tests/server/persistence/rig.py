@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import io
 import os
 import re
 import socket
-import termios
-import time
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +15,11 @@ from hiredis import Reader, ReplyError, pack_command
 
 from server.app import Server
 from server.config.registry import Config
+from server.net.turns import Turns
 from server.runtime.log import Log
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
-from tests.support.direct import START_MS, Argument
+from tests.support.direct import ENDLESS_NS, START_MS, Argument
 from tests.support.recording import readable
 
 LONG_S = 10.0
@@ -98,6 +95,7 @@ class Rig:
         config = Config(**{**own, "enable_debug_command": "yes", **settings})
         log = Log(self._output, "notice")
         self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
+        self.server.turns = Turns(ENDLESS_NS)  # What a client sends at once is one round.
         self.persistence = self.server.persistence
         self.clients: list[Client] = []
         self.first: Client
@@ -123,18 +121,19 @@ class Rig:
         self.clients.append(client)
         return client
 
-    def await_arrival(self, client: Client, size: int) -> None:
-        """Blocks until so many bytes of a client wait to be read by the server."""
-        [sock] = [
-            connection.transport.get_extra_info("socket")
+    def deliver(self, *arrivals: tuple[Client, bytes]) -> None:
+        """Gives requests of several clients to the server in the next round of the event loop.
+
+        The event loop does the same with what it finds on the sockets; but what several clients
+        send may be found there in one round or in two, as the machine has time.
+        """
+        connections = {
+            connection.transport.get_extra_info("peername")[1]: connection
             for connection in self.server.connections.values()
-            if connection.transport.get_extra_info("peername")[1] == client.port
-        ]
-        waiting = array("i", [0])
-        deadline = time.monotonic() + LONG_S
-        while waiting[0] < size:
-            assert time.monotonic() < deadline, f"only {waiting[0]} bytes have come"
-            fcntl.ioctl(sock.fileno(), termios.FIONREAD, waiting)
+        }
+        loop = asyncio.get_running_loop()
+        for client, data in arrivals:
+            loop.call_soon(connections[client.port].data_received, data)
 
     async def ask(self, *arguments: Argument) -> Any:
         """The reply to a command of the first client."""

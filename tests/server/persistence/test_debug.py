@@ -163,10 +163,7 @@ async def test_what_cannot_be_written_stops_loading_before_it_begins(start: Star
     rig.disk.refused.add("write .incr.aof")
     other = rig.client()
     assert await other.ask("ECHO", "x") == b"x"
-    rig.first.send("SET", "k", "v")
-    other.send("DEBUG", "LOADAOF")
-    rig.await_arrival(rig.first, 27)
-    rig.await_arrival(other, 28)
+    rig.deliver((rig.first, b"SET k v\r\n"), (other, b"DEBUG LOADAOF\r\n"))
     assert await rig.first.reply() == "closed"
     assert await other.reply() == LOAD_FAILED
     assert rig.log[-1] == "DEBUG LOADAOF: No space left on device"

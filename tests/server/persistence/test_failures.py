@@ -31,11 +31,9 @@ async def test_who_has_read_in_the_round_of_a_failed_write_is_answered(
     for client in (reader, leaver):
         assert await client.ask("ECHO", "x") == b"x"
     rig.disk.refused.add("write .incr.aof")
-    rig.first.send_bytes(b"SET k v\r\n")
-    leaver.send_bytes(b"SET k w\r\nQUIT\r\n")
-    reader.send_bytes(b"ECHO y\r\n")
-    for client, size in ((rig.first, 9), (leaver, 15), (reader, 8)):
-        rig.await_arrival(client, size)
+    rig.deliver(
+        (rig.first, b"SET k v\r\n"), (leaver, b"SET k w\r\nQUIT\r\n"), (reader, b"ECHO y\r\n")
+    )
     assert await reader.reply() == b"y"
     assert await rig.first.reply() == "closed"
     assert await leaver.reply() == "closed"

@@ -19,10 +19,8 @@ async def start_always(start: Start, clients: int = 3) -> tuple[Rig, list[Client
 
 async def test_the_commands_of_one_round_share_one_sync(start: Start) -> None:
     rig, clients = await start_always(start)
-    for number, client in enumerate(clients):
-        client.send_bytes(b"SET k%d a\r\nSET k%d b\r\n" % (number, number))
-    for client in clients:
-        rig.await_arrival(client, 20)
+    requests = [b"SET k%d a\r\nSET k%d b\r\n" % (number, number) for number in range(3)]
+    rig.deliver(*zip(clients, requests, strict=True))
     for client in clients:
         assert [await client.reply(), await client.reply()] == [b"OK", b"OK"]
     assert rig.disk.syncs == ["appendonly.aof.1.incr.aof"]
@@ -36,8 +34,9 @@ async def test_commands_that_come_during_a_sync_share_the_next_one(start: Start)
     rig.disk.gate.clear()
     clients[0].send("SET", "k", 0)
     await rig.until(rig.disk.waiting.is_set)
-    clients[1].send("SET", "k", 1)
-    clients[2].send("SET", "k", 2)
+    clients[1].send("SET", "a", 1)
+    clients[2].send("SET", "b", 2)
+    await rig.until(lambda: {b"a", b"b"} <= rig.server.keyspace.databases[0].values.keys())
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
     for client in clients:

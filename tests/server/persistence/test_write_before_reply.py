@@ -63,10 +63,8 @@ async def test_the_commands_of_all_clients_of_a_round_are_one_write(
     rig = await start(appendfsync=policy)
     clients = await clients_of(rig, 3)
     order.clear()
-    for number, client in enumerate(clients):
-        client.send_bytes(b"SET k%d a\r\nSET k%d b\r\n" % (number, number))
-    for client in clients:
-        rig.await_arrival(client, 20)
+    requests = [b"SET k%d a\r\nSET k%d b\r\n" % (number, number) for number in range(3)]
+    rig.deliver(*zip(clients, requests, strict=True))
     for client in clients:
         assert [await client.reply(), await client.reply()] == [b"OK", b"OK"]
     assert order == ["write", "release", "release", "release"]
