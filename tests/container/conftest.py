@@ -124,6 +124,13 @@ class Containers:
             docker("volume", "rm", "--force", volume)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that need the image, which takes minutes to build."""
+    for item in items:
+        if "image" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def image() -> str:
     """The name of the image; without it these tests are skipped."""
