@@ -76,7 +76,7 @@ suite: $(ENV)/installed-dev
 	$(BIN)/python $(PYTEST) -m 'not slow and not reference'
 
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
-test-all: lint types $(PROGRAMS)/installed
+test-all: lint types $(ENV)/installed-clients $(PROGRAMS)/installed
 	$(BIN)/coverage erase
 	PENSTOCK_HYPOTHESIS_PROFILE=ci $(BIN)/coverage run $(PYTEST)
 	$(BIN)/coverage combine --quiet
@@ -98,7 +98,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(SUITE)/bin/python -m pytest -p tests.compiled
 
 # The run writes the table of docs/clients.md.
-test-clients: $(ENV)/installed-dev $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
+test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python -m pytest -p tests.clients.results tests/clients
 
 # Where no engine runs, one is started for it; where that cannot be, this fails.

@@ -14,6 +14,8 @@ import pytest
 from tests.clients.suites import selection
 from tests.clients.test_suites import LISTS
 
+pytestmark = pytest.mark.slow
+
 SUITE: Final = """
 import pytest
 

@@ -43,6 +43,7 @@ def test_the_scenarios_leave_no_warnings_behind(finished: Project) -> None:
     assert re.fullmatch(r"=+ \d+ passed in .*", last), finished.output
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_have_a_server_each(project: Project) -> None:
     pytest.importorskip("xdist")
     project.write(

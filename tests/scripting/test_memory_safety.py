@@ -188,6 +188,9 @@ ATTEMPTS = {
     "a text two thousand million times": ("return (pcall(string.rep,'x',2147483647))", None),
 }
 
+LONG = {"a long source with little memory left"}
+"""Which of them take seconds."""
+
 
 OPTIONS = ("--port", "0", "--busy-reply-threshold", "100")
 
@@ -204,7 +207,10 @@ def client(penstock: PenstockProcess) -> Iterator[Redis]:
         yield client
 
 
-@pytest.mark.parametrize("name", ATTEMPTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in ATTEMPTS],
+)
 def test_the_server_survives(penstock: PenstockProcess, client: Redis, name: str) -> None:
     script, expected = ATTEMPTS[name]
     if expected is ResponseError:

@@ -93,7 +93,7 @@ def written_before(cut: int) -> int:
     return max(*stamped, *unstamped, 0, 0)
 
 
-@pytest.mark.parametrize("chunk", [50, 2**20])
+@pytest.mark.parametrize("chunk", [50, pytest.param(2**20, marks=pytest.mark.slow)])
 def test_a_file_that_is_cut_anywhere_is_read_up_to_the_last_whole_unit(
     tmp_path: Path, chunk: int
 ) -> None:
