@@ -20,7 +20,7 @@ def rows(heading: str) -> list[list[str]]:
 
 def test_every_setting_with_an_effect_is_described_as_it_is() -> None:
     config = Config()
-    described = [row[:3] for row in rows("What has an effect")]
+    described = [row[:3] for row in rows("Settings that have an effect")]
     assert described == [
         [
             name,
@@ -33,7 +33,7 @@ def test_every_setting_with_an_effect_is_described_as_it_is() -> None:
 
 
 def test_every_fixed_setting_is_described_as_it_is() -> None:
-    assert rows("What is there because it is asked for") == [
+    assert rows("Settings with a fixed value") == [
         [name, setting.default, setting.reason]
         for name, setting in SETTINGS.items()
         if isinstance(setting, Fixed)
