@@ -13,6 +13,8 @@
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
+# make docs                       the documentation as a site, below build/docs/site
+# make pictures                   draw the pictures of the documentation again
 # make bench-spark                measures the data source beside a plain loop of redis-py
 # make format                     put the sources into the form that lint asks for
 # make clean                      remove what these commands have made
@@ -28,6 +30,7 @@ PROGRAMS := build/clients
 SUITES := build/suites
 LOCK := build/lock
 SPARK := build/spark
+DOCS := build/docs/env
 NODE := tests/clients/node/node_modules
 # Each worker has servers, ports and folders of its own; see tests/README.md.
 PYTEST := -m pytest --numprocesses auto --dist worksteal
@@ -44,7 +47,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	lock reliability test-spark demo bench-spark bench format clean
+	lock reliability test-spark demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -169,6 +172,13 @@ $(SUITE)/installed: $(COMPILED)-wheel/built
 	$(SUITE)/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls $(CURDIR)/$(COMPILED)-wheel/*.whl)[dev]"
 	@touch $@
 
+# Warnings are errors: a link that leads nowhere, an anchor that is not there, a page nobody finds.
+docs: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+pictures:
+	$(PYTHON) -m tests.docs.pictures
+
 format: $(ENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -195,6 +205,13 @@ $(ENV)/installed-clients: $(ENV)/installed-dev
 $(SPARK)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark]'
+	@touch $@
+
+# Of the project itself only the source is read.
+$(DOCS)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' >$(DOCS)/requirements.txt
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(DOCS)/requirements.txt
 	@touch $@
 
 $(LOCK)/installed: $(ENV)/installed
