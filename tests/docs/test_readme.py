@@ -1,12 +1,15 @@
-"""What the README shows happens as it is printed."""
+"""What the README and the tutorial show happens as it is printed."""
 
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -14,22 +17,15 @@ from pathlib import Path
 import pytest
 
 from penstock import cli
+from tests.docs.markdown import blocks, fences, shell_lines
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
 
 README = (ROOT / "README.md").read_text()
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
+CONTAINER = (ROOT / "docs" / "container.md").read_text()
 
 PROMPT = "127.0.0.1:6379> "
-
-
-def blocks(language: str) -> list[str]:
-    """The contents of the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-def shell_lines() -> list[str]:
-    """The lines of the indented blocks, which are for a shell."""
-    return re.findall(r"(?<=\n)    (\S.*)", re.sub(r"```.*?```", "", README, flags=re.DOTALL))
 
 
 def commands_of(session: str) -> list[tuple[str, str]]:
@@ -47,15 +43,16 @@ def penstock() -> Iterator[PenstockThread]:
 
 
 def test_every_block_is_of_a_kind_that_is_tried_out() -> None:
-    fences = re.findall(r"^```(.*)$", README, re.MULTILINE)
-    assert fences == ["console", "", "python", ""]
+    assert fences(README) == ["python", "python", "console"]
+    assert fences(TUTORIAL) == ["console", "console", "console", "python"]
 
 
-def test_sessions_with_redis_cli_print_what_they_show(penstock: PenstockThread) -> None:
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=["README", "tutorial"])
+def test_sessions_with_redis_cli_print_what_they_show(page: str, penstock: PenstockThread) -> None:
     redis_cli = shutil.which("redis-cli")
     if redis_cli is None:
         pytest.skip("redis-cli is not installed")
-    for session in blocks("console"):
+    for session in blocks(page, "console"):
         for command, output in commands_of(session):
             ended = subprocess.run(
                 [redis_cli, "--no-raw", "-p", str(penstock.port)],
@@ -68,19 +65,56 @@ def test_sessions_with_redis_cli_print_what_they_show(penstock: PenstockThread) 
             assert (command, printed.rstrip("\n")) == (command, output.rstrip("\n"))
 
 
-def test_programs_run(penstock: PenstockThread) -> None:
-    for program in blocks("python"):
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec(program.replace("port=6379", f"port={penstock.port}"), {})
-        assert printed.getvalue() == "1\n"
+def test_the_program_with_redis_py_prints_what_it_says(penstock: PenstockThread) -> None:
+    [program] = [text for text in blocks(README, "python") if "redis.Redis(" in text]
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(program.replace("port=6379", f"port={penstock.port}"), {})
+    assert printed.getvalue() == "1\n"
+    assert "# 1\n" in program
+
+
+def test_the_example_with_the_fixture_has_eight_lines() -> None:
+    [example] = [text for text in blocks(README, "python") if "(penstock)" in text]
+    assert len(example.splitlines()) == 8
+    assert "clock.advance" in example
+
+
+def test_the_first_screen_says_how_to_run_and_how_to_test() -> None:
+    first = README.splitlines()[:25]
+    assert [line.split()[1] for line in first if line.startswith("    make ")] == ["run", "test"]
 
 
 def test_the_make_commands_exist() -> None:
-    targets = [line.split()[1] for line in shell_lines() if line.startswith("make ")]
-    assert targets == ["run", "test"]
-    for target in targets:
+    named = re.findall(r"(?:^    |`)make ([a-z-]+)", README, re.MULTILINE)
+    assert named[:2] == ["run", "test"]
+    for target in named:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
+
+
+def test_pip_can_install_what_is_shown() -> None:
+    shown = re.findall(r"(?:^    |`)pip install ('?\.\S*?'?)(?:`| |$)", README, re.MULTILINE)
+    assert shown == [".", "'.[lua]'", "'.[spark]'"]
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"lua", "spark"} <= set(offered["optional-dependencies"])
+    offline = ["--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *offline, shown[0]],
+        cwd=ROOT,
+        env={**os.environ, "PENSTOCK_COMPILE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_docker_commands_are_those_of_the_page_about_the_image() -> None:
+    # The image itself is built and driven by tests/container.
+    shown = [line.split("  #")[0].strip() for line in shell_lines(README) if "docker" in line]
+    assert [command.split()[1] for command in shown] == ["build", "run"]
+    for command in shown:
+        assert f"    {command}\n" in CONTAINER
 
 
 def test_the_server_takes_the_arguments_that_are_shown(
@@ -90,13 +124,16 @@ def test_the_server_takes_the_arguments_that_are_shown(
     (tmp_path / "my.conf").write_text("")
     (tmp_path / "data").mkdir()
     shown = [
-        line.split("#")[0] for line in shell_lines() if re.search(r"\bpenstock -|my.conf", line)
+        line.split("#")[0]
+        for line in shell_lines(TUTORIAL)
+        if re.search(r"\bpenstock -|my.conf", line)
     ]
-    assert len(shown) == 4
-    configs = [
-        cli.configure(shlex.split(line.split("penstock", 1)[1]), io.StringIO("port 7000"))
-        for line in shown
-    ]
-    assert [config.port for config in configs] == [0, 6379, 7000, 6379]
-    assert [config.loglevel for config in configs] == ["notice", "verbose", "notice", "notice"]
-    assert [config.appendonly for config in configs] == [False, False, False, True]
+    assert len(shown) == 5
+    configs = []
+    for line in shown:
+        args = shlex.split(line.split("penstock", 1)[1])
+        configs.append(cli.configure(args, io.StringIO("port 7000")))
+        monkeypatch.chdir(tmp_path)  # `--dir` has entered a folder.
+    assert [config.port for config in configs] == [0, 6379, 7000, 6379, 6379]
+    assert [config.loglevel for config in configs] == ["notice", "verbose", *["notice"] * 3]
+    assert [config.appendonly for config in configs] == [False, False, False, True, True]

@@ -1,0 +1,36 @@
+"""What the tests of the documentation take out of its pages."""
+
+from __future__ import annotations
+
+import re
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The contents of the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def fences(page: str) -> list[str]:
+    """The language of each fenced block, in order."""
+    return re.findall(r"^```(.*)$", page, re.MULTILINE)[::2]
+
+
+def without_blocks(page: str) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+
+
+def shell_lines(page: str) -> list[str]:
+    """The lines of the indented blocks, which are for a shell."""
+    return re.findall(r"(?<=\n)    (\S.*)", without_blocks(page))
+
+
+def links(page: str) -> list[str]:
+    """Where the links and pictures of the page point."""
+    return re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", without_blocks(page))
+
+
+def anchors(page: str) -> set[str]:
+    """The anchor of each heading, as code hosts and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-") for text in headings}

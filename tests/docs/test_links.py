@@ -1,0 +1,48 @@
+"""Links of the documentation lead somewhere, and the files that it names are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import anchors, links
+from tests.support.process import ROOT
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+FOLDERS = (
+    "benchmarks|container|docs|examples|penstock|protocol|pyspark_redis_streams|server|storage"
+)
+NAMED = re.compile(rf"`((?:{FOLDERS}|tests)/[\w./-]*)`")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_there_are_pages_to_look_at() -> None:
+    assert len(PAGES) > 30
+    assert sum(len(links(page.read_text())) for page in PAGES) > 120
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for link in links(page.read_text()):
+        if re.match("[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target.read_text()), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_files_that_are_named_exist(page: Path) -> None:
+    for path in NAMED.findall(page.read_text()):
+        assert (ROOT / path).exists(), path
