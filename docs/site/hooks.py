@@ -30,7 +30,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets links to those files lead to their pages."""
+    """Lets links to those files lead to their pages; a search finds decisions last."""
+    if page.file.src_uri.startswith("decisions/"):
+        page.meta.setdefault("search", {"boost": 0.4})
     place = "docs/" + page.file.src_uri
     return _relink(markdown, place, place)
 
