@@ -220,7 +220,7 @@ def _warn_of_openness(server: Server) -> None:
     if reachable and server.users.default_is_open():
         where = " and ".join(reachable)
         server.log.warning(
-            f"Whoever reaches {where} owns the data: it is served without a password"
+            f"No password is required: clients that can reach {where} can read and change all data"
         )
 
 

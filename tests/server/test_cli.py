@@ -73,7 +73,7 @@ def test_it_warns_if_other_hosts_reach_it_and_nobody_needs_a_password() -> None:
     with PenstockProcess("--port", "0", "--bind", "0.0.0.0") as penstock:
         where = f"0.0.0.0:{penstock.address[1]}"
     assert warnings(penstock) == [
-        f"Whoever reaches {where} owns the data: it is served without a password"
+        f"No password is required: clients that can reach {where} can read and change all data"
     ]
 
 
