@@ -1,7 +1,7 @@
-"""``penstock check-aof``: is an append-only file whole, and if not, what is wrong with it?
+"""``penstock check-aof``: checks whether an append-only file is valid, and reports what is not.
 
 Exit status 0 means that a server would load the file as it is, 1 that it would not, or would cut
-off its end first, and 2 that the arguments make no sense.
+off its end first, and 2 that the arguments are wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from storage.aof.reader import Damaged, Tail
 USAGE: Final = """\
 Usage: penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
 
-Reads an append-only file and tells whether it is whole. Nothing is changed without --fix.
+Reads an append-only file and reports whether it is valid. Nothing is changed without --fix.
 
        --fix   cuts off what was being written when the server ended, after asking
        --yes   does not ask
@@ -32,7 +32,7 @@ _PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.aof")
 
 
 class _UsageError(Exception):
-    """The arguments make no sense; the text says which."""
+    """The arguments are wrong; the text says which."""
 
 
 class _Options(NamedTuple):

@@ -1,5 +1,5 @@
-"""RESP on the wire: bytes in, requests out; reply values in, bytes out.
+"""RESP: bytes to requests, reply values to bytes.
 
-Nothing here opens a socket, reads a clock or touches stored data, so every rule of the protocol can
-be tested by handing bytes to a function.
+Nothing here opens a socket, reads a clock or accesses stored data, so every rule of the protocol
+can be tested by passing bytes to a function.
 """

@@ -1,7 +1,7 @@
 """Reply values to bytes, in RESP2 or RESP3.
 
 The wire forms are those of the RESP specification (https://redis.io/docs/latest/develop/reference/
-protocol-spec/). Each type of reply has one writer a protocol; a table finds it.
+protocol-spec/). A table maps each type of reply to one function for each protocol.
 """
 
 from __future__ import annotations

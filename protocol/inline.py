@@ -1,4 +1,4 @@
-"""Inline commands: one line of words, for people with telnet and for redis-cli's quoting rules."""
+"""Inline commands: one line of words, with redis-cli's quoting rules, as typed in telnet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The values a command may answer with, before they become RESP2 or RESP3 bytes.
 
 A handler returns one of the types of :data:`Reply`. What is the same in both protocols may be
-returned as :data:`Encoded` bytes, which the encoder passes through; everything else is a value that
-says what it *is*, and :mod:`protocol.encoder` decides how it looks.
+returned as :data:`Encoded` bytes, which the encoder passes through; everything else is a typed
+value, which :mod:`protocol.encoder` formats for the client's protocol.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Requests out of bytes: an incremental parser for what clients send.
+"""An incremental parser of requests.
 
 A request is a RESP array of bulk strings, or one line of words (an *inline command*). hiredis
-parses whole pieces in C, but it is a parser of replies: it takes shapes that a server must refuse,
-makes room for as many elements as a header announces, and knows no limits. So it is given only
-pieces whose headers cannot announce more than a piece holds, and what it says counts only where the
-piece is certain to have held nothing but arrays of bulk strings. Everything else, and a request
-that is longer than a piece, goes through :class:`StrictParser`, which knows all the rules. Both
-give the same requests.
+parses whole pieces in C, but it is a parser of replies: it accepts types that a server must refuse,
+allocates as many elements as a header announces, and has no limits. Therefore it is given only
+pieces whose headers cannot announce more than a piece holds, and its result is used only if the
+piece certainly contained nothing but arrays of bulk strings. Everything else, and a request longer
+than a piece, goes through :class:`StrictParser`, which implements all rules. Both return the same
+requests.
 """
 
 from __future__ import annotations

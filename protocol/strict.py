@@ -1,8 +1,8 @@
-"""Requests out of bytes by every rule of the protocol, one at a time.
+"""A parser of requests that implements every rule of the protocol.
 
-What a client has sent is looked at once: arguments that have been read are not read again when the
-rest of their request comes, and a long value is put together in place. :attr:`StrictParser.steps`
-bounds what one call does.
+Each byte is processed once: arguments that have been parsed are not parsed again when the rest of
+their request arrives, and a long value is assembled in place. :attr:`StrictParser.steps` bounds the
+work of one call.
 """
 
 from __future__ import annotations

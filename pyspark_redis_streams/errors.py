@@ -1,4 +1,4 @@
-"""What goes wrong, in words that a user can act on and that hold no credentials."""
+"""Errors, with messages that a user can act on and that contain no credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of a batch read: which IDs and streams can match at all.
+"""Filters of a batch read: which IDs and streams can match.
 
 Spark applies every filter to the rows once more, so the bounds may be too wide but never too
 narrow. That matters for comparisons of ``id``, which for Spark are comparisons of text: '10-0' is

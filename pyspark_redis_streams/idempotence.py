@@ -1,8 +1,8 @@
 """Idempotent IDs: which streams remember them, for how long, and for how many.
 
 A server that knows IDMP remembers, for each stream and producer, the IDs used last: 100 for 100
-seconds, unless told otherwise. A task may write more, and may be repeated later. So its rows are
-spread over producers with no more rows of one batch each than the stream remembers, and the time is
+seconds by default. A task may write more, and may be repeated later. Its rows are therefore spread
+over producers, each with no more rows of one batch than the stream remembers, and the time is
 raised.
 """
 

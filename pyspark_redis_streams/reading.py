@@ -1,4 +1,4 @@
-"""What a task does: reads its ranges as batches, and finds out whether anything is missing."""
+"""The work of a task: reads its ranges as batches, and detects missing entries."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _joined(chunks: Iterable[Chunk], most: int) -> Iterator[Chunk]:
-    """Puts chunks together until they have that many rows: every batch has a price of its own."""
+    """Joins chunks until they have that many rows, which amortises the overhead of each batch."""
     waiting: list[Chunk] = []
     rows = 0
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""The columns of a read: the default ones, or those that a user asks for."""
+"""The columns of a read: the defaults, or the user's schema."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Connections to the servers, raw replies, and errors of redis-py in words for users.
+"""Connections to the servers, raw replies, and readable errors.
 
-redis-py looks after topology, TLS, credentials and retries; its conversion of replies is left out
+redis-py handles topology, TLS, credentials and retries; its conversion of replies is turned off
 for the commands below, because Arrow batches are built from the raw reply.
 """
 

@@ -1,4 +1,4 @@
-"""Where to begin in each stream when there is no checkpoint."""
+"""Starting positions of each stream when there is no checkpoint."""
 
 from __future__ import annotations
 

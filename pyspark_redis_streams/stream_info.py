@@ -1,4 +1,4 @@
-"""Which streams there are, and what the server says about each."""
+"""Finds the streams to read, and what XINFO reports about each."""
 
 from __future__ import annotations
 

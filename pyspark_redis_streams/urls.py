@@ -1,4 +1,4 @@
-"""Where the streams are: the URL of a server or of a cluster, with nothing secret in its name."""
+"""URLs of servers and clusters, and names for them without credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the text of an option to its value; every function raises ValueError for a bad text."""
+"""Parses the texts of options; every function raises ValueError for an invalid text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The engine: what Penstock keeps, in plain synchronous Python.
+"""The engine: Penstock's data structures, in plain synchronous Python.
 
-Nothing here opens a socket, runs on an event loop or asks for the time: the caller says what time
-it is. Every mutation is described by an effect (:mod:`storage.effects`).
+Nothing here opens a socket, runs on an event loop or reads a clock: the caller passes the current
+time. Every mutation is described by an effect (:mod:`storage.effects`).
 """

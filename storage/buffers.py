@@ -1,4 +1,4 @@
-"""Strings that are edited in place."""
+"""Editing strings in place, without copying them."""
 
 from __future__ import annotations
 

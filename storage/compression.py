@@ -1,9 +1,9 @@
-"""Packing: blocks that nobody writes to any more, in a fraction of the memory.
+"""Packing and compressing of full blocks, to save memory.
 
-Entries are objects while their block grows: an integer and a byte string each. A full block is
-packed soon after: its IDs become one array of small numbers, its entries one byte string, of which
-a range reply is a slice. A packed block that nobody has touched for a while is compressed. Reading
-it gives the byte string back, until it has not been touched for a while again.
+While a block grows, each entry is two objects: an integer and a byte string. Soon after the block
+is full it is packed: its IDs become one array of small integers, and its entries one byte string,
+of which a range reply is a slice. A packed block that is not accessed for some time is compressed.
+Reading decompresses it again, until it has been idle for the same time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Counters of 64 bits that wrap around.
 
-Redis keeps entries-added and entries-read in 64 bits and shows them as signed numbers, so what is
-counted beyond 2**63 - 1, where only XSETID and ENTRIESREAD get a counter to, shows as negative.
-Here they are kept as what they count; :func:`signed` is how they are shown and written down.
+Redis stores entries-added and entries-read in 64 bits and shows them as signed numbers, so values
+above 2**63 - 1, which only XSETID and ENTRIESREAD can set, appear negative. Here the unsigned value
+is stored; :func:`signed` converts it for replies and for the append-only file.
 """
 
 from __future__ import annotations

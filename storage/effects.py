@@ -1,12 +1,12 @@
-"""What a mutation did, as values with everything resolved.
+"""Effects: values that describe what a mutation changed, with everything resolved.
 
 Effects carry final IDs, absolute times and delivery counts, so applying them in order to an empty
-keyspace gives an equal state whatever the commands looked like. Waking parked readers, WATCH,
-keyspace events and durability all work from effects, never from commands.
+keyspace gives an equal state, independent of the form of the commands. Waking blocked clients,
+WATCH, keyspace events and durability all work from effects, never from commands.
 
 ``db`` is the index of the database, times are Unix milliseconds, IDs are integers as in
-:mod:`storage.ids`. Those that commands in a loop make are classes with slots, which compiled code
-makes in a fifth of the time that a named tuple takes.
+:mod:`storage.ids`. The most frequent effects are classes with slots, which compiled code creates in
+a fifth of the time that a named tuple takes.
 """
 
 from __future__ import annotations

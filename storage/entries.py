@@ -1,4 +1,4 @@
-"""Entries in the form in which they are kept, which is the one they are answered with."""
+"""Encoding and decoding of entries; they are stored as the bytes of their reply."""
 
 from __future__ import annotations
 

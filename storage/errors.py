@@ -1,4 +1,4 @@
-"""What storage raises when it refuses; the server turns each into its error text.
+"""Exceptions of the engine; the server maps each to an error text.
 
 The state is unchanged whenever one of these is raised.
 """

@@ -1,4 +1,4 @@
-"""Which keys expire next."""
+"""An index of keys by expiry time."""
 
 from __future__ import annotations
 

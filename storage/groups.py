@@ -1,4 +1,4 @@
-"""Consumer groups: who is in them, what they have been given, and how entries change hands."""
+"""Consumer groups: their consumers, deliveries and claims."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Idempotent producing: which idempotent ID (iid) of which producer (pid) stands for which entry.
+"""Idempotent producing: maps a producer's (pid) idempotent IDs (iid) to entries.
 
-Records are forgotten after the stream's duration, and sooner if a producer has more of them than
-the stream's maxsize (https://redis.io/docs/latest/commands/xadd/, since Redis 8.6).
+Records expire after the stream's duration, and earlier if a producer has more of them than the
+stream's maxsize (https://redis.io/docs/latest/commands/xadd/, since Redis 8.6).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is no longer needed, freed little by little.
+"""Frees large data structures in portions.
 
-To free a million entries takes 80 ms, a million pending entries 20 ms. Who asked for their removal
-has an answer at once, and nobody waits for the memory to be given back.
+Freeing a million entries takes 80 ms, a million pending entries 20 ms. The command that removed
+them is answered at once; the memory is released later, without blocking other clients.
 """
 
 from __future__ import annotations

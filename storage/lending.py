@@ -1,8 +1,8 @@
-"""Strings that are read for some time, while others may edit them.
+"""Copy-on-write for strings that are read in steps.
 
-A string that is edited in place is lent to who reads it in steps. As long as that goes on an edit
-is done to a copy, and what was lent stays as it was. Most strings are not edited while they are
-read, and nothing is copied.
+A string that can be edited in place is lent to a command that reads it in steps. While the loan
+lasts, an edit works on a copy, so the reader sees a snapshot. Most strings are not edited while
+they are read, and then nothing is copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys in an order that a scan can go on in, whatever has happened since it paused."""
+"""The index behind SCAN: a linear hash table whose cursors stay valid while keys come and go."""
 
 from __future__ import annotations
 

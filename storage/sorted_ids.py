@@ -1,4 +1,4 @@
-"""A sorted list of IDs, cut into short segments so that no change moves more than one of them."""
+"""A sorted list of IDs in short segments; a change moves the elements of one segment only."""
 
 from __future__ import annotations
 

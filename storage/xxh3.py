@@ -1,4 +1,4 @@
-"""The 64-bit XXH3 hash of a string: what DIGEST answers, and IFDEQ and IFDNE compare.
+"""The 64-bit XXH3 hash of a string, as used by DIGEST, IFDEQ and IFDNE.
 
 The algorithm is specified at https://github.com/Cyan4973/xxHash; this is its form without a seed,
 with the standard secret. Inputs are treated by length: nothing, 1-3, 4-8, 9-16, 17-128 and 129-240

@@ -1,4 +1,4 @@
-"""The server's clock, as a test turns it."""
+"""The server's clock, which a test can move."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ServerClock:
-    """Turns the time of a server, which is the real time until then.
+    """Moves the clock of a server, which shows the real time until then.
 
     Everything that depends on it follows: automatic IDs, idle and delivery times, times to live,
-    the memory of idempotent IDs, and how long blocked readers wait. When a method returns, whatever
-    is due by then has happened. The time of the test itself stays what it is.
+    the expiry of idempotent IDs, and the timeouts of blocked clients. When a method returns,
+    everything that is due has happened. The clock of the test's own process does not change.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -50,8 +50,8 @@ class ServerClock:
     def set(self, when: int | datetime) -> None:
         """Sets the server's time: Unix milliseconds, or a date that knows its time zone.
 
-        It runs on from there. It may be in the past: IDs do not go back within a stream all the
-        same. Raises :class:`ValueError` for a date without a time zone.
+        It continues from there. It may be in the past; IDs within a stream still only rise.
+        Raises :class:`ValueError` for a date without a time zone.
         """
         self._ask("DEBUG", "CLOCK", "SET", _unix_ms(when))
 

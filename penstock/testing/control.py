@@ -1,4 +1,4 @@
-"""A connection of the tests' own to the server, which needs no client library."""
+"""A connection to the server that needs no client library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may go wrong with a server that a test needs."""
+"""Errors of servers for tests."""
 
 
 class PenstockError(Exception):

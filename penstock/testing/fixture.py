@@ -1,4 +1,4 @@
-"""What the fixture ``penstock`` gives to a test."""
+"""The object that the fixture ``penstock`` passes to a test."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Penstock:
 
     @property
     def clock(self) -> ServerClock:
-        """The server's time, which the test may turn."""
+        """The server's clock, which the test may move."""
         return self.server.clock
 
     def flush(self) -> None:
-        """Deletes all data, as it happens before every test."""
+        """Deletes all data, as is done before every test."""
         self.server.flush()
 
     @cached_property
     def client(self) -> Redis:
-        """A client of redis-py that gives strings (``decode_responses``)."""
+        """A client of redis-py that returns strings (``decode_responses``)."""
         return self.new_client(decode_responses=True)
 
     @cached_property
@@ -81,5 +81,5 @@ class Penstock:
         return owner.client
 
     def close(self) -> None:
-        """Closes every client that was made here."""
+        """Closes every client that was created here."""
         self._closing.close()

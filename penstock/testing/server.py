@@ -1,4 +1,4 @@
-"""A server for tests: started, asked, put back to its beginnings, and stopped."""
+"""A server for tests: starts, queries, resets and stops it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ GRACE_S: Final = 1
 
 
 class PenstockServer:
-    """A Penstock server on a free port, there while the ``with`` block lasts.
+    """A Penstock server on a free port, which runs during the ``with`` block.
 
-    ``args`` are options of the command ``penstock``; they win over :data:`ARGUMENTS`. ``command``
-    is the command itself, by default the one of the running Python's environment. ``folder`` is
-    where the server keeps its files, by default one that is gone with the server.
+    ``args`` are options of the command ``penstock``; they take precedence over :data:`ARGUMENTS`.
+    ``command`` is the command itself, by default the one of the running Python's environment.
+    ``folder`` is where the server keeps its files, by default a temporary one.
     """
 
     def __init__(self, *args: str, command: Sequence[str] = (), folder: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class PenstockServer:
         self._control: Control
         self._settings: dict[str, str] = {}
         self.clock = ServerClock(self.ask)
-        """The server's time, which tests may turn."""
+        """The server's clock, which tests may move."""
 
     # --- life -----------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class PenstockServer:
             self._cleaning = stack.pop_all()
 
     def stop(self) -> None:
-        """Shuts the server down and returns when nothing of it is left."""
+        """Shuts the server down and returns when its process has ended."""
         self._cleaning.close()
 
     def __enter__(self) -> PenstockServer:
@@ -117,9 +117,9 @@ class PenstockServer:
         self.ask("FLUSHALL")
 
     def reset(self) -> None:
-        """Makes the server as it was when it started: no data, the real time, its first settings.
+        """Resets the server to its state at the start: no data, the real time, its first settings.
 
-        Connections are left alone.
+        Connections stay open.
         """
         self.ask("CLIENT", "UNPAUSE")
         if self._settings["enable-debug-command"] != "no":

@@ -1,1 +1,1 @@
-"""The append-only file: what is in it, in which files it lies, and how it is written and read."""
+"""The append-only file: its contents, its files, and how they are written and read."""

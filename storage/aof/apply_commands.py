@@ -1,8 +1,8 @@
 """The commands that fill an append-only file, applied to a keyspace.
 
-They are applied to the engine directly, without what a client's command has to go through: there
-are millions of them, and nobody waits for a reply, watches a key or listens for its events. What is
-not among them is left to whoever knows all commands.
+They are applied to the engine directly and skip the dispatcher: there may be millions of them, and
+while loading there are no replies, no watched keys and no keyspace events. All other commands are
+left to the caller.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looking through an append-only file without a server, and cutting off a torn tail."""
+"""Checks an append-only file without a server, and cuts off a torn tail."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Commands as the append-only file holds them: RESP arrays of bulk strings.
 
-The commands of which there are many are put together from pieces that are ready: an entry's RESP
-form is cut rather than taken apart and encoded again, and the claims of one delivery share all but
-their IDs.
+Frequent commands are built from prepared pieces: an entry's RESP form is sliced rather than decoded
+and encoded again, and the claims of one delivery share everything except their IDs.
 """
 
 from __future__ import annotations

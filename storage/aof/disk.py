@@ -1,7 +1,7 @@
-"""What the append-only file asks of the operating system, in one object.
+"""The operating system calls of the append-only file, behind one object.
 
 Everything that reads or writes those files goes through a :class:`Disk`. Tests of durability pass
-one of their own, which fails, writes half of what it is given, or forgets what was never synced.
+a substitute that fails, writes partially, or loses what was never synced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the append-only file says of effects: Redis's commands, and records where it has none.
+"""Encodes effects for the append-only file: as Redis's commands, or as records where it has none.
 
 The commands are those that Redis 8.0 propagates for the same effects, so that its file and this one
-read the same. Each call of :meth:`Forms.append` writes one unit, which counts as a whole or not at
-all: where it takes more than one command, they stand between MULTI and EXEC.
+are equivalent. Each call of :meth:`Forms.append` writes one unit, which is loaded completely or not
+at all: if it takes more than one command, they are wrapped in MULTI and EXEC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands for each kind of effect that can be said by itself."""
+"""The commands for effects that can be encoded independently of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the contents of an append-only file."""
+"""Exceptions for invalid contents of an append-only file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Records for what no command of Redis can express.
 
 A record is the command ``ECHO <payload>``, whose payload is a RESP array of bulk strings: the mark
-:data:`MARK`, the record's name, its arguments. Other servers run ECHO when they load the file, and
-nothing comes of it. A record speaks of the database that is selected where it stands.
+:data:`MARK`, the record's name, its arguments. Other servers run ECHO when they load the file,
+which has no effect. A record refers to the database that is selected at its position.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The folder of an append-only file: one owner, a manifest, and the files that it names.
 
-A :class:`Folder` is opened once by the process that writes to it. What changes in it changes so
-that a crash at any point leaves a folder which the next start understands: files are made before
-the manifest names them, a new manifest replaces the old one in one step, and files are deleted only
-after a manifest without them is safe on the disk.
+A :class:`Folder` is opened once by the process that writes to it. Changes are ordered so
+that a crash at any point leaves a folder which the next start can load: files are created before
+the manifest names them, a new manifest replaces the old one atomically, and files are deleted only
+after a manifest without them has been synced.
 """
 
 from __future__ import annotations

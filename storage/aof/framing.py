@@ -1,8 +1,8 @@
-"""The framing of an append-only file: commands out of bytes, and nothing taken on trust.
+"""The framing of an append-only file: a strict parser of its commands.
 
-A command is a RESP array of bulk strings, in the one way there is to write it. Between commands
-there may be annotations, lines that begin with ``#``. There are no checksums: what is wrong within
-a bulk string cannot be seen here, but every byte around it is compared.
+A command is a RESP array of bulk strings, in canonical form. Between commands there may be
+annotations, lines that begin with ``#``. There are no checksums: an error inside a bulk string
+cannot be detected here, but every byte around it is verified.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the arguments of a command in an append-only file refer to."""
+"""Looks up what the arguments of a command in an append-only file refer to."""
 
 from __future__ import annotations
 

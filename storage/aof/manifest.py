@@ -2,8 +2,8 @@
 
 A line names a file, gives it a number and says what it is: ``file NAME seq NUMBER type b`` for the
 base, ``i`` for an increment, ``h`` for history, which is what a rewrite has replaced and is about
-to be deleted. The functions here turn text into a :class:`Manifest` and back; the files themselves
-are the business of :mod:`storage.aof.folder`.
+to be deleted. The functions here convert text to a :class:`Manifest` and back; the files themselves
+are handled by :mod:`storage.aof.folder`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When consumers were last seen and active, as far as the append-only file does not say so yet.
+"""Seen-times and active-times of consumers that are not in the append-only file yet.
 
-Every poll of a consumer moves its seen-time. Writing that down each time would make most of the
-file; what is kept here is the latest of each consumer, to be written once in a while.
+Every poll of a consumer changes its seen-time. Writing each change would make up most of the file;
+the latest time of each consumer is kept here and written periodically.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A keyspace as the commands that rebuild it, for a rewrite of the append-only file.
 
 The commands are those of Redis's own rewrite, with records where it has none. The keyspace must not
-change while it is walked, and is not changed by it: keys past their expiry that nobody has looked
-at yet are written like all others, and will expire where the file is loaded.
+change during the iteration, and is not changed by it: keys past their expiry that have not been
+removed yet are written like all others, and expire where the file is loaded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The increment that a running server writes to: whole pieces or nothing, and what can be trusted.
+"""The increment that a running server appends to: complete writes or none.
 
-A write that fails half-way is taken back by cutting the file off, so it may be tried again. After a
-sync that failed nobody knows what the disk has: the system may drop what it could not write, and a
-later sync that succeeds says nothing of it. Such a file is *broken*; only new files made from what
-is in memory help then.
+A partial write is undone by truncating the file, so it can be retried. After a failed sync the
+state of the disk is unknown: the system may have dropped dirty pages, and a later successful sync
+does not report that. Such a file is *broken*, and has to be replaced by new files made from memory.
 """
 
 from __future__ import annotations
