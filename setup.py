@@ -48,7 +48,10 @@ HOT = {
         "app",
         "command_table",
         "dispatcher",
+        "outcomes",
+        "services",
         "session",
+        "state",
         "steps",
     ],
     "server/clients": [
@@ -56,6 +59,7 @@ HOT = {
         "keyspace_events",
         "reactions",
         "watch",
+        "working",
     ],
     "server/commands": [
         "connection",
@@ -72,6 +76,7 @@ HOT = {
     ],
     "server/net": [
         "connection",
+        "output_gate",
         "turns",
     ],
     "server/persistence": [
@@ -100,6 +105,7 @@ HOT = {
         "ids",
         "keyspace",
         "lazy_free",
+        "limits",
         "log",
         "nodes",
         "pending",

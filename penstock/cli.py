@@ -208,24 +208,25 @@ def _announce(server: Server) -> None:
     """Says where the server listens; on standard output in any case if it chose the port."""
     _warn_of_openness(server)
     line = f"Ready to accept connections on {' and '.join(server.addresses())}"
-    server.log.notice(line)
-    config = server.config
-    if config.port == 0 and (config.logfile or not server.log.shows("notice")):
+    state = server.state
+    state.log.notice(line)
+    config = state.config
+    if config.port == 0 and (config.logfile or not state.log.shows("notice")):
         print(line, flush=True)
 
 
 def _warn_of_openness(server: Server) -> None:
     """Says so if other hosts can reach the server and it asks nobody for a password."""
     reachable = server.listening.reachable()
-    if reachable and server.users.default_is_open():
+    if reachable and server.state.users.default_is_open():
         where = " and ".join(reachable)
-        server.log.warning(
+        server.state.log.warning(
             f"No password is required: clients that can reach {where} can read and change all data"
         )
 
 
 def _stop(server: Server, number: signal.Signals) -> None:
-    server.log.notice(f"Received {number.name}")
+    server.state.log.notice(f"Received {number.name}")
     server.stopping.set()
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from protocol.replies import Reply, Simple
-from server.command_table import Command, subcommands
-from server.session import Session
+from server.command_table import Command, Table, subcommands
 
 
-def help_reply(session: Session, name: str) -> Reply:
+def help_reply(table: Table, name: str) -> Reply:
     """One line for the container, then two for each subcommand: how it is called, what it does."""
-    container = session.server.table[name.encode()]
+    container = table[name.encode()]
     entries = [entry for entry in subcommands(container) if not entry.name.endswith(" help")]
     return help_lines(name, [_described(entry) for entry in entries])
 

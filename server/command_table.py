@@ -8,19 +8,17 @@ definition; each server counts calls on copies of its own, made by :func:`new_ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from protocol.replies import Reply
-
-if TYPE_CHECKING:
-    from server.clients.blocking import Block
-    from server.session import Session
-    from server.steps import Steps
+from server.outcomes import Outcome
 
 Arguments = list[bytes]
 """A whole request: the command's name (and subcommand's), then its arguments."""
 
-Handler = Callable[["Session", Arguments], "Reply | Block | Steps"]
+Handler = Callable[[Any, Any, Arguments], Outcome]
+"""What runs a command: it is given the services of the server, the client's session, which both
+stand above this module, and the request."""
 
 COMMAND_FLAGS: Final = (
     "write",
@@ -378,7 +376,7 @@ def command(
 def container(name: str, *, group: str, since: str, summary: str, **more: str) -> None:
     """Registers ``name`` as a command that is nothing without one of its subcommands."""
 
-    def refuse(session: Session, args: Arguments) -> Reply:
+    def refuse(server: object, session: object, args: Arguments) -> Reply:
         raise AssertionError("a container is resolved to its subcommand before it runs")
 
     more.setdefault("categories", f"-{_GROUP_CATEGORIES.get(group, group)}")

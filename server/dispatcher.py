@@ -1,23 +1,25 @@
-"""The way of a command: look up, check, run or queue, settle its effects, encode its reply."""
+"""The way of a command: look up, check, run or queue, apply its effects, encode its reply."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
-from protocol.replies import NO_REPLY, QUEUED, Encoded, Reply
-from server.clients.blocking import Block, Waiter
+from protocol.replies import NO_REPLY, QUEUED, Encoded
+from server.clients.blocking import Blocking
+from server.clients.reactions import Reactions
+from server.clients.watch import Watching
+from server.clients.working import Working
 from server.command_table import Arguments, Command, find
+from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
+from server.session import Session, Waiter
+from server.state import ServerState
 from server.steps import Steps, finish
 from storage import errors as storage_errors
-
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.session import Session
 
 FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
     storage_errors.WrongType: errors.WRONG_TYPE,
@@ -52,17 +54,31 @@ _now_ns = time.perf_counter_ns
 
 
 class Dispatcher:
-    """Runs requests of sessions on the keyspace of a server."""
+    """Runs requests of sessions on the keyspace of a server.
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._keyspace = server.keyspace
-        self._effects = server.keyspace.effects
-        self._blocking = server.blocking
-        self._table = server.table
-        self._lookup = server.table.get
-        self.barred = False
-        """Whether some commands are refused because of the state that the server is in."""
+    ``services`` is what handlers are given to work with; nothing here looks into it.
+    """
+
+    def __init__(
+        self,
+        services: object,
+        state: ServerState,
+        watching: Watching,
+        blocking: Blocking,
+        reactions: Reactions,
+        working: Working,
+    ) -> None:
+        self._services = services
+        self._state = state
+        self._keyspace = state.keyspace
+        self._effects = state.keyspace.effects
+        self._watching = watching
+        self._blocking = blocking
+        self._reactions = reactions
+        self._working = working
+        self._table = state.table
+        self._lookup = state.table.get
+        reactions.rerun = self.rerun
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
         """Answers one request with bytes, or ``None`` when the client has been parked."""
@@ -72,7 +88,7 @@ class Dispatcher:
             command is None
             or command.special
             or session.gated
-            or self.barred
+            or self._state.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
         ):
             reply = self._execute_checked(session, args)
@@ -80,7 +96,7 @@ class Dispatcher:
             session.command = command
             reply = self.run(session, command, args)
         if self._blocking.waiting:
-            self._blocking.serve()
+            self._reactions.drain()
         if session.muting is not None and reply is not None:
             return self._mute(session, reply)
         return reply
@@ -127,7 +143,7 @@ class Dispatcher:
             return errors.DEBUG_NOT_ALLOWED
         if not session.authenticated and name not in ALWAYS_ALLOWED:
             return errors.NO_AUTHENTICATION
-        if self.barred and (text := self._bar(session, command)) is not None:
+        if self._state.barred and (text := self._bar(session, command)) is not None:
             return text
         if session.queue is not None and "no_multi" in command.flags:
             return errors.NOT_INSIDE_MULTI
@@ -137,19 +153,19 @@ class Dispatcher:
 
     def _bar(self, session: Session, command: Command) -> str | None:
         """Why the state of the server does not allow the command, if it does not."""
-        persistence = self._server.persistence
+        state = self._state
         if session.executing:  # These are the commands of the file itself.
             return None
-        if self._server.phase is not Phase.SERVING and "loading" not in command.flags:
+        if state.phase is not Phase.SERVING and "loading" not in command.flags:
             return errors.LOADING
-        if self._server.scripting.busy and "allow_busy" not in command.flags:
-            return self._server.scripting.refusal
-        if persistence.refusal is not None and _changes_data(session, command):
-            return errors.disk_error(persistence.refusal)
+        if state.busy is not None and "allow_busy" not in command.flags:
+            return state.busy
+        if state.disk_error is not None and _changes_data(session, command):
+            return errors.disk_error(state.disk_error)
         return None
 
     def _allows_debugging(self, session: Session) -> bool:
-        allowed = self._server.config.enable_debug_command
+        allowed = self._state.config.enable_debug_command
         return allowed == "yes" or (allowed == "local" and session.is_local)
 
     def _reject(self, session: Session, command: Command | None, text: str) -> bytes:
@@ -157,14 +173,14 @@ class Dispatcher:
         if command is not None:
             command.rejected += 1
             if command.name == "exec":
-                session.end_transaction()
+                self._watching.end_transaction(session)
                 text = errors.exec_aborted_by(text)
         if session.queue is not None:
             session.broken = True
         return self._fail(text)
 
     def _fail(self, text: str) -> Encoded:
-        self._server.stats.count_error(text)
+        self._state.stats.count_error(text)
         return error_line(text)
 
     # --- running --------------------------------------------------------------------------
@@ -175,19 +191,19 @@ class Dispatcher:
         The commands of a transaction share the time of their EXEC.
         """
         if not session.executing:
-            self._keyspace.now_ms = self._server.clock()
+            self._keyspace.now_ms = self._state.clock()
         started = _now_ns()
         try:
-            reply = command.handler(session, args)
+            reply = command.handler(self._services, session, args)
         except (CommandError, storage_errors.StorageFailure) as error:
             return self._failed(command, error)
         finally:
             if self._effects:
-                self._server.settle(session)
-        if type(reply) is Block:
+                self._reactions.apply(session)
+        if type(reply) is Wait:
             return self._park(session, command, reply)
         if type(reply) is Steps:
-            return self._server.working.do(session, command, reply)
+            return self._working.do(session, command, reply)
         command.calls += 1
         command.nanoseconds += _now_ns() - started
         if type(reply) is bytes:
@@ -203,26 +219,34 @@ class Dispatcher:
             return error_line(error.text) if error.counted else self._fail(error.text)
         return self._fail(FAILURE_TEXTS[type(error)])
 
-    def _park(self, session: Session, command: Command, block: Block) -> bytes | None:
+    def _park(self, session: Session, command: Command, wait: Wait) -> bytes | None:
         """Parks the client; where waiting is not possible, its time is up at once."""
         if session.executing:
             command.calls += 1
-            return encode(block.on_timeout, session.resp3)
-        self._server.blocking.park(session, command, block)
+            return encode(wait.on_timeout, session.resp3)
+        self._blocking.park(session, command, wait)
         return None
+
+    def apply(self, session: Session, command: Command, args: Arguments) -> None:
+        """Runs the handler of a command alone: nothing is checked or counted, and nobody is told.
+        Raises what the handler raises."""
+        try:
+            command.handler(self._services, session, args)
+        finally:
+            self._effects.clear()
 
     def rerun(self, waiter: Waiter) -> bytes | None:
         """Runs a parked client's command again; ``None`` if it must go on waiting."""
-        self._keyspace.now_ms = self._server.clock()
+        self._keyspace.now_ms = self._state.clock()
         try:
-            reply: Reply | Block | Steps = waiter.block.retry()
+            reply: Outcome = waiter.wait.retry()
         except (CommandError, storage_errors.StorageFailure) as error:
             return self._failed(waiter.command, error)
         finally:
             if self._effects:
-                self._server.settle(waiter.session)
-        if isinstance(reply, Block):
-            waiter.block = reply
+                self._reactions.apply(waiter.session)
+        if isinstance(reply, Wait):
+            waiter.wait = reply
             return None
         if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
             reply = Encoded(finish(reply))

@@ -14,18 +14,16 @@ import struct
 import sys
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from server.clients.blocking import SYNCED
 from server.command_table import every
+from server.persistence.manager import Persistence
 from server.runtime import process
 from server.runtime.phase import Phase
 from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
-
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.persistence.manager import Persistence
-    from storage.keyspace import Database
+from server.services import Services
+from storage.keyspace import Database
 
 Fields = dict[str, object]
 
@@ -37,7 +35,7 @@ TTL_SAMPLE: Final = 100
 _NO_REPLICATION_ID: Final = "0" * 40
 
 
-def render(server: Server, names: Iterable[str]) -> str:
+def render(server: Services, names: Iterable[str]) -> str:
     """The sections asked for, in INFO's order; an unknown name adds nothing."""
     wanted = _wanted(names)
     sections = [_section(name, SECTIONS[name](server)) for name in SECTIONS if name in wanted]
@@ -70,9 +68,9 @@ def human_size(size: int) -> str:
 # --- the process and its clients -------------------------------------------------------------
 
 
-def _server(server: Server) -> Fields:
-    now = server.clock()
-    uptime = max(0, now - server.started_ms) // 1000
+def _server(server: Services) -> Fields:
+    now = server.state.clock()
+    uptime = max(0, now - server.state.started_ms) // 1000
     system = platform.uname()
     return {
         "redis_version": REDIS_VERSION,
@@ -88,38 +86,40 @@ def _server(server: Server) -> Fields:
         "python_version": platform.python_version(),
         "process_id": os.getpid(),
         "process_supervised": "no",
-        "run_id": server.run_id,
-        "tcp_port": server.port,
+        "run_id": server.state.run_id,
+        "tcp_port": server.state.port,
         "server_time_usec": now * 1000,
         "uptime_in_seconds": uptime,
         "uptime_in_days": uptime // 86400,
-        "hz": server.config.hz,
-        "configured_hz": server.config.hz,
+        "hz": server.state.config.hz,
+        "configured_hz": server.state.config.hz,
         "lru_clock": now // 1000 & 0xFFFFFF,
         "executable": sys.executable,
-        "config_file": os.path.abspath(server.config.file) if server.config.file else "",
+        "config_file": os.path.abspath(server.state.config.file)
+        if server.state.config.file
+        else "",
         "io_threads_active": 0,
         **_listeners(server),
     }
 
 
-def _listeners(server: Server) -> Fields:
-    config = server.config
+def _listeners(server: Services) -> Fields:
+    config = server.state.config
     binds = ",".join(f"bind={address}" for address in config.bind.split())
-    found = [f"name=tcp,{binds},port={server.port}"]
+    found = [f"name=tcp,{binds},port={server.state.port}"]
     if config.unixsocket:
         found.append(f"name=unix,bind={config.unixsocket}")
     return {f"listener{index}": text for index, text in enumerate(found)}
 
 
-def _clients(server: Server) -> Fields:
-    sessions, blocking = server.sessions.values(), server.blocking
+def _clients(server: Services) -> Fields:
+    sessions, blocking = server.state.sessions.values(), server.blocking
     waiting = [session.waiting_bytes() for session in sessions]
     unread, unsent = map(max, zip((0, 0), *waiting, strict=True))
     return {
         "connected_clients": len(sessions),
         "cluster_connections": 0,
-        "maxclients": server.config.maxclients,
+        "maxclients": server.state.config.maxclients,
         "client_recent_max_input_buffer": unread,
         "client_recent_max_output_buffer": unsent,
         "blocked_clients": len(blocking.waiters) + len(server.pauses.held),
@@ -127,21 +127,21 @@ def _clients(server: Server) -> Fields:
         "pubsub_clients": server.pubsub.clients,
         "watching_clients": len(set().union(*server.watching.watchers.values())),
         "clients_in_timeout_table": sum(
-            waiter.block.deadline is not None for waiter in blocking.waiters
+            waiter.wait.deadline is not None for waiter in blocking.waiters
         ),
         "total_watched_keys": len(server.watching.watchers),
         "total_blocking_keys": sum(place != SYNCED for place in blocking.waiting),
         "total_blocking_keys_on_nokey": sum(
-            any(waiter.block.needs_key for waiter in queue) for queue in blocking.waiting.values()
+            any(waiter.wait.needs_key for waiter in queue) for queue in blocking.waiting.values()
         ),
     }
 
 
-def _memory(server: Server) -> Fields:
+def _memory(server: Services) -> Fields:
     used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
-    startup, disposal = min(server.startup_memory, used), server.keyspace.limits.disposal
+    startup = min(server.state.startup_memory, used)
     peak = max(peak, used)
-    disposal = server.keyspace.limits.disposal
+    disposal = server.state.keyspace.limits.disposal
     return {
         "used_memory": used,
         "used_memory_human": human_size(used),
@@ -157,9 +157,9 @@ def _memory(server: Server) -> Fields:
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
         **_scripts(server),
-        "maxmemory": server.config.maxmemory,
-        "maxmemory_human": human_size(int(server.config.maxmemory)),
-        "maxmemory_policy": server.config.maxmemory_policy,
+        "maxmemory": server.state.config.maxmemory,
+        "maxmemory_human": human_size(int(server.state.config.maxmemory)),
+        "maxmemory_policy": server.state.config.maxmemory_policy,
         "mem_fragmentation_ratio": "1.00",
         "mem_allocator": "pymalloc",
         "active_defrag_running": 0,
@@ -168,7 +168,7 @@ def _memory(server: Server) -> Fields:
     }
 
 
-def _scripts(server: Server) -> Fields:
+def _scripts(server: Services) -> Fields:
     scripting = server.scripting
     lua, cache = scripting.lua_memory, scripting.cache_memory
     functions = scripting.functions
@@ -190,14 +190,14 @@ def _scripts(server: Server) -> Fields:
     }
 
 
-def _persistence(server: Server) -> Fields:
+def _persistence(server: Services) -> Fields:
     persistence, rewriting = server.persistence, server.persistence.rewriting
     recovery = persistence.recovery
     saving = rewriting.in_progress and rewriting.is_save
     return {
-        "loading": int(server.phase is not Phase.SERVING),
+        "loading": int(server.state.phase is not Phase.SERVING),
         "async_loading": 0,
-        "rdb_changes_since_last_save": server.changes,
+        "rdb_changes_since_last_save": server.state.changes,
         "rdb_bgsave_in_progress": int(saving),
         "rdb_last_save_time": rewriting.saved_ms // 1000,
         "rdb_last_bgsave_status": _status(rewriting.last_ok),
@@ -209,7 +209,7 @@ def _persistence(server: Server) -> Fields:
     }
 
 
-def _append_only_file(server: Server) -> Fields:
+def _append_only_file(server: Services) -> Fields:
     persistence, rewriting = server.persistence, server.persistence.rewriting
     rewrites = rewriting.in_progress and not rewriting.is_save
     return {
@@ -238,30 +238,30 @@ def _sizes(persistence: Persistence) -> Fields:
     }
 
 
-def _running_seconds(server: Server) -> int:
-    return max(0, server.clock() - server.persistence.rewriting.started_ms) // 1000
+def _running_seconds(server: Services) -> int:
+    return max(0, server.state.clock() - server.persistence.rewriting.started_ms) // 1000
 
 
 def _status(well: bool) -> str:
     return "ok" if well else "err"
 
 
-def _threads(server: Server) -> Fields:
-    stats = server.stats
+def _threads(server: Services) -> Fields:
+    stats, clients = server.state.stats, len(server.state.sessions)
     return {
-        "io_thread_0": f"clients={len(server.sessions)},reads={stats.reads},writes={stats.writes}"
+        "io_thread_0": f"clients={clients},reads={stats.reads},writes={stats.writes}",
     }
 
 
 # --- counters --------------------------------------------------------------------------------
 
 
-def _stats(server: Server) -> Fields:
-    stats, keyspace, pubsub = server.stats, server.keyspace, server.pubsub
+def _stats(server: Services) -> Fields:
+    stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
     operations, bytes_in, bytes_out, cycles, nanoseconds = stats.rates()
     return {
         "total_connections_received": stats.connections,
-        "total_commands_processed": server.commands_processed(),
+        "total_commands_processed": server.state.commands_processed(),
         "instantaneous_ops_per_sec": round(operations),
         "total_net_input_bytes": stats.bytes_in,
         "total_net_output_bytes": stats.bytes_out,
@@ -303,7 +303,7 @@ def _stats(server: Server) -> Fields:
         "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
         "eventloop_cycles": server.turns.cycles,
         "eventloop_duration_sum": server.turns.nanoseconds // 1000,
-        "eventloop_duration_cmd_sum": server.command_nanoseconds() // 1000,
+        "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
         "acl_access_denied_auth": stats.denied_logins,
@@ -313,12 +313,12 @@ def _stats(server: Server) -> Fields:
     }
 
 
-def _replication(server: Server) -> Fields:
+def _replication(server: Services) -> Fields:
     return {
         "role": "master",
         "connected_slaves": 0,
         "master_failover_state": "no-failover",
-        "master_replid": server.replication_id,
+        "master_replid": server.state.replication_id,
         "master_replid2": _NO_REPLICATION_ID,
         "master_repl_offset": 0,
         "second_repl_offset": -1,
@@ -329,51 +329,51 @@ def _replication(server: Server) -> Fields:
     }
 
 
-def _cpu(server: Server) -> Fields:
+def _cpu(server: Services) -> Fields:
     return {name: f"{seconds:.6f}" for name, seconds in process.cpu_times().items()}
 
 
-def _modules(server: Server) -> Fields:
+def _modules(server: Services) -> Fields:
     return {}
 
 
-def _commandstats(server: Server) -> Fields:
+def _commandstats(server: Services) -> Fields:
     return {
         f"cmdstat_{entry.fullname}": (
             f"calls={entry.calls},usec={entry.nanoseconds // 1000},"
             f"usec_per_call={entry.nanoseconds / 1000 / max(1, entry.calls):.2f},"
             f"rejected_calls={entry.rejected},failed_calls={entry.failed}"
         )
-        for entry in every(server.table)
+        for entry in every(server.state.table)
         if entry.calls or entry.rejected or entry.failed
     }
 
 
-def _errorstats(server: Server) -> Fields:
-    counted = sorted(server.stats.errors.items())
+def _errorstats(server: Services) -> Fields:
+    counted = sorted(server.state.stats.errors.items())
     return {f"errorstat_{code}": f"count={count}" for code, count in counted}
 
 
-def _latencystats(server: Server) -> Fields:
+def _latencystats(server: Services) -> Fields:
     """Nothing, as from a server whose ``latency-tracking`` is off."""
     return {}
 
 
-def _cluster(server: Server) -> Fields:
+def _cluster(server: Services) -> Fields:
     return {"cluster_enabled": 0}
 
 
 # --- the data --------------------------------------------------------------------------------
 
 
-def _keyspace(server: Server) -> Fields:
-    now = server.clock()
+def _keyspace(server: Services) -> Fields:
+    now = server.state.clock()
     return {
         f"db{database.index}": (
             f"keys={len(database)},expires={len(database.expires)},"
             f"avg_ttl={_average_ttl(database, now)},subexpiry=0"
         )
-        for database in server.keyspace.databases
+        for database in server.state.keyspace.databases
         if len(database)
     }
 
@@ -384,7 +384,7 @@ def _average_ttl(database: Database, now: int) -> int:
     return sum(sample) // len(sample) if sample else 0
 
 
-SECTIONS: Final[dict[str, Callable[[Server], Fields]]] = {
+SECTIONS: Final[dict[str, Callable[[Services], Fields]]] = {
     "server": _server,
     "clients": _clients,
     "memory": _memory,

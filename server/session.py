@@ -1,21 +1,21 @@
-"""One client's state: who it is, how it speaks, and what it has begun."""
+"""One client's state: who it is, how it speaks, what it has begun, and what it waits for."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol.requests import ARGUMENT_OVERHEAD
 from server.auth import DEFAULT_USER
+from server.command_table import Arguments, Command
+from server.outcomes import Wait
+from server.steps import Pieces, Work
+from storage.keyspace import Database
 
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.clients.blocking import Waiter
-    from server.command_table import Arguments, Command
-    from server.steps import Job
-    from storage.keyspace import Database
+Place = tuple[int, bytes]
+"""A database's index and a key."""
 
 QUEUED_OVERHEAD: Final = 128
 """What a queued command takes apart from its arguments, in bytes."""
@@ -48,12 +48,12 @@ class Session:
         "no_touch",
         "noted",
         "patterns",
+        "paused",
         "queue",
         "queue_bytes",
         "resp3",
         "seen_ms",
         "send",
-        "server",
         "shards",
         "traffic",
         "unsaved",
@@ -63,12 +63,19 @@ class Session:
         "watching",
     )
 
-    def __init__(self, server: Server, identity: int, addr: str, laddr: str) -> None:
-        self.server = server
+    def __init__(
+        self,
+        identity: int,
+        addr: str,
+        laddr: str,
+        now_ms: int,
+        database: Database,
+        authenticated: bool,
+    ) -> None:
         self.id = identity
         self.addr = addr
         self.laddr = laddr
-        self.created_ms = self.seen_ms = server.clock()
+        self.created_ms = self.seen_ms = now_ms
         self.send: Callable[[bytes], None] = lambda data: None
         """Writes bytes that are no reply: pushes and pub/sub messages."""
         self.close: Callable[[], None] = lambda: None
@@ -80,6 +87,8 @@ class Session:
         """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
         """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiter: Waiter | None = None
+        self.paused = False
+        """Whether a request of the client waits for the end of a pause."""
         self.job: Job | None = None
         """The command that is being worked on in steps."""
         self.unsaved = 0
@@ -93,21 +102,22 @@ class Session:
         self.shards: dict[bytes, None] = {}
         self.watching: dict[tuple[int, bytes], bool] = {}
         self.queue: list[tuple[Command, Arguments]] | None = None
-        self.reset()
+        self.reset(database, authenticated)
         self.lib_name = b""
         self.lib_ver = b""
 
-    def reset(self) -> None:
-        """The state of a client that has just connected (subscriptions are ended elsewhere)."""
-        self.db: Database = self.server.keyspace.databases[0]
+    def reset(self, database: Database, authenticated: bool) -> None:
+        """The state of a client that has just connected (subscriptions are ended elsewhere, and so
+        is the watching of keys)."""
+        self.db = database
         self.resp3 = False
         self.name = b""
         self.user = DEFAULT_USER
-        self.authenticated = self.server.users.default_is_open()
+        self.authenticated = authenticated
         self.no_evict = False
         self.no_touch = False
         self.muting: str | None = None
-        self.end_transaction()
+        self.clear_transaction()
 
     def enqueue(self, command: Command, args: Arguments) -> None:
         """Queues a command of a transaction."""
@@ -115,13 +125,12 @@ class Session:
         self.queue.append((command, args))
         self.queue_bytes += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
 
-    def end_transaction(self) -> None:
-        """Leaves MULTI and forgets every watched key."""
+    def clear_transaction(self) -> None:
+        """Leaves MULTI. Watched keys are forgotten by :meth:`.Watching.end_transaction`."""
         self.queue = None
         self.queue_bytes = 0
         """How much memory the queue takes."""
         self.broken = False
-        self.server.watching.forget(self)
         self.dirty = False
         self.update_gate()
 
@@ -137,7 +146,7 @@ class Session:
     @property
     def is_blocked(self) -> bool:
         """Whether the client waits: with a command that blocks, or for the end of a pause."""
-        return self.waiter is not None or self in self.server.pauses.held
+        return self.waiter is not None or self.paused
 
     @property
     def subscriptions(self) -> int:
@@ -170,3 +179,40 @@ class Session:
             return b""
         self.muting = None
         return b""
+
+
+class Waiter:
+    """A parked client: its command, its places in the queues, and the future its connection awaits.
+
+    ``deadline`` is that of the first ``wait``; running the command again never puts it off.
+    """
+
+    __slots__ = ("command", "deadline", "future", "places", "session", "wait")
+
+    def __init__(
+        self,
+        session: Session,
+        command: Command,
+        wait: Wait,
+        places: list[Place],
+        future: asyncio.Future[bytes],
+    ) -> None:
+        self.session = session
+        self.command = command
+        self.wait = wait
+        self.deadline = wait.deadline
+        self.places = places
+        self.future = future
+
+
+class Job:
+    """A client's command that is being worked on; its connection awaits ``future``."""
+
+    __slots__ = ("command", "future", "nanoseconds", "session", "work")
+
+    def __init__(self, session: Session, command: Command, work: Work) -> None:
+        self.session = session
+        self.command = command
+        self.work = work
+        self.nanoseconds = 0
+        self.future: asyncio.Future[Pieces]

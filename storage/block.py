@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from storage import nodes
 from storage.compression import Packed, Packer
 from storage.entries import decode_entry, pack
 from storage.ids import HALF, MIN
-
-if TYPE_CHECKING:
-    from storage.log import StreamLimits
+from storage.limits import StreamLimits
 
 _MOST_PER_ENTRY: Final = 38
 """An entry's bytes beside its fields and values in a node, at most."""

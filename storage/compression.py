@@ -14,12 +14,9 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from storage.ids import HALF
-
-if TYPE_CHECKING:
-    from storage.block import Block
 
 COLD_AFTER_MS: Final = 10_000
 """A packed block that was not touched for as long is compressed."""
@@ -186,6 +183,13 @@ class Packed:
         return twin
 
 
+class Packable(Protocol):
+    """A block of entries, as the packer knows it."""
+
+    def pack(self) -> Packed | None:
+        """Packs the entries; what is to be compressed later, ``None`` if there is nothing."""
+
+
 class Packer:
     """The blocks to pack and the packed ones to compress, in the order in which their turn comes.
 
@@ -195,7 +199,7 @@ class Packer:
     __slots__ = ("_full", "_thawed", "_thawed_bytes", "_warm", "freed", "now_ms")
 
     def __init__(self) -> None:
-        self._full: deque[Block] = deque()
+        self._full: deque[Packable] = deque()
         self._warm: deque[tuple[int, Packed]] = deque()
         self._thawed: deque[tuple[int, Packed]] = deque()
         self._thawed_bytes = 0
@@ -203,7 +207,7 @@ class Packer:
         self.freed = 0
         """How many bytes compression has freed, until the one who is interested sets it to 0."""
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Packable) -> None:
         """Takes note of a block that is full, to be packed in one of the next rounds; or at once,
         where they come faster than rounds pack them: memory that single entries have taken is not
         given back when they are packed long after."""

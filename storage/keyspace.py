@@ -33,8 +33,9 @@ from storage.effects import (
 from storage.errors import WrongType
 from storage.expiry import ExpiryQueue
 from storage.lending import Lending
+from storage.limits import StreamLimits
 from storage.scan_index import ScanIndex
-from storage.stream import Stream, StreamLimits
+from storage.stream import Stream
 
 Value = Stream | bytes | bytearray
 """A string is ``bytes``, or a ``bytearray`` from an edit in place until it is needed as a whole."""

@@ -7,15 +7,19 @@ them is answered at once; the memory is released later, without blocking other c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from storage.block import Block
+from typing import Any, Final, Protocol
 
 Table = dict[bytes, Any] | list[Any]
 
 FEW: Final = 200
 """So many blocks, or fewer, are freed where they are dropped: that takes less than 2 ms."""
+
+
+class Discardable(Protocol):
+    """A block of entries, as those know it who free it."""
+
+    def discard(self) -> None:
+        """Empties the block."""
 
 
 class Disposal:
@@ -25,7 +29,7 @@ class Disposal:
     __slots__ = ("_blocks", "_columns", "_tables", "freed")
 
     def __init__(self) -> None:
-        self._blocks: list[Block] = []
+        self._blocks: list[Discardable] = []
         self._columns: list[object] = []
         self._tables: list[Table] = []
         self.freed = 0
@@ -34,7 +38,7 @@ class Disposal:
     def __len__(self) -> int:
         return len(self._blocks) + len(self._columns) + sum(map(len, self._tables))
 
-    def take(self, blocks: Sequence[Block]) -> None:
+    def take(self, blocks: Sequence[Discardable]) -> None:
         """Keeps the blocks until their turn comes, if they are many."""
         if len(blocks) > FEW:
             self._blocks.extend(blocks)
@@ -76,7 +80,7 @@ class Disposal:
         return count
 
 
-def _discard(blocks: Sequence[Block]) -> None:
+def _discard(blocks: Sequence[Discardable]) -> None:
     """Empties the blocks: the packer may not have got to them yet."""
     for block in blocks:
         block.discard()

@@ -9,11 +9,11 @@ from storage.counters import signed
 from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
-from storage.log import EntryLog, StreamLimits
+from storage.limits import StreamLimits
+from storage.log import EntryLog
 from storage.nodes import radix_tree_nodes
 from storage.pending import Consumer
 
-__all__ = ["Stream", "StreamLimits"]
 
 
 class Stream:

@@ -18,9 +18,14 @@ def is_printable(text: bytes) -> bool:
     return _PRINTABLE.fullmatch(text) is not None
 
 
-def client_line(session: Session) -> bytes:
-    """The client's line, with its end."""
-    fields = {**_identity(session), **_state(session), **_memory(session), **_protocol(session)}
+def client_line(session: Session, now: int) -> bytes:
+    """The client's line, with its end; ``now`` is Unix time in milliseconds."""
+    fields = {
+        **_identity(session, now),
+        **_state(session),
+        **_memory(session),
+        **_protocol(session),
+    }
     text = " ".join(f"{name}={value}" for name, value in fields.items())
     return text.encode("utf-8", "surrogateescape") + b"\n"
 
@@ -30,8 +35,7 @@ def client_type(session: Session) -> str:
     return "pubsub" if session.subscriptions else "normal"
 
 
-def _identity(session: Session) -> dict[str, object]:
-    now = session.server.clock()
+def _identity(session: Session, now: int) -> dict[str, object]:
     return {
         "id": session.id,
         "addr": session.addr,

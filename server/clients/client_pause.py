@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from protocol.requests import Request
-    from server.app import Server
-    from server.command_table import Command
-    from server.net.connection import Connection
-    from server.session import Session
-
-REPLICATED: Final = frozenset({"publish", "spublish", "eval", "evalsha"})
-"""Commands without the write flag that a pause of writes holds back all the same."""
+from server.session import Session
+from server.state import ServerState
 
 
 class Pausing:
-    """The pause in force, and the connections that it holds."""
+    """The pause in force, and the clients that it holds. ``active`` while there is any."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self.held: dict[Session, Connection] = {}
-        """Who waits."""
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self.active = False
+        self.held: dict[Session, Callable[[], None]] = {}
+        """Who waits, and what lets each of them go on."""
         self.until_ms = 0
         self.everything = False
         self._stalled = False
@@ -30,17 +24,17 @@ class Pausing:
 
     def pause(self, until_ms: int, everything: bool) -> None:
         """Holds back writes, or every command, until then; a longer pause is never cut short."""
-        if self._server.pausing:
+        if self.active:
             until_ms = max(until_ms, self.until_ms)
             everything = everything or self.everything
         self.until_ms = until_ms
         self.everything = everything
-        self._server.pausing = True
+        self.active = True
         self._arm()
 
     def _arm(self) -> None:
         self.close()
-        delay = max(0, self.until_ms - self._server.clock()) / 1000
+        delay = max(0, self.until_ms - self._state.clock()) / 1000
         self._timer = asyncio.get_running_loop().call_later(delay, self.unpause)
 
     def turn_clock(self, by_ms: int) -> None:
@@ -48,7 +42,7 @@ class Pausing:
         if self._timer is None:
             return
         self.until_ms += min(by_ms, 0)
-        if self.until_ms <= self._server.clock():
+        if self.until_ms <= self._state.clock():
             self.unpause()
         else:
             self._arm()
@@ -58,15 +52,16 @@ class Pausing:
         self.close()
         self.everything = False
         self.until_ms = 0
-        self._server.pausing = self._stalled
+        self.active = self._stalled
         held, self.held = self.held, {}
-        for connection in held.values():
+        for session, resume in held.items():
+            session.paused = False
             # Not at once: the command that ends the pause has not been answered yet.
-            asyncio.get_running_loop().call_soon(connection.resume)
+            asyncio.get_running_loop().call_soon(resume)
 
     def stall(self) -> None:
         """Holds back writes until :meth:`unstall`: the disk cannot take them."""
-        self._stalled = self._server.pausing = True
+        self._stalled = self.active = True
 
     def unstall(self) -> None:
         """Lets writes go on, unless there is a pause that holds them back as well."""
@@ -74,35 +69,18 @@ class Pausing:
         if self._timer is None:
             self.unpause()
 
-    def hold(self, connection: Connection, session: Session, request: Request) -> bool:
-        """Whether the request must wait; its connection is then resumed after the pause.
-
-        One that would be refused is not held: the client hears of its mistake at once.
-        """
-        command, refusal = self._server.dispatcher.resolve(session, request)
-        if command is None or refusal is not None:
-            return False
-        if self.everything or _writes(session, command, request):
-            self.held[session] = connection
-            session.command = command
-            return True
-        return False
+    def hold(self, session: Session, resume: Callable[[], None]) -> None:
+        """Lets the client wait; ``resume`` is called after the pause."""
+        self.held[session] = resume
+        session.paused = True
 
     def release(self, session: Session) -> None:
         """The client is gone."""
         self.held.pop(session, None)
+        session.paused = False
 
     def close(self) -> None:
         """Stops the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _writes(session: Session, command: Command, args: Request) -> bool:
-    """Whether the command changes data or is one that replicas would have to hear of."""
-    if command.name == "exec":
-        return any(_writes(session, queued, given) for queued, given in session.queue or ())
-    if command.name == "fcall":
-        return session.server.scripting.functions.may_write(args[1])
-    return command.writes or command.fullname in REPLICATED

@@ -7,13 +7,11 @@ notify-keyspace-events, and is published only while its class is named there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from server.clients.pubsub import PubSub
 from server.config.types import KeyspaceEvents
 from storage import effects as e
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 GENERIC: Final = "g"
 STRING: Final = "$"
@@ -37,18 +35,20 @@ class Event(NamedTuple):
 class Notifier:
     """Publishes the events of the classes that notify-keyspace-events names."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, pubsub: PubSub) -> None:
+        self._pubsub = pubsub
         self._classes: frozenset[str] = frozenset()
         self.active = False
-        """Whether any event is published at all."""
+        """Whether any event of an effect is published at all."""
+        self.tells_misses = False
+        """Whether it is published that a key was looked for in vain."""
 
     def configure(self, flags: str) -> None:
         """Takes a value of notify-keyspace-events."""
         self._classes = frozenset(flags.replace("A", KeyspaceEvents.ALL))
         listens = bool(self._classes & {"K", "E"})
         self.active = listens and bool(self._classes - {"K", "E", *KeyspaceEvents.OF_FIELDS})
-        self._server.keyspace.on_miss = self._missed if listens and MISS in self._classes else None
+        self.tells_misses = listens and MISS in self._classes
 
     def announce(self, effect: e.Effect) -> None:
         """Publishes the events that an effect stands for."""
@@ -57,16 +57,15 @@ class Notifier:
             for event in events(effect):
                 self._publish(event)
 
-    def _missed(self, db: int, key: bytes) -> None:
-        """What led to the miss, an expiry perhaps, is announced before it."""
-        self._server.settle()
+    def announce_miss(self, db: int, key: bytes) -> None:
+        """Publishes that a key was looked for in vain."""
         self._publish(Event(MISS, "keymiss", db, key))
 
     def _publish(self, event: Event) -> None:
         """Publishes one event by its key, then by its name."""
         if event.letter not in self._classes:
             return
-        name, publish = event.name.encode(), self._server.pubsub.publish
+        name, publish = event.name.encode(), self._pubsub.publish
         if "K" in self._classes:
             publish(b"__keyspace@%d__:%b" % (event.db, event.key), name)
         if "E" in self._classes:

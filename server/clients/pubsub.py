@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push
+from server.session import Session
 from server.util.glob import Matcher, matcher
 
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.session import Session
-
-Audience = dict[bytes, dict["Session", None]]
+Audience = dict[bytes, dict[Session, None]]
 """Names of channels, or patterns, each with those who listen."""
 
 
 class PubSub:
     """Who listens to what, and the delivery of messages."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self) -> None:
         self.channels: Audience = {}
         self.patterns: Audience = {}
         self._matchers: dict[bytes, Matcher] = {}

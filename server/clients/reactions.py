@@ -1,16 +1,24 @@
-"""What follows from an effect: transactions that must not run, readers that may be served, events.
+"""Routes each effect to the append-only file, WATCH, blocked clients and keyspace events.
 
-Each kind of effect is in a table or it is not; no command knows what follows from what it did.
+Each kind of effect is in a table or it is not; no command knows what follows from what it did. What
+happens is always in this order: a command runs; :meth:`Reactions.apply` takes its effects, records
+them, and notes which keys have been signalled; when the request is done as a whole (a transaction,
+a script), :meth:`Reactions.drain` runs the commands that wait for those keys, whose effects are
+taken in the same way.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
+from server.clients.blocking import Blocking
+from server.clients.keyspace_events import Notifier
+from server.clients.watch import Watching
+from server.runtime.change_count import changes_of
+from server.session import Place, Session, Waiter
+from server.state import ServerState
 from storage import effects as e
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 MODIFYING: Final[frozenset[type]] = frozenset(
     {
@@ -45,50 +53,143 @@ WAKING: Final[frozenset[type]] = frozenset(
 """Effects that may end the wait of a reader parked on their key."""
 
 
-def settle(server: Server, effect: e.Effect) -> None:
-    """Lets one effect have its consequences."""
-    kind = type(effect)
-    if isinstance(effect, e.Flushed | e.Swapped):
-        _settle_databases(server, effect)
-        return
-    if isinstance(effect, e.LibraryLoaded | e.LibraryDeleted | e.LibrariesFlushed):
-        return
-    watching, blocking = server.watching, server.blocking
-    if isinstance(effect, e.KeysDeleted):
-        _settle_deleted(server, effect)
-        return
-    if watching.watchers and kind in MODIFYING:
-        if isinstance(effect, e.KeyDeleted) and effect.event == "expired":
-            watching.expire(effect.db, effect.key)
-        else:
-            watching.touch(effect.db, effect.key)
-    if blocking.waiting and kind in WAKING:
-        blocking.signal(effect.db, effect.key)
-    if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
-        _settle_target(server, effect)
-    if server.notifier.active:
-        server.notifier.announce(effect)
+class Reactions:
+    """Lets the effects of commands have their consequences.
 
+    ``record`` takes the effects of each command before anything follows from them, with the session
+    of the client whose command it was: the appender of an append-only file does. ``rerun`` runs a
+    parked client's command again and returns its reply, or ``None`` if it must go on waiting: the
+    dispatcher does.
+    """
 
-def _settle_target(server: Server, effect: e.KeyRenamed | e.KeyCopied | e.KeyMoved) -> None:
-    db = effect.db if isinstance(effect, e.KeyRenamed) else effect.target_db
-    key = effect.key if isinstance(effect, e.KeyMoved) else effect.target
-    server.watching.touch(db, key)
-    server.blocking.signal(db, key)
+    def __init__(
+        self, state: ServerState, watching: Watching, blocking: Blocking, notifier: Notifier
+    ) -> None:
+        self._state = state
+        self._effects = state.keyspace.effects
+        self._watching = watching
+        self._blocking = blocking
+        self._notifier = notifier
+        self.record: Callable[[list[e.Effect], Session | None], None] | None = None
+        self.rerun: Callable[[Waiter], bytes | None]
+        blocking.when_due = self.pass_time
+        state.config.listen("notify-keyspace-events", self._configure_events)
 
+    def _configure_events(self, flags: str) -> None:
+        self._notifier.configure(flags)
+        self._state.keyspace.on_miss = self._missed if self._notifier.tells_misses else None
 
-def _settle_deleted(server: Server, effect: e.KeysDeleted) -> None:
-    for key in effect.keys if server.watching.watchers or server.blocking.waiting else ():
-        server.watching.touch(effect.db, key)
-        server.blocking.signal(effect.db, key)
-    if server.notifier.active:
-        server.notifier.announce(effect)
+    def _missed(self, db: int, key: bytes) -> None:
+        """What led to the miss, an expiry perhaps, is announced before it."""
+        if self._effects:
+            self.apply()
+        self._notifier.announce_miss(db, key)
 
+    # --- waking ---------------------------------------------------------------------------
 
-def _settle_databases(server: Server, effect: e.Flushed | e.Swapped) -> None:
-    held = {effect.db: effect.held}
-    if isinstance(effect, e.Swapped):
-        held[effect.other] = effect.other_held
-    for db, before in held.items():
-        server.blocking.signal_database(db)
-        server.watching.replace(server.keyspace.databases[db], before)
+    def drain(self) -> None:
+        """Runs the waiting commands of every key signalled, in the order they began to wait, until
+        none is left that what they have done may have woken.
+
+        While a script takes long nobody is served.
+        """
+        blocking = self._blocking
+        ready = blocking.ready
+        while ready and self._state.busy is None:
+            place = next(iter(ready))
+            del ready[place]
+            if place in blocking.waiting:
+                self._serve(place)
+
+    def _serve(self, place: Place) -> None:
+        """Runs the commands that wait for one key. Where one reader of a group has found nothing,
+        the others of the group are not tried."""
+        blocking = self._blocking
+        drained: set[bytes] = set()
+        for waiter in list(blocking.waiting[place]):
+            wait = waiter.wait
+            if waiter not in blocking.waiters or not blocking.may_serve(wait, place):
+                continue
+            if wait.group in drained:
+                wait.note_attempt()
+                blocking.enqueue(waiter)
+            elif not self._retry(waiter) and wait.group is not None:
+                drained.add(wait.group)
+        if self._effects:  # Those of attempts that were only noted.
+            self.apply()
+
+    def _retry(self, waiter: Waiter) -> bool:
+        """Runs the command again; false if it has to go on waiting."""
+        reply = self.rerun(waiter)
+        if reply is None:
+            self._blocking.wait_on(waiter)
+            return False
+        self._blocking.finish(waiter, reply)
+        return True
+
+    def pass_time(self, now_ms: int) -> None:
+        """Ends the waits whose deadline has come, and runs commands whose time it is."""
+        while (waiter := self._blocking.next_due(now_ms)) is not None:
+            self._retry(waiter)
+        self.drain()
+
+    # --- effects --------------------------------------------------------------------------
+
+    def apply(self, session: Session | None = None) -> None:
+        """Lets the effects of what has just run have their consequences, but for waking anybody:
+        that is left to :meth:`drain`.
+
+        ``session`` is the client whose command it was."""
+        effects = self._effects
+        self._state.changes += changes_of(effects)
+        if self.record is not None:
+            self.record(effects, session)
+        if self._watching.watchers or self._blocking.waiting or self._notifier.active:
+            for effect in effects:
+                self._react(effect)
+        effects.clear()
+
+    def _react(self, effect: e.Effect) -> None:
+        """Lets one effect have its consequences."""
+        kind = type(effect)
+        if isinstance(effect, e.Flushed | e.Swapped):
+            self._settle_databases(effect)
+            return
+        if isinstance(effect, e.LibraryLoaded | e.LibraryDeleted | e.LibrariesFlushed):
+            return
+        watching, blocking = self._watching, self._blocking
+        if isinstance(effect, e.KeysDeleted):
+            self._settle_deleted(effect)
+            return
+        if watching.watchers and kind in MODIFYING:
+            if isinstance(effect, e.KeyDeleted) and effect.event == "expired":
+                watching.expire(effect.db, effect.key)
+            else:
+                watching.touch(effect.db, effect.key)
+        if blocking.waiting and kind in WAKING:
+            blocking.signal(effect.db, effect.key)
+        if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
+            self._settle_target(effect)
+        if self._notifier.active:
+            self._notifier.announce(effect)
+
+    def _settle_target(self, effect: e.KeyRenamed | e.KeyCopied | e.KeyMoved) -> None:
+        db = effect.db if isinstance(effect, e.KeyRenamed) else effect.target_db
+        key = effect.key if isinstance(effect, e.KeyMoved) else effect.target
+        self._watching.touch(db, key)
+        self._blocking.signal(db, key)
+
+    def _settle_deleted(self, effect: e.KeysDeleted) -> None:
+        for key in effect.keys if self._watching.watchers or self._blocking.waiting else ():
+            self._watching.touch(effect.db, key)
+            self._blocking.signal(effect.db, key)
+        if self._notifier.active:
+            self._notifier.announce(effect)
+
+    def _settle_databases(self, effect: e.Flushed | e.Swapped) -> None:
+        held = {effect.db: effect.held}
+        if isinstance(effect, e.Swapped):
+            held[effect.other] = effect.other_held
+        for db, before in held.items():
+            self._blocking.signal_database(db)
+            self._watching.replace(self._state.keyspace.databases[db], before)

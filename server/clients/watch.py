@@ -7,17 +7,16 @@ only not removed yet: that it is removed then is no change.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from server.session import Session
-    from storage.keyspace import Database
+from server.session import Session
+from storage.keyspace import Database, Keyspace
 
 
 class Watching:
-    """Watched keys, each with the sessions that watch it."""
+    """Watched keys of a keyspace, each with the sessions that watch it."""
 
-    def __init__(self) -> None:
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
         self.watchers: dict[tuple[int, bytes], dict[Session, None]] = {}
 
     def watch(self, session: Session, key: bytes) -> None:
@@ -36,6 +35,11 @@ class Watching:
             if not sessions:
                 del self.watchers[place]
         session.watching.clear()
+
+    def end_transaction(self, session: Session) -> None:
+        """Takes ``session`` out of MULTI, and ends all its watching."""
+        self.forget(session)
+        session.clear_transaction()
 
     def touch(self, db: int, key: bytes) -> None:
         """The key has been modified: transactions of those who watch it will not run."""
@@ -75,7 +79,7 @@ class Watching:
 
     def has_expired(self, session: Session) -> bool:
         """Whether a key has expired since ``session`` began to watch it."""
-        databases = session.server.keyspace.databases
+        databases = self._keyspace.databases
         return any(
             not overdue and databases[db].is_overdue(key)
             for (db, key), overdue in session.watching.items()

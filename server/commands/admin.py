@@ -13,6 +13,7 @@ from server.command_help import help_reply
 from server.command_table import Arguments, command, container
 from server.persistence.manager import PersistenceError
 from server.runtime.phase import Phase
+from server.services import Services
 from server.session import Session
 
 # --- time and life ---------------------------------------------------------------------------
@@ -27,7 +28,7 @@ from server.session import Session
     summary="Tells the server's time.",
     tips=["nondeterministic_output"],
 )
-def time_(session: Session, args: Arguments) -> Reply:
+def time_(server: Services, session: Session, args: Arguments) -> Reply:
     """Unix seconds, and the microseconds of the second."""
     now = session.db.keyspace.now_ms
     return [str(now // 1000), str(now % 1000 * 1000)]
@@ -43,7 +44,7 @@ def time_(session: Session, args: Arguments) -> Reply:
     syntax="[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
     history=[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
 )
-def shutdown(session: Session, args: Arguments) -> Reply:
+def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
     """Ends the server, without a reply. Nobody is asked to wait, so there is nothing to abort."""
     words = [arg.upper() for arg in args[1:]]
     given = set(words)
@@ -53,25 +54,25 @@ def shutdown(session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.SYNTAX)
     if given == {b"ABORT"}:
         raise CommandError(errors.NO_SHUTDOWN)
-    if session.server.scripting.busy and b"NOSAVE" not in given:
+    if server.scripting.busy and b"NOSAVE" not in given:
         raise CommandError(errors.BUSY)
-    if not _is_safe_to_end(session, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
+    if not _is_safe_to_end(server, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
         raise CommandError(errors.SHUTDOWN_FAILED)
     session.closing = True
-    session.server.stopping.set()
+    server.state.stopping.set()
     return NO_REPLY
 
 
-def _is_safe_to_end(session: Session, save: bool) -> bool:
+def _is_safe_to_end(server: Services, save: bool) -> bool:
     """Writes what is to be written before the server ends; whether that went well."""
-    persistence = session.server.persistence
-    if session.server.phase is not Phase.SERVING:  # What there is so far must replace nothing.
+    persistence = server.persistence
+    if server.state.phase is not Phase.SERVING:  # What there is so far must replace nothing.
         return True
     if save:
         try:
             persistence.save()
         except PersistenceError as error:
-            session.server.log.warning(f"SHUTDOWN: the data could not be saved: {error}")
+            server.state.log.warning(f"SHUTDOWN: the data could not be saved: {error}")
             return False
     return persistence.make_safe()
 
@@ -90,7 +91,7 @@ container("MODULE", group="server", since="4.0.0", summary="Commands about modul
     summary="Lists the modules that are loaded: none.",
     tips=["nondeterministic_output_order"],
 )
-def module_list(session: Session, args: Arguments) -> Reply:
+def module_list(server: Services, session: Session, args: Arguments) -> Reply:
     """An empty list."""
     return EMPTY_ARRAY
 
@@ -103,6 +104,6 @@ def module_list(session: Session, args: Arguments) -> Reply:
     since="5.0.0",
     summary="Describes the subcommands.",
 )
-def module_help(session: Session, args: Arguments) -> Reply:
+def module_help(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "module")
+    return help_reply(server.state.table, "module")

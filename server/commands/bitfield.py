@@ -13,6 +13,7 @@ from protocol.replies import EMPTY_ARRAY, Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.bits import bit_offset
 from server.commands.set_options import option_value
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 from storage.buffers import lengthen, overwrite
@@ -96,7 +97,7 @@ class _Operation:
         return self.field.fit(unsigned, self.policy)
 
 
-def _operations(session: Session, args: Arguments) -> list[_Operation]:
+def _operations(server: Services, args: Arguments) -> list[_Operation]:
     found: list[_Operation] = []
     policy = b"WRAP"
     words = iter(args[2:])
@@ -107,20 +108,20 @@ def _operations(session: Session, args: Arguments) -> list[_Operation]:
             if policy not in _POLICIES:
                 raise CommandError(errors.BITFIELD_OVERFLOW)
         elif name in (b"GET", b"SET", b"INCRBY"):
-            found.append(_operation(session, name, words, policy))
+            found.append(_operation(server, name, words, policy))
         else:
             raise CommandError(errors.SYNTAX)
     return found
 
 
-def _operation(session: Session, name: bytes, words: Iterator[bytes], policy: bytes) -> _Operation:
+def _operation(server: Services, name: bytes, words: Iterator[bytes], policy: bytes) -> _Operation:
     kind, place = option_value(words), option_value(words)
     operand = option_value(words) if name != b"GET" else b"0"
     found = _TYPE.fullmatch(kind)
     if found is None:
         raise CommandError(errors.BITFIELD_TYPE)
     width = int(found[1] or found[2])
-    field = _Field(bit_offset(session, place, width), width, found[1] is not None)
+    field = _Field(bit_offset(server, place, width), width, found[1] is not None)
     return _Operation(name, field, integer(operand), policy)
 
 
@@ -138,9 +139,9 @@ def _operation(session: Session, name: bytes, words: Iterator[bytes], policy: by
     " INCRBY encoding offset increment> ...]]",
     keys=[KeySpec("RW access update variable_flags", notes="without SET and INCRBY it only reads")],
 )
-def bitfield(session: Session, args: Arguments) -> Reply:
+def bitfield(server: Services, session: Session, args: Arguments) -> Reply:
     """For each subcommand the value that was read or made, or null if it was not to be kept."""
-    operations = _operations(session, args)
+    operations = _operations(server, args)
     if any(operation.writes for operation in operations):
         return _change(session, args[1], operations)
     return _read(session, args[1], operations)
@@ -157,9 +158,9 @@ def bitfield(session: Session, args: Arguments) -> Reply:
     syntax="key [GET encoding offset [GET encoding offset ...]]",
     keys=[KeySpec("RO access")],
 )
-def bitfield_ro(session: Session, args: Arguments) -> Reply:
+def bitfield_ro(server: Services, session: Session, args: Arguments) -> Reply:
     """The values."""
-    operations = _operations(session, args)
+    operations = _operations(server, args)
     if any(operation.writes for operation in operations):
         raise CommandError(errors.BITFIELD_RO_GET)
     return _read(session, args[1], operations)

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
+from server.services import Services
 from server.session import Session
 from server.util.bitmaps import Operation, combine
 
@@ -51,7 +52,7 @@ _OPERATIONS: Final[dict[bytes, Operation]] = {
     keys=[KeySpec("OW update", index=2), KeySpec("RO access", index=3, last=-1)],
     history=[("8.2.0", "The operations `DIFF`, `DIFF1`, `ANDOR` and `ONE`.")],
 )
-def bitop(session: Session, args: Arguments) -> Reply:
+def bitop(server: Services, session: Session, args: Arguments) -> Reply:
     """The length of the result; if that is empty there is no key any more."""
     name, target, keys = args[1].upper(), args[2], args[3:]
     operation = _OPERATIONS.get(name)

@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.ranges import clamp, resolve
+from server.services import Services
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
 from server.util import bitmaps
@@ -21,7 +22,7 @@ _BITS: Final = {b"0": 0, b"1": 1}
 _UNITS: Final = {b"BYTE": 8, b"BIT": 1}
 
 
-def bit_offset(session: Session, arg: bytes, width: int = 0) -> int:
+def bit_offset(server: Services, arg: bytes, width: int = 0) -> int:
     """The place of a bit; ``#`` before it counts integers of a ``width``, if one is given.
 
     The bit must be in the longest string that there may be."""
@@ -29,7 +30,7 @@ def bit_offset(session: Session, arg: bytes, width: int = 0) -> int:
     offset = parse_integer(arg[1:] if counted else arg)
     if offset is not None and counted:
         offset *= width
-    if offset is None or not 0 <= offset >> 3 < session.server.config.proto_max_bulk_len:
+    if offset is None or not 0 <= offset >> 3 < server.state.config.proto_max_bulk_len:
         raise CommandError(errors.BIT_OFFSET)
     return offset
 
@@ -44,9 +45,9 @@ def bit_offset(session: Session, arg: bytes, width: int = 0) -> int:
     syntax="key offset value",
     keys=[KeySpec("RW access update")],
 )
-def setbit(session: Session, args: Arguments) -> Reply:
+def setbit(server: Services, session: Session, args: Arguments) -> Reply:
     """The bit that was there."""
-    offset = bit_offset(session, args[2])
+    offset = bit_offset(server, args[2])
     bit = _BITS.get(args[3])
     if bit is None:
         raise CommandError(errors.BIT_VALUE)
@@ -72,9 +73,9 @@ def setbit(session: Session, args: Arguments) -> Reply:
     syntax="key offset",
     keys=_READ,
 )
-def getbit(session: Session, args: Arguments) -> Reply:
+def getbit(server: Services, session: Session, args: Arguments) -> Reply:
     """The bit; 0 beyond the end."""
-    offset = bit_offset(session, args[2])
+    offset = bit_offset(server, args[2])
     return bitmaps.bit_at(_buffer(session, args[1]), offset)
 
 
@@ -90,7 +91,7 @@ def getbit(session: Session, args: Arguments) -> Reply:
     keys=_READ,
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
-def bitcount(session: Session, args: Arguments) -> Reply | Steps:
+def bitcount(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """How many are set, in the string or in a part of it."""
     start, end, unit = 0, INT64_MAX, 8
     if len(args) > 2:
@@ -99,7 +100,9 @@ def bitcount(session: Session, args: Arguments) -> Reply | Steps:
         start, end = integer(args[2]), integer(args[3])
         unit = _unit(args[4:])
     buffer = _buffer(session, args[1])
-    return _go_through(session, buffer, _places(buffer, resolve, start, end, unit), bitmaps.count)
+    return _go_through(
+        server, session, buffer, _places(buffer, resolve, start, end, unit), bitmaps.count
+    )
 
 
 @command(
@@ -114,7 +117,7 @@ def bitcount(session: Session, args: Arguments) -> Reply | Steps:
     keys=_READ,
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
-def bitpos(session: Session, args: Arguments) -> Reply | Steps:
+def bitpos(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """Its place, -1 if there is none. Without an end, zeros follow the string."""
     bit = integer(args[2])
     if bit not in (0, 1):
@@ -134,17 +137,18 @@ def bitpos(session: Session, args: Arguments) -> Reply | Steps:
         found = yield from bitmaps.find(buffer, bit, places)
         return otherwise if found < 0 else found
 
-    return _go_through(session, buffer, places, find)
+    return _go_through(server, session, buffer, places, find)
 
 
 def _go_through(
+    server: Services,
     session: Session,
     buffer: Buffer,
     places: range,
     search: Callable[[Buffer, range], Generator[None, None, int]],
 ) -> Reply | Steps:
     """What the search finds at the places of a string, which is lent to it meanwhile."""
-    loan = session.server.keyspace.lending.lend(buffer)
+    loan = server.state.keyspace.lending.lend(buffer)
 
     def work(loan: Loan) -> Generator[None, None, Reply]:
         return (yield from search(loan.buffer, places))

@@ -12,6 +12,7 @@ from server.clients.client_line import client_line, client_type, is_printable
 from server.command_help import help_reply
 from server.command_table import Arguments, command, container
 from server.commands.connection import checked_name
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer, parse_integer, timeout_end
 
@@ -61,7 +62,7 @@ def _type(arg: bytes) -> str:
     since="5.0.0",
     summary="Tells the number of this connection.",
 )
-def client_id(session: Session, args: Arguments) -> Reply:
+def client_id(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of this connection; later ones have higher numbers."""
     return session.id
 
@@ -74,7 +75,7 @@ def client_id(session: Session, args: Arguments) -> Reply:
     since="2.6.9",
     summary="Tells the name that this connection was given.",
 )
-def getname(session: Session, args: Arguments) -> Reply:
+def getname(server: Services, session: Session, args: Arguments) -> Reply:
     """The connection's name, or null."""
     return Bulk(session.name) if session.name else None
 
@@ -89,7 +90,7 @@ def getname(session: Session, args: Arguments) -> Reply:
     syntax="connection-name",
     tips=_ON_ALL_NODES,
 )
-def setname(session: Session, args: Arguments) -> Reply:
+def setname(server: Services, session: Session, args: Arguments) -> Reply:
     """Names the connection; an empty name takes its name away."""
     session.name = checked_name(args[2])
     return OK
@@ -105,7 +106,7 @@ def setname(session: Session, args: Arguments) -> Reply:
     syntax="<LIB-NAME libname | LIB-VER libver>",
     tips=_ON_ALL_NODES,
 )
-def setinfo(session: Session, args: Arguments) -> Reply:
+def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
     """Notes the client's library."""
     option = args[2].upper()
     if option not in (b"LIB-NAME", b"LIB-VER"):
@@ -128,9 +129,9 @@ def setinfo(session: Session, args: Arguments) -> Reply:
     summary="Describes this connection.",
     tips=["nondeterministic_output"],
 )
-def info(session: Session, args: Arguments) -> Reply:
+def info(server: Services, session: Session, args: Arguments) -> Reply:
     """This connection's line of CLIENT LIST."""
-    return Verbatim(client_line(session))
+    return Verbatim(client_line(session, server.state.clock()))
 
 
 @command(
@@ -142,7 +143,7 @@ def info(session: Session, args: Arguments) -> Reply:
     summary="Spares this connection when clients are closed to free memory.",
     syntax="<ON | OFF>",
 )
-def no_evict(session: Session, args: Arguments) -> Reply:
+def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
     """Sets the mark that the line of CLIENT LIST shows as ``e``."""
     session.no_evict = _on_or_off(args[2])
     return OK
@@ -157,7 +158,7 @@ def no_evict(session: Session, args: Arguments) -> Reply:
     summary="Lets this connection's commands leave the idle time of keys alone.",
     syntax="<ON | OFF>",
 )
-def no_touch(session: Session, args: Arguments) -> Reply:
+def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
     """Sets the mark that the line of CLIENT LIST shows as ``T``."""
     session.no_touch = _on_or_off(args[2])
     return OK
@@ -172,7 +173,7 @@ def no_touch(session: Session, args: Arguments) -> Reply:
     summary="Turns the replies to this connection on or off, or leaves out the next one.",
     syntax="<ON | OFF | SKIP>",
 )
-def reply(session: Session, args: Arguments) -> Reply:
+def reply(server: Services, session: Session, args: Arguments) -> Reply:
     """Says whether replies are sent; only ON is itself answered."""
     mode = args[2].lower()
     if mode == b"on":
@@ -193,7 +194,7 @@ def reply(session: Session, args: Arguments) -> Reply:
     since="6.0.0",
     summary="Tells which connection gets the notices of client-side caching.",
 )
-def getredir(session: Session, args: Arguments) -> Reply:
+def getredir(server: Services, session: Session, args: Arguments) -> Reply:
     """``-1``: this server has no client-side caching."""
     return -1
 
@@ -206,7 +207,7 @@ def getredir(session: Session, args: Arguments) -> Reply:
     since="6.2.0",
     summary="Describes the client-side caching of this connection.",
 )
-def trackinginfo(session: Session, args: Arguments) -> Reply:
+def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
     """That it is off."""
     return Map([("flags", Set(["off"])), ("redirect", -1), ("prefixes", EMPTY_ARRAY)])
 
@@ -236,13 +237,14 @@ def trackinginfo(session: Session, args: Arguments) -> Reply:
         ("8.0.0", "The field `io-thread`."),
     ],
 )
-def list_(session: Session, args: Arguments) -> Reply:
+def list_(server: Services, session: Session, args: Arguments) -> Reply:
     """The lines of all clients, of those of a type, or of those with certain numbers."""
-    return Verbatim(b"".join(client_line(chosen) for chosen in _listed(session, args)))
+    now = server.state.clock()
+    return Verbatim(b"".join(client_line(chosen, now) for chosen in _listed(server, args)))
 
 
-def _listed(session: Session, args: Arguments) -> list[Session]:
-    sessions = session.server.sessions
+def _listed(server: Services, args: Arguments) -> list[Session]:
+    sessions = server.state.sessions
     option = args[2].upper() if len(args) > 2 else b""
     if not option:
         return list(sessions.values())
@@ -261,9 +263,10 @@ Filter = Callable[[Session], bool]
 class KillOptions:
     """Which clients CLIENT KILL closes: those that pass every filter, the caller perhaps not."""
 
-    def __init__(self, session: Session, args: Arguments) -> None:
+    def __init__(self, server: Services, session: Session, args: Arguments) -> None:
         self.filters: list[Filter] = []
         self.spares_caller = True
+        self._server = server
         self._session = session
         for at in range(2, len(args), 2):
             if at + 1 == len(args):
@@ -274,7 +277,7 @@ class KillOptions:
         if name == b"SKIPME":
             self.spares_caller = _yes_or_no(value)
         elif name in _FILTERS:
-            self.filters.append(_FILTERS[name](self._session, value))
+            self.filters.append(_FILTERS[name](self._server, value))
         else:
             raise CommandError(errors.SYNTAX)
 
@@ -292,41 +295,41 @@ def _yes_or_no(arg: bytes) -> bool:
     return word == b"yes"
 
 
-def _by_id(session: Session, value: bytes) -> Filter:
+def _by_id(server: Services, value: bytes) -> Filter:
     number = parse_integer(value)
     if number is None or number < 1:
         raise CommandError(errors.CLIENT_ID_NOT_POSITIVE)
     return lambda other: other.id == number
 
 
-def _by_type(session: Session, value: bytes) -> Filter:
+def _by_type(server: Services, value: bytes) -> Filter:
     wanted = _type(value)
     return lambda other: client_type(other) == wanted
 
 
-def _by_user(session: Session, value: bytes) -> Filter:
-    if not session.server.users.exists(value):
+def _by_user(server: Services, value: bytes) -> Filter:
+    if not server.state.users.exists(value):
         raise CommandError(errors.no_such_user(value))
     return lambda other: other.user == value
 
 
-def _by_address(session: Session, value: bytes) -> Filter:
+def _by_address(server: Services, value: bytes) -> Filter:
     return lambda other: other.addr.encode() == value
 
 
-def _by_local_address(session: Session, value: bytes) -> Filter:
+def _by_local_address(server: Services, value: bytes) -> Filter:
     return lambda other: other.laddr.encode() == value
 
 
-def _by_age(session: Session, value: bytes) -> Filter:
+def _by_age(server: Services, value: bytes) -> Filter:
     seconds = integer(value, errors.MAXAGE_NOT_INTEGER)
     if seconds <= 0:
         raise CommandError(errors.MAXAGE_NOT_POSITIVE)
-    now = session.server.clock()
+    now = server.state.clock()
     return lambda other: (now - other.created_ms) // 1000 >= seconds
 
 
-_FILTERS: Final[dict[bytes, Callable[[Session, bytes], Filter]]] = {
+_FILTERS: Final[dict[bytes, Callable[[Services, bytes], Filter]]] = {
     b"ID": _by_id,
     b"TYPE": _by_type,
     b"USER": _by_user,
@@ -355,16 +358,16 @@ _FILTERS: Final[dict[bytes, Callable[[Session, bytes], Filter]]] = {
         ("7.4.0", "The filter `MAXAGE`."),
     ],
 )
-def kill(session: Session, args: Arguments) -> Reply:
+def kill(server: Services, session: Session, args: Arguments) -> Reply:
     """Closes the client at an address, or those that pass the filters, and says how many."""
-    sessions = list(session.server.sessions.values())
+    sessions = list(server.state.sessions.values())
     if len(args) == 3:
         chosen = [other for other in sessions if other.addr.encode() == args[2]]
         if not chosen:
             raise CommandError(errors.NO_SUCH_CLIENT)
         _close(session, chosen[:1])
         return OK
-    options = KillOptions(session, args)
+    options = KillOptions(server, session, args)
     chosen = [other for other in sessions if options.match(other)]
     _close(session, chosen)
     return len(chosen)
@@ -388,20 +391,20 @@ def _close(session: Session, chosen: list[Session]) -> None:
     summary="Ends the wait of a client that is blocked.",
     syntax="client-id [TIMEOUT | ERROR]",
 )
-def unblock(session: Session, args: Arguments) -> Reply:
+def unblock(server: Services, session: Session, args: Arguments) -> Reply:
     """Lets a client's wait end as if its time were up, or with an error."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("client", args[1]))
     reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
     if reason not in (b"TIMEOUT", b"ERROR"):
         raise CommandError(errors.UNBLOCK_REASON)
-    other = session.server.sessions.get(integer(args[2]))
+    other = server.state.sessions.get(integer(args[2]))
     if other is None or other.waiter is None:
         return 0
     if reason == b"ERROR":
-        session.server.blocking.fail(other.waiter, errors.CLIENT_UNBLOCKED)
+        server.blocking.fail(other.waiter, errors.CLIENT_UNBLOCKED)
     else:
-        session.server.blocking.time_out(other.waiter)
+        server.blocking.time_out(other.waiter)
     return 1
 
 
@@ -415,7 +418,7 @@ def unblock(session: Session, args: Arguments) -> Reply:
     syntax="timeout [WRITE | ALL]",
     history=[("6.2.0", "The modes `WRITE` and `ALL`.")],
 )
-def pause(session: Session, args: Arguments) -> Reply:
+def pause(server: Services, session: Session, args: Arguments) -> Reply:
     """Lets the commands of every client wait."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("client", args[1]))
@@ -423,7 +426,7 @@ def pause(session: Session, args: Arguments) -> Reply:
     if mode not in (b"WRITE", b"ALL"):
         raise CommandError(errors.PAUSE_MODE)
     until = timeout_end(args[2], session.db.keyspace.now_ms)
-    session.server.pauses.pause(until, mode == b"ALL")
+    server.pauses.pause(until, mode == b"ALL")
     return OK
 
 
@@ -436,9 +439,9 @@ def pause(session: Session, args: Arguments) -> Reply:
     summary="Ends a pause.",
     complexity="O(N) in the number of clients that wait.",
 )
-def unpause(session: Session, args: Arguments) -> Reply:
+def unpause(server: Services, session: Session, args: Arguments) -> Reply:
     """Lets commands that were held back go on."""
-    session.server.pauses.unpause()
+    server.pauses.unpause()
     return OK
 
 
@@ -450,6 +453,6 @@ def unpause(session: Session, args: Arguments) -> Reply:
     since="5.0.0",
     summary="Describes the subcommands.",
 )
-def help_(session: Session, args: Arguments) -> Reply:
+def help_(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "client")
+    return help_reply(server.state.table, "client")

@@ -12,6 +12,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, command, container
+from server.services import Services
 from server.session import Session
 
 _ADMIN: Final = "admin stale no_async_loading"
@@ -130,7 +131,7 @@ SUBCOMMANDS: Final = (
 )
 
 
-def refuse(session: Session, args: Arguments) -> Reply:
+def refuse(server: Services, session: Session, args: Arguments) -> Reply:
     """The error of a server outside a cluster."""
     raise CommandError(errors.CLUSTER_DISABLED)
 

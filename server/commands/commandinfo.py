@@ -14,6 +14,7 @@ from server.command_table import (
     Arguments,
     Command,
     KeySpec,
+    Table,
     command,
     commands,
     every,
@@ -21,6 +22,7 @@ from server.command_table import (
     find_by_name,
     subcommands,
 )
+from server.services import Services
 from server.session import Session
 from server.util.glob import matches
 
@@ -91,9 +93,9 @@ def _find_keys(spec: KeySpec) -> Map:
     complexity="O(N) in the number of commands.",
     tips=_UNORDERED,
 )
-def command_(session: Session, args: Arguments) -> Reply:
+def command_(server: Services, session: Session, args: Arguments) -> Reply:
     """Every command, as COMMAND INFO describes it."""
-    return [describe(entry) for entry in commands(session.server.table)]
+    return [describe(entry) for entry in commands(server.state.table)]
 
 
 @command(
@@ -105,9 +107,9 @@ def command_(session: Session, args: Arguments) -> Reply:
     categories="connection",
     summary="Counts the commands.",
 )
-def count(session: Session, args: Arguments) -> Reply:
+def count(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of commands, subcommands not counted."""
-    return len(commands(session.server.table))
+    return len(commands(server.state.table))
 
 
 @command(
@@ -123,9 +125,9 @@ def count(session: Session, args: Arguments) -> Reply:
     tips=_UNORDERED,
     history=[("7.0.0", "Without names, every command is described.")],
 )
-def info(session: Session, args: Arguments) -> Reply:
+def info(server: Services, session: Session, args: Arguments) -> Reply:
     """The description of each command named, null for one that does not exist."""
-    table = session.server.table
+    table = server.state.table
     if len(args) == 2:
         return [describe(entry) for entry in commands(table)]
     found = [find_by_name(table, name) for name in args[2:]]
@@ -144,9 +146,9 @@ def info(session: Session, args: Arguments) -> Reply:
     syntax="[command-name [command-name ...]]",
     tips=_UNORDERED,
 )
-def docs(session: Session, args: Arguments) -> Reply:
+def docs(server: Services, session: Session, args: Arguments) -> Reply:
     """The documentation of each command named that exists, or of every command."""
-    table = session.server.table
+    table = server.state.table
     if len(args) == 2:
         entries = commands(table)
     else:
@@ -190,9 +192,9 @@ _LIST_FILTERS: Final[dict[bytes, Filter]] = {
     syntax="[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
     tips=_UNORDERED,
 )
-def list_(session: Session, args: Arguments) -> Reply:
+def list_(server: Services, session: Session, args: Arguments) -> Reply:
     """The names of all commands and subcommands, or of those that pass a filter."""
-    table = session.server.table
+    table = server.state.table
     if len(args) == 2:
         return [entry.fullname for entry in every(table)]
     if len(args) != 5 or args[2].upper() != b"FILTERBY":
@@ -210,9 +212,9 @@ _GET_WORDS: Final = {b"GET": 3, b"OVERFLOW": 2}
 # --- COMMAND GETKEYS -------------------------------------------------------------------------
 
 
-def _keys_of(session: Session, request: Arguments) -> list[tuple[bytes, list[str]]]:
+def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
     """The keys of a request, each with what the command does to it; raises CommandError."""
-    entry = find(session.server.table, request)
+    entry = find(table, request)
     if entry is None or (entry.subcommands and len(request) > 1):
         raise CommandError(errors.GETKEYS_UNKNOWN_COMMAND)
     specs = [spec for spec in entry.keys if spec.names_keys]
@@ -259,9 +261,9 @@ def _only_reads(options: Arguments) -> bool:
     complexity="O(N) in the number of the command's arguments.",
     syntax="command [arg [arg ...]]",
 )
-def getkeys(session: Session, args: Arguments) -> Reply:
+def getkeys(server: Services, session: Session, args: Arguments) -> Reply:
     """The keys of a request, which is not run."""
-    return [Bulk(key) for key, _ in _keys_of(session, args[2:])]
+    return [Bulk(key) for key, _ in _keys_of(server.state.table, args[2:])]
 
 
 @command(
@@ -275,9 +277,9 @@ def getkeys(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of the command's arguments.",
     syntax="command [arg [arg ...]]",
 )
-def getkeysandflags(session: Session, args: Arguments) -> Reply:
+def getkeysandflags(server: Services, session: Session, args: Arguments) -> Reply:
     """The keys of a request, each with its flags."""
-    return [[Bulk(key), _words(flags)] for key, flags in _keys_of(session, args[2:])]
+    return [[Bulk(key), _words(flags)] for key, flags in _keys_of(server.state.table, args[2:])]
 
 
 @command(
@@ -289,6 +291,6 @@ def getkeysandflags(session: Session, args: Arguments) -> Reply:
     categories="connection",
     summary="Describes the subcommands.",
 )
-def help_(session: Session, args: Arguments) -> Reply:
+def help_(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "command")
+    return help_reply(server.state.table, "command")

@@ -11,6 +11,7 @@ from protocol.replies import OK, Map, Reply, Simple
 from server.command_table import Arguments, command, container
 from server.config import file as config_file
 from server.config.registry import SETTINGS, BadSetting
+from server.services import Services
 from server.session import Session
 from server.util.glob import matches
 
@@ -50,9 +51,9 @@ container(
     syntax="parameter [parameter ...]",
     history=[("7.0.0", "Several patterns in one call.")],
 )
-def config_get(session: Session, args: Arguments) -> Reply:
+def config_get(server: Services, session: Session, args: Arguments) -> Reply:
     """A map of names and values; a name without special characters stands in it as it was sent."""
-    config = session.server.config
+    config = server.state.config
     found: dict[str, str] = {}
     for pattern in args[2:]:
         for name, label in _matching(pattern):
@@ -84,7 +85,7 @@ def _matching(pattern: bytes) -> Iterator[tuple[str, str]]:
     tips=_EVERYWHERE,
     history=[("7.0.0", "Several settings in one call.")],
 )
-def config_set(session: Session, args: Arguments) -> Reply:
+def config_set(server: Services, session: Session, args: Arguments) -> Reply:
     """Changes all the settings named, or none if one of them cannot be changed."""
     given = args[2:]
     if len(given) % 2:
@@ -93,7 +94,7 @@ def config_set(session: Session, args: Arguments) -> Reply:
     for name in given[::2]:
         labels[_changeable(name, labels)] = shown(name)
     try:
-        session.server.config.change(zip(labels, map(shown, given[1::2]), strict=True))
+        server.state.config.change(zip(labels, map(shown, given[1::2]), strict=True))
     except BadSetting as error:
         raise CommandError(errors.bad_setting(labels[error.name], error.reason)) from error
     return OK
@@ -123,9 +124,10 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
     summary="Sets the counters of INFO to zero.",
     tips=_EVERYWHERE,
 )
-def config_resetstat(session: Session, args: Arguments) -> Reply:
+def config_resetstat(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets what has been counted since the start."""
-    session.server.forget_counts()
+    server.state.forget_counts()
+    server.turns.forget_counts()
     return OK
 
 
@@ -138,9 +140,9 @@ def config_resetstat(session: Session, args: Arguments) -> Reply:
     summary="Writes the present settings into the configuration file.",
     tips=_EVERYWHERE,
 )
-def config_rewrite(session: Session, args: Arguments) -> Reply:
+def config_rewrite(server: Services, session: Session, args: Arguments) -> Reply:
     """Brings the file that the server was started with up to date."""
-    config = session.server.config
+    config = server.state.config
     if config.file is None:
         raise CommandError(errors.CONFIG_NO_FILE)
     try:
@@ -158,6 +160,6 @@ def config_rewrite(session: Session, args: Arguments) -> Reply:
     since="5.0.0",
     summary="Lists the subcommands of CONFIG.",
 )
-def config_help(session: Session, args: Arguments) -> Reply:
+def config_help(server: Services, session: Session, args: Arguments) -> Reply:
     """A line of text each."""
     return [Simple(line) for line in HELP]

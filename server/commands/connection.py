@@ -11,6 +11,7 @@ from server.auth import DEFAULT_USER
 from server.clients.client_line import is_printable
 from server.command_table import Arguments, command
 from server.runtime.version import REDIS_VERSION
+from server.services import Services
 from server.session import Session
 from server.util.arguments import database_index, integer
 
@@ -60,9 +61,9 @@ def checked_name(name: bytes) -> bytes:
     return name
 
 
-def _log_in(session: Session, user: bytes, password: bytes) -> None:
-    if not session.server.users.accepts(user, password):
-        session.server.stats.denied_logins += 1
+def _log_in(server: Services, session: Session, user: bytes, password: bytes) -> None:
+    if not server.state.users.accepts(user, password):
+        server.state.stats.denied_logins += 1
         raise CommandError(errors.WRONG_PASSWORD)
     session.user = user
     session.authenticated = True
@@ -79,11 +80,11 @@ def _log_in(session: Session, user: bytes, password: bytes) -> None:
     syntax="[protover [AUTH username password] [SETNAME clientname]]",
     history=[("6.2.0", "The protocol version may be left out, to ask without changing anything.")],
 )
-def hello(session: Session, args: Arguments) -> Reply:
+def hello(server: Services, session: Session, args: Arguments) -> Reply:
     """Switches the protocol and describes the server, in the protocol switched to."""
     options = HelloOptions(args)
     if options.credentials is not None:
-        _log_in(session, *options.credentials)
+        _log_in(server, session, *options.credentials)
     if not session.authenticated:
         raise CommandError(errors.HELLO_NEEDS_AUTHENTICATION)
     if options.name is not None:
@@ -115,13 +116,13 @@ def hello(session: Session, args: Arguments) -> Reply:
     syntax="[username] password",
     history=[("6.0.0", "A user may be named.")],
 )
-def auth(session: Session, args: Arguments) -> Reply:
+def auth(server: Services, session: Session, args: Arguments) -> Reply:
     """Logs in as the user named, or as the default user with its password."""
     if len(args) > 3:
         raise CommandError(errors.SYNTAX)
-    if len(args) == 2 and session.server.users.default_is_open():
+    if len(args) == 2 and server.state.users.default_is_open():
         raise CommandError(errors.NO_PASSWORD_CONFIGURED)
-    _log_in(session, args[1] if len(args) == 3 else DEFAULT_USER, args[-1])
+    _log_in(server, session, args[1] if len(args) == 3 else DEFAULT_USER, args[-1])
     return OK
 
 
@@ -135,7 +136,7 @@ def auth(session: Session, args: Arguments) -> Reply:
     syntax="[message]",
     tips=["request_policy:all_shards", "response_policy:all_succeeded"],
 )
-def ping(session: Session, args: Arguments) -> Reply:
+def ping(server: Services, session: Session, args: Arguments) -> Reply:
     """Answers PONG, or the message; a RESP2 subscriber gets both in the shape of a message."""
     if len(args) > 2:
         raise CommandError(errors.wrong_arity("ping"))
@@ -153,7 +154,7 @@ def ping(session: Session, args: Arguments) -> Reply:
     summary="Answers with the message.",
     syntax="message",
 )
-def echo(session: Session, args: Arguments) -> Reply:
+def echo(server: Services, session: Session, args: Arguments) -> Reply:
     """Answers with the message."""
     return Bulk(args[1])
 
@@ -167,9 +168,9 @@ def echo(session: Session, args: Arguments) -> Reply:
     summary="Changes the database that the connection's commands work on.",
     syntax="index",
 )
-def select(session: Session, args: Arguments) -> Reply:
+def select(server: Services, session: Session, args: Arguments) -> Reply:
     """Changes the database."""
-    databases = session.server.keyspace.databases
+    databases = server.state.keyspace.databases
     session.db = databases[database_index(args[1], len(databases))]
     return OK
 
@@ -182,10 +183,11 @@ def select(session: Session, args: Arguments) -> Reply:
     since="6.2.0",
     summary="Puts the connection back into the state of a new one.",
 )
-def reset(session: Session, args: Arguments) -> Reply:
+def reset(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves everything that the client has begun."""
-    session.server.pubsub.leave_all(session)
-    session.reset()
+    server.pubsub.leave_all(session)
+    server.watching.forget(session)
+    session.reset(server.state.keyspace.databases[0], server.state.users.default_is_open())
     return RESET_DONE
 
 
@@ -198,7 +200,7 @@ def reset(session: Session, args: Arguments) -> Reply:
     summary="Closes the connection.",
     deprecated=("7.2.0", "just closing the connection"),
 )
-def quit_(session: Session, args: Arguments) -> Reply:
+def quit_(server: Services, session: Session, args: Arguments) -> Reply:
     """Ends the connection after the reply."""
     session.closing = True
     return OK

@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.objects import LONGEST_EMBEDDED
+from server.services import Services
 from server.session import Session
 from server.util import long_double
 from server.util.arguments import INT64_MAX, INT64_MIN, integer
@@ -28,7 +29,7 @@ _FLAGS: Final = "write denyoom fast"
     syntax="key",
     keys=_COUNTER,
 )
-def incr(session: Session, args: Arguments) -> Reply:
+def incr(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], 1)
 
@@ -43,7 +44,7 @@ def incr(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=_COUNTER,
 )
-def decr(session: Session, args: Arguments) -> Reply:
+def decr(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
     return _add(session, args[1], -1)
 
@@ -58,7 +59,7 @@ def decr(session: Session, args: Arguments) -> Reply:
     syntax="key increment",
     keys=_COUNTER,
 )
-def incrby(session: Session, args: Arguments) -> Reply:
+def incrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], integer(args[2]))
 
@@ -73,7 +74,7 @@ def incrby(session: Session, args: Arguments) -> Reply:
     syntax="key decrement",
     keys=_COUNTER,
 )
-def decrby(session: Session, args: Arguments) -> Reply:
+def decrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
     decrement = integer(args[2])
     if decrement == INT64_MIN:
@@ -101,7 +102,7 @@ def _add(session: Session, key: bytes, increment: int) -> int:
     syntax="key increment",
     keys=_COUNTER,
 )
-def incrbyfloat(session: Session, args: Arguments) -> Reply:
+def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum as a string."""
     database, key = session.db, args[1]
     value = database.string(key)

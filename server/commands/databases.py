@@ -6,6 +6,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
 from server.command_table import Arguments, command
+from server.services import Services
 from server.session import Session
 from server.util.arguments import INT32_MAX, INT32_MIN, parse_integer
 
@@ -26,7 +27,7 @@ _FLUSH_HISTORY = (
     categories="keyspace",
     tips=("request_policy:all_shards", "response_policy:agg_sum"),
 )
-def dbsize(session: Session, args: Arguments) -> Reply:
+def dbsize(server: Services, session: Session, args: Arguments) -> Reply:
     """How many keys there are, with those that nobody has found expired yet."""
     return len(session.db)
 
@@ -44,7 +45,7 @@ def dbsize(session: Session, args: Arguments) -> Reply:
     tips=_FLUSH_TIPS,
     history=_FLUSH_HISTORY,
 )
-def flushdb(session: Session, args: Arguments) -> Reply:
+def flushdb(server: Services, session: Session, args: Arguments) -> Reply:
     """Removes every key of the database."""
     _check_mode(args)
     session.db.flush()
@@ -64,10 +65,10 @@ def flushdb(session: Session, args: Arguments) -> Reply:
     tips=_FLUSH_TIPS,
     history=_FLUSH_HISTORY,
 )
-def flushall(session: Session, args: Arguments) -> Reply:
+def flushall(server: Services, session: Session, args: Arguments) -> Reply:
     """Removes every key there is."""
     _check_mode(args)
-    for database in session.server.keyspace.databases:
+    for database in server.state.keyspace.databases:
         database.flush()
     return OK
 
@@ -90,16 +91,16 @@ def _check_mode(args: Arguments) -> None:
     syntax="index1 index2",
     categories="keyspace dangerous",
 )
-def swapdb(session: Session, args: Arguments) -> Reply:
+def swapdb(server: Services, session: Session, args: Arguments) -> Reply:
     """Clients of one database see the other's keys from now on."""
     first = _index(args[1], errors.INVALID_FIRST_DB)
     second = _index(args[2], errors.INVALID_SECOND_DB)
-    keyspace = session.server.keyspace
+    keyspace = server.state.keyspace
     if not (0 <= first < len(keyspace.databases) and 0 <= second < len(keyspace.databases)):
         raise CommandError(errors.DB_OUT_OF_RANGE)
     keyspace.swap(first, second)
     if first == second:  # There is no effect, but it counts as a change all the same.
-        session.server.changes += 1
+        server.state.changes += 1
     return OK
 
 

@@ -18,6 +18,7 @@ from server.commands.objects import encoding_of, references
 from server.persistence.manager import PersistenceError
 from server.runtime.clock import LATEST_MS, Clock
 from server.runtime.phase import Phase
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer_between
 from storage.aof.snapshot import serialized_length
@@ -29,7 +30,7 @@ _LRU_BITS: Final = 0xFFFFFF
 # --- the life of the server ------------------------------------------------------------------
 
 
-def _sleep(session: Session, args: Arguments) -> Reply:
+def _sleep(server: Services, session: Session, args: Arguments) -> Reply:
     """Nobody is served meanwhile: that is what tests of time-outs ask for it for."""
     time.sleep(max(0.0, _leading_number(args[2])))
     return OK
@@ -41,31 +42,31 @@ def _leading_number(text: bytes) -> float:
     return float(found[0]) if found is not None else 0.0
 
 
-def _set_active_expire(session: Session, args: Arguments) -> Reply:
-    session.server.active_expiry = _leading_number(args[2]) != 0
+def _set_active_expire(server: Services, session: Session, args: Arguments) -> Reply:
+    server.state.active_expiry = _leading_number(args[2]) != 0
     return OK
 
 
-def _log(session: Session, args: Arguments) -> Reply:
-    session.server.log.warning(f"DEBUG LOG: {shown(args[2])}")
+def _log(server: Services, session: Session, args: Arguments) -> Reply:
+    server.state.log.warning(f"DEBUG LOG: {shown(args[2])}")
     return OK
 
 
-def _change_replication_id(session: Session, args: Arguments) -> Reply:
-    session.server.replication_id = secrets.token_hex(20)
+def _change_replication_id(server: Services, session: Session, args: Arguments) -> Reply:
+    server.state.replication_id = secrets.token_hex(20)
     return OK
 
 
-def _turn_clock(session: Session, args: Arguments) -> Reply:
+def _turn_clock(server: Services, session: Session, args: Arguments) -> Reply:
     """DEBUG CLOCK. Not within a transaction: what falls due would happen in the middle of it."""
-    by_ms = _turn(session.server.timekeeper, args)
+    by_ms = _turn(server.state.timekeeper, args)
     if session.executing:
         raise CommandError(errors.NOT_INSIDE_MULTI)
-    if session.server.phase is not Phase.SERVING:
+    if server.state.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
-    session.server.turn_clock(by_ms)
+    server.cron.turn_clock(by_ms)
     # The client is not idle, whatever time it is now.
-    session.seen_ms = session.server.clock()
+    session.seen_ms = server.state.clock()
     return OK
 
 
@@ -82,22 +83,22 @@ def _turn(clock: Clock, args: Arguments) -> int:
     raise CommandError(errors.bad_subcommand("debug", args[1]))
 
 
-def _load_again(session: Session, args: Arguments) -> Reply:
-    if session.server.phase is not Phase.SERVING:
+def _load_again(server: Services, session: Session, args: Arguments) -> Reply:
+    if server.state.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
     try:
-        session.server.persistence.load_again()
+        server.persistence.load_again()
     except PersistenceError as error:
-        session.server.log.warning(f"DEBUG LOADAOF: {error}")
+        server.state.log.warning(f"DEBUG LOADAOF: {error}")
         raise CommandError(errors.LOAD_FAILED) from None
     return OK
 
 
-def _reload(session: Session, args: Arguments) -> Reply:
-    if session.server.phase is not Phase.SERVING:
+def _reload(server: Services, session: Session, args: Arguments) -> Reply:
+    if server.state.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
     try:
-        session.server.persistence.reload()
+        server.persistence.reload()
     except PersistenceError as error:
         raise CommandError(errors.save_failed(str(error))) from None
     return OK
@@ -106,7 +107,7 @@ def _reload(session: Session, args: Arguments) -> Reply:
 # --- replies ---------------------------------------------------------------------------------
 
 
-def _error(session: Session, args: Arguments) -> Reply:
+def _error(server: Services, session: Session, args: Arguments) -> Reply:
     """The error is no failure of the command, and is not counted as one."""
     return error_line(shown(args[2]))
 
@@ -146,7 +147,7 @@ _SAMPLES: Final[dict[bytes, tuple[bytes, bytes]]] = {
 """A reply of each type, in RESP2 and in RESP3, for those who write parsers."""
 
 
-def _protocol(session: Session, args: Arguments) -> Reply:
+def _protocol(server: Services, session: Session, args: Arguments) -> Reply:
     sample = _SAMPLES.get(args[2].upper())
     if sample is None:
         raise CommandError(errors.BAD_PROTOCOL_TYPE)
@@ -156,7 +157,7 @@ def _protocol(session: Session, args: Arguments) -> Reply:
 # --- keys ------------------------------------------------------------------------------------
 
 
-def _object(session: Session, args: Arguments) -> Reply:
+def _object(server: Services, session: Session, args: Arguments) -> Reply:
     """How a value is kept. Its serialized length is that of the commands that make it anew."""
     database, key = session.db, args[2]
     if database.get(key) is None:
@@ -177,7 +178,7 @@ def _object(session: Session, args: Arguments) -> Reply:
 class Subcommand(NamedTuple):
     """What one subcommand does, how many arguments follow its name, and what HELP says of it."""
 
-    run: Callable[[Session, Arguments], Reply]
+    run: Callable[[Services, Session, Arguments], Reply]
     counts: tuple[int, ...]
     described: tuple[tuple[str, str], ...]
 
@@ -254,7 +255,7 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
     " | CLOCK <ADVANCE milliseconds | SET unix-time-milliseconds | RESET> | HELP>",
     protected=True,
 )
-def debug(session: Session, args: Arguments) -> Reply:
+def debug(server: Services, session: Session, args: Arguments) -> Reply:
     """Runs a subcommand; one that is unknown, or has another shape, is an error."""
     name = args[1].upper()
     if name == b"HELP" and len(args) == 2:
@@ -264,4 +265,4 @@ def debug(session: Session, args: Arguments) -> Reply:
     entry = SUBCOMMANDS.get(name)
     if entry is None or len(args) - 2 not in entry.counts:
         raise CommandError(errors.bad_subcommand("debug", args[1]))
-    return entry.run(session, args)
+    return entry.run(server, session, args)

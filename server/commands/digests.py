@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.set_options import COMPARISONS, Condition
+from server.services import Services
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
 from storage.xxh3 import xxh3_64_in_steps
@@ -26,7 +27,7 @@ from storage.xxh3 import xxh3_64_in_steps
     syntax="key",
     keys=[KeySpec("RO access")],
 )
-def digest(session: Session, args: Arguments) -> Reply | Steps:
+def digest(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """Sixteen hexadecimal digits, or null."""
     value = session.db.string_to_read(args[1], touch=not session.no_touch)
     if value is None:
@@ -49,7 +50,7 @@ def _digits(value: bytes) -> Generator[None, None, Reply]:
     syntax="key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
     keys=[KeySpec("RW delete variable_flags")],
 )
-def delex(session: Session, args: Arguments) -> Reply:
+def delex(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key was removed, 0 if there is none or the condition is not met."""
     database, key = session.db, args[1]
     if len(args) == 2:

@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
+from server.services import Services
 from server.session import Session
 from server.util.arguments import expiry_time
 
@@ -36,7 +37,7 @@ _NO_EXPIRY: Final = -1
     keys=_UPDATED,
     history=_HISTORY,
 )
-def expire(session: Session, args: Arguments) -> Reply:
+def expire(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key will expire then, 0 if there is no key or an option forbids it."""
     return _expire(session, args, "expire", 1000, session.db.keyspace.now_ms)
 
@@ -52,7 +53,7 @@ def expire(session: Session, args: Arguments) -> Reply:
     keys=_UPDATED,
     history=_HISTORY,
 )
-def pexpire(session: Session, args: Arguments) -> Reply:
+def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
     return _expire(session, args, "pexpire", 1, session.db.keyspace.now_ms)
 
@@ -68,7 +69,7 @@ def pexpire(session: Session, args: Arguments) -> Reply:
     keys=_UPDATED,
     history=_HISTORY,
 )
-def expireat(session: Session, args: Arguments) -> Reply:
+def expireat(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
     return _expire(session, args, "expireat", 1000, 0)
 
@@ -84,7 +85,7 @@ def expireat(session: Session, args: Arguments) -> Reply:
     keys=_UPDATED,
     history=_HISTORY,
 )
-def pexpireat(session: Session, args: Arguments) -> Reply:
+def pexpireat(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
     return _expire(session, args, "pexpireat", 1, 0)
 
@@ -134,7 +135,7 @@ def _allows(flags: frozenset[bytes], current: int | None, at: int) -> bool:
     syntax="key",
     keys=_UPDATED,
 )
-def persist(session: Session, args: Arguments) -> Reply:
+def persist(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key had an expiry."""
     return int(session.db.persist(args[1]))
 
@@ -166,7 +167,7 @@ def _seconds(milliseconds: int) -> int:
     tips=("nondeterministic_output",),
     history=[("2.8.0", "The reply -2.")],
 )
-def ttl(session: Session, args: Arguments) -> Reply:
+def ttl(server: Services, session: Session, args: Arguments) -> Reply:
     """Rounded to the nearest second."""
     now = session.db.keyspace.now_ms
     return _tell(session, args[1], lambda at: _seconds(at - now))
@@ -184,7 +185,7 @@ def ttl(session: Session, args: Arguments) -> Reply:
     tips=("nondeterministic_output",),
     history=[("2.8.0", "The reply -2.")],
 )
-def pttl(session: Session, args: Arguments) -> Reply:
+def pttl(server: Services, session: Session, args: Arguments) -> Reply:
     """In milliseconds."""
     now = session.db.keyspace.now_ms
     return _tell(session, args[1], lambda at: at - now)
@@ -200,7 +201,7 @@ def pttl(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=_READ,
 )
-def expiretime(session: Session, args: Arguments) -> Reply:
+def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
     """Rounded to the nearest second."""
     return _tell(session, args[1], _seconds)
 
@@ -215,6 +216,6 @@ def expiretime(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=_READ,
 )
-def pexpiretime(session: Session, args: Arguments) -> Reply:
+def pexpiretime(server: Services, session: Session, args: Arguments) -> Reply:
     """In milliseconds."""
     return _tell(session, args[1], lambda at: at)

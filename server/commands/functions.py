@@ -10,12 +10,13 @@ from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container
 from server.scripting.functions import Library
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 from server.util.glob import matches
 
 if TYPE_CHECKING:
-    from server.clients.blocking import Block
+    from server.outcomes import Wait
 
 _FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
 _SYNTAX: Final = "function numkeys [key [key ...]] [arg [arg ...]]"
@@ -38,9 +39,9 @@ _POLICIES: Final = (b"FLUSH", b"APPEND", b"REPLACE")
     syntax=_SYNTAX,
     keys=[KeySpec("RW access update", index=2, counted=True, notes=_NOTES)],
 )
-def fcall(session: Session, args: Arguments) -> Reply | Block:
+def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the function returns."""
-    return _call(session, args)
+    return _call(server, session, args)
 
 
 @command(
@@ -55,13 +56,13 @@ def fcall(session: Session, args: Arguments) -> Reply | Block:
     syntax=_SYNTAX,
     keys=[KeySpec("RO access", index=2, counted=True, notes=_NOTES)],
 )
-def fcall_ro(session: Session, args: Arguments) -> Reply | Block:
+def fcall_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the function returns, which has to be marked as one that does not write."""
-    return _call(session, args)
+    return _call(server, session, args)
 
 
-def _call(session: Session, args: Arguments) -> Reply | Block:
-    functions = session.server.scripting.functions
+def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    functions = server.scripting.functions
     function = functions.find(args[1])
     try:
         count = integer(args[2])
@@ -92,12 +93,12 @@ container(
     syntax="[REPLACE] function-code",
     tips=_ON_ALL_SHARDS,
 )
-def function_load(session: Session, args: Arguments) -> Reply:
+def function_load(server: Services, session: Session, args: Arguments) -> Reply:
     """The library's name."""
     for word in args[2:-1]:
         if word.upper() != b"REPLACE":
             raise CommandError(errors.unknown_load_option(word))
-    functions = session.server.scripting.functions
+    functions = server.scripting.functions
     return Bulk(functions.load(session.db.index, args[-1], replace=len(args) > 3))
 
 
@@ -112,9 +113,9 @@ def function_load(session: Session, args: Arguments) -> Reply:
     syntax="library-name",
     tips=_ON_ALL_SHARDS,
 )
-def function_delete(session: Session, args: Arguments) -> Reply:
+def function_delete(server: Services, session: Session, args: Arguments) -> Reply:
     """OK, unless there is no such library."""
-    session.server.scripting.functions.delete(session.db.index, args[2])
+    server.scripting.functions.delete(session.db.index, args[2])
     return OK
 
 
@@ -129,7 +130,7 @@ def function_delete(session: Session, args: Arguments) -> Reply:
     syntax="[LIBRARYNAME library-name-pattern] [WITHCODE]",
     tips=["nondeterministic_output_order"],
 )
-def function_list(session: Session, args: Arguments) -> Reply:
+def function_list(server: Services, session: Session, args: Arguments) -> Reply:
     """One map for each library, with its functions and, if asked for, its code."""
     allowed = {b"LIBRARYNAME", b"WITHCODE"}
     pattern = b"*"
@@ -146,7 +147,7 @@ def function_list(session: Session, args: Arguments) -> Reply:
             pattern = given
     return [
         _described(library, with_code=b"WITHCODE" not in allowed)
-        for library in session.server.scripting.functions.libraries.values()
+        for library in server.scripting.functions.libraries.values()
         if matches(pattern, library.name, ignore_case=True)
     ]
 
@@ -186,13 +187,13 @@ def _described(library: Library, with_code: bool) -> Reply:
     syntax="[ASYNC | SYNC]",
     tips=_ON_ALL_SHARDS,
 )
-def function_flush(session: Session, args: Arguments) -> Reply:
+def function_flush(server: Services, session: Session, args: Arguments) -> Reply:
     """Removes them at once in either mode."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("function", args[1]))
     if len(args) == 3 and args[2].upper() not in _FLUSH_MODES:
         raise CommandError(errors.FUNCTION_FLUSH_MODE)
-    session.server.scripting.functions.flush(session.db.index)
+    server.scripting.functions.flush(session.db.index)
     return OK
 
 
@@ -205,9 +206,9 @@ def function_flush(session: Session, args: Arguments) -> Reply:
     summary="Gives all libraries in a form that FUNCTION RESTORE takes.",
     complexity="O(N) in the number of functions.",
 )
-def function_dump(session: Session, args: Arguments) -> Reply:
+def function_dump(server: Services, session: Session, args: Arguments) -> Reply:
     """The payload, which Redis restores too."""
-    return Bulk(session.server.scripting.functions.dump())
+    return Bulk(server.scripting.functions.dump())
 
 
 @command(
@@ -221,14 +222,14 @@ def function_dump(session: Session, args: Arguments) -> Reply:
     syntax="serialized-value [FLUSH | APPEND | REPLACE]",
     tips=_ON_ALL_SHARDS,
 )
-def function_restore(session: Session, args: Arguments) -> Reply:
+def function_restore(server: Services, session: Session, args: Arguments) -> Reply:
     """All of them, or none and an error."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("function", args[1]))
     policy = args[3].upper() if len(args) == 4 else b"APPEND"
     if policy not in _POLICIES:
         raise CommandError(errors.RESTORE_POLICY)
-    session.server.scripting.functions.restore(session.db.index, args[2], policy)
+    server.scripting.functions.restore(session.db.index, args[2], policy)
     return OK
 
 
@@ -242,9 +243,9 @@ def function_restore(session: Session, args: Arguments) -> Reply:
     complexity="O(1)",
     tips=["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
 )
-def function_stats(session: Session, args: Arguments) -> Reply:
+def function_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """The function that takes long, if one does, and the counts of the language."""
-    functions = session.server.scripting.functions
+    functions = server.scripting.functions
     running = functions.running()
     script: Reply = None
     if running is not None:
@@ -271,9 +272,9 @@ def function_stats(session: Session, args: Arguments) -> Reply:
     summary="Ends the function that takes long, unless it has written.",
     tips=["request_policy:all_shards", "response_policy:one_succeeded"],
 )
-def function_kill(session: Session, args: Arguments) -> Reply:
+def function_kill(server: Services, session: Session, args: Arguments) -> Reply:
     """The client of the function gets an error."""
-    session.server.scripting.functions.kill()
+    server.scripting.functions.kill()
     return OK
 
 
@@ -285,6 +286,6 @@ def function_kill(session: Session, args: Arguments) -> Reply:
     since="7.0.0",
     summary="Describes the subcommands.",
 )
-def function_help(session: Session, args: Arguments) -> Reply:
+def function_help(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "function")
+    return help_reply(server.state.table, "function")

@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
 from server.command_table import Arguments, KeySpec, command, container
 from server.commands.streams import delete_by_policy, parse_ids_block
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 from storage import ids
@@ -104,7 +105,7 @@ def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
     keys=[KeySpec("RW insert", index=2)],
     history=[("7.0.0", "ENTRIESREAD.")],
 )
-def xgroup_create(session: Session, args: Arguments) -> Reply:
+def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP CREATE key group <id | $> [MKSTREAM] [ENTRIESREAD n]: OK."""
     position = _Position(args, may_make=True)
     db, key, name, text = session.db, args[2], args[3], args[4]
@@ -136,7 +137,7 @@ def xgroup_create(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW update", index=2)],
     history=[("7.0.0", "ENTRIESREAD.")],
 )
-def xgroup_setid(session: Session, args: Arguments) -> Reply:
+def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP SETID key group <id | $> [ENTRIESREAD n]: OK."""
     position = _Position(args, may_make=False)
     db = session.db
@@ -161,7 +162,7 @@ def xgroup_setid(session: Session, args: Arguments) -> Reply:
     syntax="key group",
     keys=[KeySpec("RW delete", index=2)],
 )
-def xgroup_destroy(session: Session, args: Arguments) -> Reply:
+def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP DESTROY key group: 1, or 0 if there was no such group."""
     db = session.db
     stream = _stream_of(db, args[2])
@@ -181,7 +182,7 @@ def xgroup_destroy(session: Session, args: Arguments) -> Reply:
     syntax="key group consumer",
     keys=[KeySpec("RW insert", index=2)],
 )
-def xgroup_createconsumer(session: Session, args: Arguments) -> Reply:
+def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP CREATECONSUMER key group consumer: 1, or 0 if it was there."""
     db = session.db
     _, group = _group_of(db, args[2], args[3])
@@ -204,7 +205,7 @@ def xgroup_createconsumer(session: Session, args: Arguments) -> Reply:
     syntax="key group consumer",
     keys=[KeySpec("RW delete", index=2)],
 )
-def xgroup_delconsumer(session: Session, args: Arguments) -> Reply:
+def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP DELCONSUMER key group consumer: how many pending entries went with it."""
     db = session.db
     _, group = _group_of(db, args[2], args[3])
@@ -244,7 +245,7 @@ _HELP: Final = (
     since="5.0.0",
     summary="Lists the subcommands of XGROUP.",
 )
-def xgroup_help(session: Session, args: Arguments) -> Reply:
+def xgroup_help(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP HELP: its subcommands, a line each."""
     return [Simple(line) for line in _HELP]
 
@@ -260,7 +261,7 @@ def xgroup_help(session: Session, args: Arguments) -> Reply:
     syntax="key group id [id ...]",
     keys=[KeySpec("RW update")],
 )
-def xack(session: Session, args: Arguments) -> Reply:
+def xack(server: Services, session: Session, args: Arguments) -> Reply:
     """XACK key group id [id ...]: how many entries were pending."""
     db = session.db
     stream = db.stream(args[1])
@@ -284,7 +285,7 @@ def xack(session: Session, args: Arguments) -> Reply:
     syntax="key group [KEEPREF | DELREF | ACKED] IDS numids id [id ...]",
     keys=[KeySpec("RW update delete")],
 )
-def xackdel(session: Session, args: Arguments) -> Reply:
+def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
     """XACKDEL key group [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
     policy, wanted = parse_ids_block(args, 3)
     db, key = session.db, args[1]

@@ -9,6 +9,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Reply
 from server.command_table import Arguments, KeySpec, command
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 from storage import ids
@@ -89,7 +90,7 @@ def _within(arg: bytes, highest: int, error: str) -> int:
     syntax="key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]",
     keys=[KeySpec("RW update")],
 )
-def xcfgset(session: Session, args: Arguments) -> Reply:
+def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
     """XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]: OK."""
     if len(args) == 2:
         raise CommandError(errors.XCFGSET_NOTHING)
@@ -123,7 +124,7 @@ def xcfgset(session: Session, args: Arguments) -> Reply:
     syntax="key pid iid id",
     keys=[KeySpec("RW update")],
 )
-def xidmprecord(session: Session, args: Arguments) -> Reply:
+def xidmprecord(server: Services, session: Session, args: Arguments) -> Reply:
     """XIDMPRECORD key pid iid id: OK, also if that is recorded already."""
     _, key, producer, iid, text = args
     if not producer:

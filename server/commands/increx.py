@@ -13,6 +13,7 @@ from protocol.replies import Double, Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.objects import LONGEST_EMBEDDED
 from server.commands.set_options import Lifetime, option_value
+from server.services import Services
 from server.session import Session
 from server.util import long_double
 from server.util.arguments import INT64_MAX, INT64_MIN, integer
@@ -95,7 +96,7 @@ def _step(
     " PXAT unix-time-milliseconds | PERSIST] [ENX]",
     keys=[KeySpec("RW access update")],
 )
-def increx(session: Session, args: Arguments) -> Reply:
+def increx(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum and what was added: 0 if the sum would be out of bounds, and nothing was changed."""
     options = _Options(args)
     if b"BYFLOAT" in options.values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from protocol.replies import Reply, Verbatim
 from server.command_table import Arguments, command
 from server.info import render
+from server.services import Services
 from server.session import Session
 
 
@@ -20,7 +21,7 @@ from server.session import Session
     tips=["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
     history=[("7.0.0", "Several sections may be asked for at once.")],
 )
-def info(session: Session, args: Arguments) -> Reply:
+def info(server: Services, session: Session, args: Arguments) -> Reply:
     """The sections named, or the usual ones."""
     names = [arg.decode("utf-8", "replace") for arg in args[1:]]
-    return Verbatim(render(session.server, names).encode("utf-8", "surrogateescape"))
+    return Verbatim(render(server, names).encode("utf-8", "surrogateescape"))

@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply, Simple
 from server.command_table import Arguments, KeySpec, command, container
 from server.commands.full_form import entries_read, full_form
+from server.services import Services
 from server.session import Session
 from server.steps import Steps
 from server.util.arguments import integer
@@ -78,7 +79,7 @@ def _head(stream: Stream, now: int) -> Fields:
         ("8.6.0", "Fields for idempotent producing."),
     ],
 )
-def xinfo_stream(session: Session, args: Arguments) -> Reply | Steps:
+def xinfo_stream(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XINFO STREAM key [FULL [COUNT n]]: the stream's fields."""
     stream = _stream_of(session.db, args[2])
     count = _full_count(args)
@@ -123,7 +124,7 @@ def _edges(stream: Stream) -> Fields:
     keys=[KeySpec("RO access", index=2)],
     history=[("7.0.0", "entries-read and lag.")],
 )
-def xinfo_groups(session: Session, args: Arguments) -> Reply:
+def xinfo_groups(server: Services, session: Session, args: Arguments) -> Reply:
     """XINFO GROUPS key: the fields of each group."""
     stream = _stream_of(session.db, args[2])
     return [
@@ -153,7 +154,7 @@ def xinfo_groups(session: Session, args: Arguments) -> Reply:
     tips=["nondeterministic_output"],
     history=[("7.2.0", "inactive; idle means time since any attempt.")],
 )
-def xinfo_consumers(session: Session, args: Arguments) -> Reply:
+def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Reply:
     """XINFO CONSUMERS key group: the fields of each consumer."""
     stream = _stream_of(session.db, args[2])
     group = stream.groups.get(args[3])
@@ -194,6 +195,6 @@ _HELP: Final = (
     since="5.0.0",
     summary="Lists the subcommands of XINFO.",
 )
-def xinfo_help(session: Session, args: Arguments) -> Reply:
+def xinfo_help(server: Services, session: Session, args: Arguments) -> Reply:
     """XINFO HELP: its subcommands, a line each."""
     return [Simple(line) for line in _HELP]

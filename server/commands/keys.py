@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
 from server.command_table import Arguments, KeySpec, command
 from server.commands.scan import type_name
+from server.services import Services
 from server.session import Session
 from server.util.arguments import database_index
 from storage.keyspace import Database
@@ -40,7 +41,7 @@ _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
     keys=[KeySpec("RM delete", last=-1)],
     tips=_SHARDS,
 )
-def delete(session: Session, args: Arguments) -> Reply:
+def delete(server: Services, session: Session, args: Arguments) -> Reply:
     """How many of the keys there were."""
     return session.db.delete_all(args[1:])
 
@@ -58,7 +59,7 @@ def delete(session: Session, args: Arguments) -> Reply:
     tips=_SHARDS,
     history=[("3.0.3", "Several keys in one call.")],
 )
-def exists(session: Session, args: Arguments) -> Reply:
+def exists(server: Services, session: Session, args: Arguments) -> Reply:
     """How many of the keys are there; one that is named twice counts twice."""
     read = session.db.read
     return sum(read(key, touch=False) is not None for key in args[1:])
@@ -76,7 +77,7 @@ def exists(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO", last=-1)],
     tips=_SHARDS,
 )
-def touch(session: Session, args: Arguments) -> Reply:
+def touch(server: Services, session: Session, args: Arguments) -> Reply:
     """How many of the keys are there; they count as used even by a client in no-touch mode."""
     return sum(session.db.read(key) is not None for key in args[1:])
 
@@ -91,7 +92,7 @@ def touch(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=[KeySpec("RO")],
 )
-def type_(session: Session, args: Arguments) -> Reply:
+def type_(server: Services, session: Session, args: Arguments) -> Reply:
     """``string``, ``stream``, or ``none``."""
     return Simple(type_name(session.db.read(args[1], touch=False)))
 
@@ -106,7 +107,7 @@ def type_(session: Session, args: Arguments) -> Reply:
     syntax="key newkey",
     keys=[KeySpec("RW access delete"), KeySpec("OW update", index=2)],
 )
-def rename(session: Session, args: Arguments) -> Reply:
+def rename(server: Services, session: Session, args: Arguments) -> Reply:
     """The expiry goes with the value."""
     database, key, target = session.db, args[1], args[2]
     _check_exists(database, key)
@@ -126,7 +127,7 @@ def rename(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW access delete"), KeySpec("OW insert", index=2)],
     history=[("3.2.0", "Two equal names are no error any more.")],
 )
-def renamenx(session: Session, args: Arguments) -> Reply:
+def renamenx(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key was renamed, 0 if the name was taken."""
     database, key, target = session.db, args[1], args[2]
     _check_exists(database, key)
@@ -152,10 +153,10 @@ def _check_exists(database: Database, key: bytes) -> None:
     syntax="source destination [DB destination-db] [REPLACE]",
     keys=[KeySpec("RO access"), KeySpec("OW update", index=2)],
 )
-def copy(session: Session, args: Arguments) -> Reply:
+def copy(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the value was copied, 0 if there is none, or something else in its place."""
     source, key, target = session.db, args[1], args[2]
-    to, replace = _copy_options(session, args)
+    to, replace = _copy_options(server, session, args)
     if to is source and key == target:
         raise CommandError(errors.SAME_OBJECT)
     if source.read(key, touch=not session.no_touch) is None:
@@ -166,7 +167,7 @@ def copy(session: Session, args: Arguments) -> Reply:
     return 1
 
 
-def _copy_options(session: Session, args: Arguments) -> tuple[Database, bool]:
+def _copy_options(server: Services, session: Session, args: Arguments) -> tuple[Database, bool]:
     """The database to copy to, and whether to replace what is there."""
     to, replace = session.db, False
     options = iter(args[3:])
@@ -175,7 +176,7 @@ def _copy_options(session: Session, args: Arguments) -> tuple[Database, bool]:
         if word == b"REPLACE":
             replace = True
         elif word == b"DB" and (index := next(options, None)) is not None:
-            to = _database(session, index)
+            to = _database(server, index)
         else:
             raise CommandError(errors.SYNTAX)
     return to, replace
@@ -191,10 +192,10 @@ def _copy_options(session: Session, args: Arguments) -> tuple[Database, bool]:
     syntax="key db",
     keys=[KeySpec("RW access update")],
 )
-def move(session: Session, args: Arguments) -> Reply:
+def move(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key was moved, 0 if there is none, or one of that name in the other database."""
     source, key = session.db, args[1]
-    to = _database(session, args[2])
+    to = _database(server, args[2])
     if to is source:
         raise CommandError(errors.SAME_OBJECT)
     if source.get(key) is None or to.get(key) is not None:
@@ -203,6 +204,6 @@ def move(session: Session, args: Arguments) -> Reply:
     return 1
 
 
-def _database(session: Session, arg: bytes) -> Database:
-    databases = session.server.keyspace.databases
+def _database(server: Services, arg: bytes) -> Database:
+    databases = server.state.keyspace.databases
     return databases[database_index(arg, len(databases))]

@@ -11,6 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import Map, Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.set_options import option_value
+from server.services import Services
 from server.session import Session
 from server.steps import LONG, Steps, reply_of
 from server.util import subsequence
@@ -56,12 +57,12 @@ class _Options:
     syntax="key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
     keys=[KeySpec("RO access", last=1)],
 )
-def lcs(session: Session, args: Arguments) -> Reply | Steps:
+def lcs(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """The subsequence; with LEN its length, with IDX where its parts are in both strings."""
     first, second = _strings(session, args[1], args[2])
     options = _Options(args)
     table = (len(first) + 1) * (len(second) + 1) * _CELL
-    if table > session.server.config.proto_max_bulk_len:
+    if table > server.state.config.proto_max_bulk_len:
         raise CommandError(errors.LCS_TOO_LARGE)
     return reply_of(_compared(first, second, options), session.resp3, long=table > LONG * _CELL)
 

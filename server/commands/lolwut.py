@@ -7,6 +7,7 @@ from typing import Final
 from protocol.replies import Reply, Verbatim
 from server.command_table import Arguments, command
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 
@@ -33,7 +34,7 @@ PICTURE: Final = r"""
     summary="Shows a picture and the version.",
     syntax="[VERSION version]",
 )
-def lolwut(session: Session, args: Arguments) -> Reply:
+def lolwut(server: Services, session: Session, args: Arguments) -> Reply:
     """The picture, but for versions that have none, and a line with the versions."""
     text = PICTURE
     if len(args) > 2 and args[1].upper() == b"VERSION":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import bulk
@@ -11,12 +11,10 @@ from protocol.replies import OK, Encoded, Map, Reply, Verbatim
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container
 from server.runtime import process
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 from storage.stream import Stream
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 KEY_OVERHEAD: Final = 150
 """What a key takes besides its name and value, in bytes: its places in the tables of a database."""
@@ -51,7 +49,7 @@ container(
     syntax="key [SAMPLES count]",
     keys=[KeySpec("RO", index=2)],
 )
-def memory_usage(session: Session, args: Arguments) -> Reply:
+def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     """The bytes that a key with its value takes. All of it is measured, whatever SAMPLES says."""
     for at in range(3, len(args), 2):
         if args[at].upper() != b"SAMPLES" or at + 1 == len(args):
@@ -73,9 +71,9 @@ def memory_usage(session: Session, args: Arguments) -> Reply:
     since="4.0.0",
     summary="Describes the subcommands.",
 )
-def memory_help(session: Session, args: Arguments) -> Reply:
+def memory_help(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "memory")
+    return help_reply(server.state.table, "memory")
 
 
 @command(
@@ -86,12 +84,11 @@ def memory_help(session: Session, args: Arguments) -> Reply:
     summary="Tells what the memory is used for.",
     tips=_TIPS,
 )
-def memory_stats(session: Session, args: Arguments) -> Reply:
+def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """A map of names and numbers: those of a Redis that mean something here."""
-    server = session.server
     used = process.resident_memory()
-    startup, peak = min(server.startup_memory, used), max(process.peak_memory(), used)
-    keys = sum(map(len, server.keyspace.databases))
+    startup, peak = min(server.state.startup_memory, used), max(process.peak_memory(), used)
+    keys = sum(map(len, server.state.keyspace.databases))
     return Map(
         [
             ("peak.allocated", peak),
@@ -114,9 +111,9 @@ def memory_stats(session: Session, args: Arguments) -> Reply:
     )
 
 
-def _clients(server: Server) -> int:
+def _clients(server: Services) -> int:
     """The bytes that wait in the buffers of clients."""
-    return sum(sum(session.waiting_bytes()) for session in server.sessions.values())
+    return sum(sum(session.waiting_bytes()) for session in server.state.sessions.values())
 
 
 def _number(session: Session, value: float) -> Encoded:
@@ -133,7 +130,7 @@ def _number(session: Session, value: float) -> Encoded:
     summary="Says in words whether anything about the memory is unusual.",
     tips=_TIPS,
 )
-def memory_doctor(session: Session, args: Arguments) -> Reply:
+def memory_doctor(server: Services, session: Session, args: Arguments) -> Reply:
     """A sentence or two."""
     used, peak = process.resident_memory(), process.peak_memory()
     if used < _SMALL:
@@ -157,7 +154,7 @@ def memory_doctor(session: Session, args: Arguments) -> Reply:
     complexity="O(1)",
     tips=_TIPS,
 )
-def memory_malloc_stats(session: Session, args: Arguments) -> Reply:
+def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """That there are none."""
     return Verbatim(b"The memory allocator keeps no statistics")
 
@@ -171,7 +168,7 @@ def memory_malloc_stats(session: Session, args: Arguments) -> Reply:
     complexity="Depends on how much memory is free.",
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
-def memory_purge(session: Session, args: Arguments) -> Reply:
+def memory_purge(server: Services, session: Session, args: Arguments) -> Reply:
     """Always OK, whatever there was to give."""
     process.give_memory_back()
     return OK

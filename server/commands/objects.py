@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container
+from server.services import Services
 from server.session import Session
 from server.util.arguments import parse_integer
 from storage.keyspace import Database
@@ -67,7 +68,7 @@ def _string_encoding(value: bytes) -> str:
     keys=_KEYS,
     tips=_TIPS,
 )
-def encoding(session: Session, args: Arguments) -> Reply:
+def encoding(server: Services, session: Session, args: Arguments) -> Reply:
     """``int``, ``embstr``, ``raw`` or ``stream``; null for no key."""
     return None if session.db.inspect(args[2]) is None else encoding_of(session.db, args[2])
 
@@ -83,7 +84,7 @@ def encoding(session: Session, args: Arguments) -> Reply:
     keys=_KEYS,
     tips=_TIPS,
 )
-def freq(session: Session, args: Arguments) -> Reply:
+def freq(server: Services, session: Session, args: Arguments) -> Reply:
     """Null for no key; otherwise an error, as frequencies are not counted."""
     if session.db.inspect(args[2]) is None:
         return None
@@ -101,7 +102,7 @@ def freq(session: Session, args: Arguments) -> Reply:
     keys=_KEYS,
     tips=_TIPS,
 )
-def idletime(session: Session, args: Arguments) -> Reply:
+def idletime(server: Services, session: Session, args: Arguments) -> Reply:
     """Whole seconds; null for no key."""
     database, key = session.db, args[2]
     if database.inspect(key) is None:
@@ -120,7 +121,7 @@ def idletime(session: Session, args: Arguments) -> Reply:
     keys=_KEYS,
     tips=_TIPS,
 )
-def refcount(session: Session, args: Arguments) -> Reply:
+def refcount(server: Services, session: Session, args: Arguments) -> Reply:
     """1, or the highest number there is for a small integer; null for no key."""
     if session.db.inspect(args[2]) is None:
         return None
@@ -135,6 +136,6 @@ def refcount(session: Session, args: Arguments) -> Reply:
     since="6.2.0",
     summary="Lists the subcommands.",
 )
-def help_(session: Session, args: Arguments) -> Reply:
+def help_(server: Services, session: Session, args: Arguments) -> Reply:
     """A line or two for each subcommand."""
-    return help_reply(session, "object")
+    return help_reply(server.state.table, "object")

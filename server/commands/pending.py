@@ -12,6 +12,7 @@ from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import Part, held_entries, in_portions, joined
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
+from server.services import Services
 from server.session import Session
 from server.steps import Steps
 from server.util.arguments import integer, parse_integer
@@ -66,7 +67,7 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
     tips=["nondeterministic_output"],
     history=[("6.2.0", "IDLE, and bounds that exclude their ID.")],
 )
-def xpending(session: Session, args: Arguments) -> Reply | Steps:
+def xpending(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
     wanted = _pending_range(args)
     _, group = existing_group(session.db, args[1], args[2])
@@ -228,7 +229,7 @@ def _bulks(identities: list[int]) -> list[bytes]:
     keys=[KeySpec("RW update")],
     tips=["nondeterministic_output"],
 )
-def xclaim(session: Session, args: Arguments) -> Encoded | Steps:
+def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
     db, key = session.db, args[1]
     stream, group = existing_group(db, key, args[2])
@@ -286,7 +287,7 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
     tips=["nondeterministic_output"],
     history=[("7.0.0", "A third element: the IDs dropped because the stream lacks them.")],
 )
-def xautoclaim(session: Session, args: Arguments) -> Encoded | Steps:
+def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
     min_idle = max(0, integer(args[4], errors.invalid_min_idle("XAUTOCLAIM")))
     start = ids.parse_start(args[5])
@@ -377,7 +378,7 @@ class _NackOptions:
     syntax="key group <SILENT | FAIL | FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
     keys=[KeySpec("RW update")],
 )
-def xnack(session: Session, args: Arguments) -> Reply:
+def xnack(server: Services, session: Session, args: Arguments) -> Reply:
     """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
     db, key = session.db, args[1]
     options = _NackOptions(args)

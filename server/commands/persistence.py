@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
 from server.command_table import Arguments, command
 from server.persistence.manager import PersistenceError
+from server.services import Services
 from server.session import Session
 
 
@@ -22,9 +23,9 @@ from server.session import Session
     summary="Writes all data to a new base of the append-only file, while everything waits.",
     complexity="O(N) in the number of entries in all databases.",
 )
-def save(session: Session, args: Arguments) -> Reply:
+def save(server: Services, session: Session, args: Arguments) -> Reply:
     """Saves before it answers."""
-    persistence = session.server.persistence
+    persistence = server.persistence
     if persistence.rewriting.in_progress:
         raise CommandError(errors.SAVE_IN_PROGRESS)
     try:
@@ -44,16 +45,16 @@ def save(session: Session, args: Arguments) -> Reply:
     syntax="[SCHEDULE]",
     history=[("3.2.2", "The option `SCHEDULE`.")],
 )
-def bgsave(session: Session, args: Arguments) -> Reply:
+def bgsave(server: Services, session: Session, args: Arguments) -> Reply:
     """BGSAVE [SCHEDULE]: begins to save, or says why it cannot."""
     if [arg.upper() for arg in args[1:]] not in ([], [b"SCHEDULE"]):
         raise CommandError(errors.SYNTAX)
-    rewriting = session.server.persistence.rewriting
+    rewriting = server.persistence.rewriting
     if rewriting.in_progress and rewriting.is_save:
         raise CommandError(errors.SAVE_IN_PROGRESS)
     if rewriting.in_progress and len(args) == 1 and not session.executing:
         raise CommandError(errors.OTHER_CHILD)
-    done = _begin(session, is_save=True)
+    done = _begin(server, session, is_save=True)
     return Simple(f"Background saving {done}")
 
 
@@ -65,19 +66,19 @@ def bgsave(session: Session, args: Arguments) -> Reply:
     since="1.0.0",
     summary="Rewrites the append-only file to what it comes to, in the background.",
 )
-def bgrewriteaof(session: Session, args: Arguments) -> Reply:
+def bgrewriteaof(server: Services, session: Session, args: Arguments) -> Reply:
     """Begins a rewrite, or lets it begin after the save that is going on."""
-    rewriting = session.server.persistence.rewriting
+    rewriting = server.persistence.rewriting
     if rewriting.in_progress and not rewriting.is_save:
         raise CommandError(errors.REWRITE_IN_PROGRESS)
-    done = _begin(session, is_save=False)
+    done = _begin(server, session, is_save=False)
     return Simple(f"Background append only file rewriting {done}")
 
 
-def _begin(session: Session, *, is_save: bool) -> str:
+def _begin(server: Services, session: Session, *, is_save: bool) -> str:
     """Begins, or leaves it for later: while something else is going on, and within a transaction,
     whose effects must not be part of the base before they are in the file as a whole."""
-    persistence = session.server.persistence
+    persistence = server.persistence
     if persistence.rewriting.in_progress or session.executing:
         persistence.schedule(is_save=is_save)
         return "scheduled"
@@ -98,6 +99,6 @@ def _begin(session: Session, *, is_save: bool) -> str:
     summary="Tells when a base of the append-only file was last made.",
     tips=["nondeterministic_output"],
 )
-def lastsave(session: Session, args: Arguments) -> Reply:
+def lastsave(server: Services, session: Session, args: Arguments) -> Reply:
     """LASTSAVE: Unix time in seconds; that of the start, if there was none."""
-    return session.server.persistence.rewriting.saved_ms // 1000
+    return server.persistence.rewriting.saved_ms // 1000

@@ -9,6 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Many, Push, Reply, Simple
 from server.clients.pubsub import Audience
 from server.command_table import Arguments, command, container
+from server.services import Services
 from server.session import Session
 from server.util.glob import matches
 
@@ -26,9 +27,9 @@ _INQUIRY = "pubsub loading stale"
     complexity="O(N) in the number of channels.",
     syntax="channel [channel ...]",
 )
-def subscribe(session: Session, args: Arguments) -> Reply:
+def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each channel and confirms each."""
-    return _each(session, "subscribe", session.server.pubsub.subscribe, args[1:])
+    return _each(session, "subscribe", server.pubsub.subscribe, args[1:])
 
 
 @command(
@@ -41,9 +42,9 @@ def subscribe(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of patterns.",
     syntax="pattern [pattern ...]",
 )
-def psubscribe(session: Session, args: Arguments) -> Reply:
+def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each pattern and confirms each."""
-    return _each(session, "psubscribe", session.server.pubsub.subscribe_pattern, args[1:])
+    return _each(session, "psubscribe", server.pubsub.subscribe_pattern, args[1:])
 
 
 @command(
@@ -56,10 +57,10 @@ def psubscribe(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of channels.",
     syntax="[channel [channel ...]]",
 )
-def unsubscribe(session: Session, args: Arguments) -> Reply:
+def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the channels named, or all, and confirms each."""
     leaving = args[1:] or list(session.channels)
-    return _each(session, "unsubscribe", session.server.pubsub.unsubscribe, leaving)
+    return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
 
 
 @command(
@@ -72,10 +73,10 @@ def unsubscribe(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of patterns.",
     syntax="[pattern [pattern ...]]",
 )
-def punsubscribe(session: Session, args: Arguments) -> Reply:
+def punsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the patterns named, or all, and confirms each."""
     leaving = args[1:] or list(session.patterns)
-    return _each(session, "punsubscribe", session.server.pubsub.unsubscribe_pattern, leaving)
+    return _each(session, "punsubscribe", server.pubsub.unsubscribe_pattern, leaving)
 
 
 def _each(
@@ -115,9 +116,9 @@ def confirm_each(
     complexity="O(N+M) with N listeners of the channel and M patterns in use.",
     syntax="channel message",
 )
-def publish(session: Session, args: Arguments) -> Reply:
+def publish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""
-    return session.server.pubsub.publish(args[1], args[2])
+    return server.pubsub.publish(args[1], args[2])
 
 
 container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to what.")
@@ -133,9 +134,9 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to
     complexity="O(N) in the number of channels in use.",
     syntax="[pattern]",
 )
-def pubsub_channels(session: Session, args: Arguments) -> Reply:
+def pubsub_channels(server: Services, session: Session, args: Arguments) -> Reply:
     """The channels with listeners, all or those that fit a pattern."""
-    return names_in_use(session.server.pubsub.channels, args)
+    return names_in_use(server.pubsub.channels, args)
 
 
 def names_in_use(audience: Audience, args: Arguments) -> Reply:
@@ -155,9 +156,9 @@ def names_in_use(audience: Audience, args: Arguments) -> Reply:
     complexity="O(N) in the number of channels named.",
     syntax="[channel [channel ...]]",
 )
-def pubsub_numsub(session: Session, args: Arguments) -> Reply:
+def pubsub_numsub(server: Services, session: Session, args: Arguments) -> Reply:
     """Each channel named and how many listen to it, patterns left aside."""
-    return listener_counts(session.server.pubsub.channels, args[2:])
+    return listener_counts(server.pubsub.channels, args[2:])
 
 
 def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
@@ -176,9 +177,9 @@ def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
     since="2.8.0",
     summary="Counts the different patterns that somebody listens to.",
 )
-def pubsub_numpat(session: Session, args: Arguments) -> Reply:
+def pubsub_numpat(server: Services, session: Session, args: Arguments) -> Reply:
     """How many different patterns are in use."""
-    return len(session.server.pubsub.patterns)
+    return len(server.pubsub.patterns)
 
 
 _HELP = (
@@ -207,6 +208,6 @@ _HELP = (
     summary="Describes the subcommands.",
     categories="-pubsub",
 )
-def pubsub_help(session: Session, args: Arguments) -> Reply:
+def pubsub_help(server: Services, session: Session, args: Arguments) -> Reply:
     """Lines of help."""
     return [Simple(line) for line in _HELP]

@@ -9,6 +9,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 
@@ -55,7 +56,7 @@ def clamp(start: int, end: int, length: int) -> range:
     keys=_READ,
     deprecated=("2.0.0", "`GETRANGE`"),
 )
-def getrange(session: Session, args: Arguments) -> Reply:
+def getrange(server: Services, session: Session, args: Arguments) -> Reply:
     """The part, empty where there is nothing."""
     start, end = integer(args[2]), integer(args[3])
     buffer = session.db.buffer_to_read(args[1], touch=not session.no_touch) or b""
@@ -74,7 +75,7 @@ def getrange(session: Session, args: Arguments) -> Reply:
     syntax="key offset value",
     keys=[KeySpec("RW update")],
 )
-def setrange(session: Session, args: Arguments) -> Reply:
+def setrange(server: Services, session: Session, args: Arguments) -> Reply:
     """The length of the string."""
     database, key, value = session.db, args[1], args[3]
     offset = integer(args[2])
@@ -83,7 +84,7 @@ def setrange(session: Session, args: Arguments) -> Reply:
     present = database.buffer(key)
     if not value:
         return len(present or b"")
-    _check_length(session, offset + len(value))
+    _check_length(server, offset + len(value))
     return database.overwrite(key, offset, value, "setrange")
 
 
@@ -98,17 +99,17 @@ def setrange(session: Session, args: Arguments) -> Reply:
     syntax="key value",
     keys=[KeySpec("RW insert")],
 )
-def append(session: Session, args: Arguments) -> Reply:
+def append(server: Services, session: Session, args: Arguments) -> Reply:
     """The length of the string."""
     database, key, value = session.db, args[1], args[2]
     present = database.buffer(key)
     if present is None:
         database.set_string(key, value, event="append")
         return len(value)
-    _check_length(session, len(present) + len(value))
+    _check_length(server, len(present) + len(value))
     return database.overwrite(key, len(present), value, "append")
 
 
-def _check_length(session: Session, length: int) -> None:
-    if length > session.server.config.proto_max_bulk_len:
+def _check_length(server: Services, length: int) -> None:
+    if length > server.state.config.proto_max_bulk_len:
         raise CommandError(errors.STRING_TOO_LONG)

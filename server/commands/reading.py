@@ -10,10 +10,11 @@ from protocol import errors
 from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Reply
-from server.clients.blocking import Block
 from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import MANY, Entries, held_entries, held_range, in_portions, joined
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen
+from server.outcomes import Wait
+from server.services import Services
 from server.session import Session
 from server.steps import Steps
 from server.util.arguments import INT64_MAX, integer
@@ -266,18 +267,18 @@ def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Ent
     " STREAMS key [key ...] id [id ...]",
     keys=[KeySpec("RO access", index=1, keyword="STREAMS", last=-1, limit=2)],
 )
-def xread(session: Session, args: Arguments) -> Reply | Block | Steps:
+def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
     options = read_options(args, grouped=False)
     db = session.db
     deadline = options.deadline(db.keyspace.now_ms)
     places = _places(db, options)
 
-    def read() -> Reply | Block | Steps:
+    def read() -> Reply | Wait | Steps:
         served = _read(db, options, places)
         if served or options.block is None:
             return _answer(served, session.resp3)
-        return Block(options.keys, deadline, read, needs_key=False)
+        return Wait(options.keys, deadline, read, needs_key=False)
 
     return read()
 
@@ -317,7 +318,7 @@ class _GroupRead:
         self._deadline = options.deadline(db.keyspace.now_ms)
         self._places: list[int] = []
 
-    def start(self) -> Reply | Block | Steps:
+    def start(self) -> Reply | Wait | Steps:
         """Checks the streams one after the other, then reads."""
         found: list[tuple[Stream, Group]] = []
         for key, text in zip(self._options.keys, self._options.places, strict=True):
@@ -325,10 +326,10 @@ class _GroupRead:
             self._places.append(_history_place(text))
         return self._run(found)
 
-    def _retry(self) -> Reply | Block | Steps:
+    def _retry(self) -> Reply | Wait | Steps:
         return self._run([_group_of(self._db, key, self._group) for key in self._options.keys])
 
-    def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Block | Steps:
+    def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""
         options = self._options
         budget = Budget(options)
@@ -339,7 +340,7 @@ class _GroupRead:
                 served.append((key, entries))
         if served or options.block is None or any(place != NEW for place in self._places):
             return _answer(served, self._resp3)
-        return Block(
+        return Wait(
             options.keys,
             self._deadline,
             self._retry,
@@ -512,7 +513,7 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
     keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2)],
 )
-def xreadgroup(session: Session, args: Arguments) -> Reply | Block | Steps:
+def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
     options = read_options(args, grouped=True)
     if options.usual and (reply := _read_new(session, options)) is not None:

@@ -11,8 +11,9 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Reply
-from server.clients.blocking import Block
 from server.command_table import Arguments, command
+from server.outcomes import Wait
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer, integer_between, parse_integer, timeout_end
 
@@ -30,7 +31,7 @@ _WAIT_TIPS: Final = ["request_policy:all_shards", "response_policy:agg_min"]
     categories="admin dangerous",
     summary="Tells the part that the server has in replication: a master without replicas.",
 )
-def role(session: Session, args: Arguments) -> Reply:
+def role(server: Services, session: Session, args: Arguments) -> Reply:
     """The role, the offset of the replication stream, which never begins, and no replicas."""
     return ["master", 0, EMPTY_ARRAY]
 
@@ -46,14 +47,14 @@ def role(session: Session, args: Arguments) -> Reply:
     syntax="numreplicas timeout",
     tips=_WAIT_TIPS,
 )
-def wait(session: Session, args: Arguments) -> Reply | Block:
+def wait(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """The number of replicas that have the writes: none, however long one waits."""
     replicas = integer(args[1])
     now = session.db.keyspace.now_ms
     end = timeout_end(args[2], now)
     if replicas <= 0:
         return 0
-    block = Block([], end if end > now else None, lambda: block, needs_key=False, on_timeout=0)
+    block = Wait([], end if end > now else None, lambda: block, needs_key=False, on_timeout=0)
     return block
 
 
@@ -68,13 +69,13 @@ def wait(session: Session, args: Arguments) -> Reply | Block:
     syntax="numlocal numreplicas timeout",
     tips=_WAIT_TIPS,
 )
-def waitaof(session: Session, args: Arguments) -> Reply | Block:
+def waitaof(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Whether the writes are on the disk here, 1 or 0, and at how many replicas, always 0."""
     local = integer_between(args[1], 0, 1)
     replicas = _count(args[2])
     now = session.db.keyspace.now_ms
     end = timeout_end(args[3], now)
-    return _await_sync(session, local, replicas, end if end > now else None)
+    return _await_sync(server, session, local, replicas, end if end > now else None)
 
 
 def _count(arg: bytes) -> int:
@@ -84,17 +85,19 @@ def _count(arg: bytes) -> int:
     return value
 
 
-def _await_sync(session: Session, local: int, replicas: int, deadline: int | None) -> Reply | Block:
-    persistence = session.server.persistence
+def _await_sync(
+    server: Services, session: Session, local: int, replicas: int, deadline: int | None
+) -> Reply | Wait:
+    persistence = server.persistence
     if local and not persistence.on:
         raise CommandError(errors.WAITAOF_WITHOUT_AOF)
     synced = int(persistence.on and persistence.appender.is_synced(session))
     if synced >= local and not replicas:
         return [synced, 0]
-    return Block(
+    return Wait(
         [],
         deadline,
-        lambda: _await_sync(session, local, replicas, deadline),
+        lambda: _await_sync(server, session, local, replicas, deadline),
         needs_key=False,
         on_timeout=[synced, 0],
         for_sync=True,
@@ -104,7 +107,7 @@ def _await_sync(session: Session, local: int, replicas: int, deadline: int | Non
 # --- being a replica -------------------------------------------------------------------------
 
 
-def replicaof(session: Session, args: Arguments) -> Reply:
+def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
     """Refuses to follow another server. ``NO ONE`` is what the server does anyway."""
     if (args[1].upper(), args[2].upper()) == (b"NO", b"ONE"):
         return OK
@@ -145,7 +148,7 @@ command(
     summary="Hands the role of master over to a replica, of which there are none.",
     syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",
 )
-def failover(session: Session, args: Arguments) -> Reply:
+def failover(server: Services, session: Session, args: Arguments) -> Reply:
     """Refused, as by a master without replicas, once the arguments are found to be right."""
     if [arg.upper() for arg in args[1:]] == [b"ABORT"]:
         raise CommandError(errors.NO_FAILOVER)

@@ -11,6 +11,7 @@ from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
 from server.command_table import Arguments, command
+from server.services import Services
 from server.session import Session
 from server.steps import Steps, Work
 from server.util.arguments import integer, parse_integer
@@ -49,7 +50,7 @@ def type_name(value: Value | None) -> str:
     categories="dangerous",
     tips=("request_policy:all_shards", "nondeterministic_output_order"),
 )
-def keys(session: Session, args: Arguments) -> Steps:
+def keys(server: Services, session: Session, args: Arguments) -> Steps:
     """Every key there is now that fits the pattern."""
     database, pattern = session.db, args[1]
     fits = None if pattern == b"*" else matcher(pattern)
@@ -83,7 +84,7 @@ def _fitting(buckets: Sequence[Bucket], overdue: set[bytes], fits: Matcher | Non
     summary="Picks a key of the database at random.",
     tips=("request_policy:all_shards", "response_policy:special", "nondeterministic_output"),
 )
-def randomkey(session: Session, args: Arguments) -> Reply:
+def randomkey(server: Services, session: Session, args: Arguments) -> Reply:
     """A key, or null in an empty database."""
     database = session.db
     while (key := database.scan.random()) is not None:
@@ -104,7 +105,7 @@ def randomkey(session: Session, args: Arguments) -> Reply:
     tips=("nondeterministic_output", "request_policy:special", "response_policy:special"),
     history=[("6.0.0", "The `TYPE` option.")],
 )
-def scan(session: Session, args: Arguments) -> Steps:
+def scan(server: Services, session: Session, args: Arguments) -> Steps:
     """The cursor to go on with (0: there is nothing more), and the keys of this page."""
     cursor = _cursor(args[1])
     return Steps(_page(session.db, cursor, _ScanOptions(args)))

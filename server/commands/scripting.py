@@ -9,11 +9,12 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container
+from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
 
 if TYPE_CHECKING:
-    from server.clients.blocking import Block
+    from server.outcomes import Wait
 
 _FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
 _SYNTAX: Final = "numkeys [key [key ...]] [arg [arg ...]]"
@@ -44,10 +45,10 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
     syntax=f"script {_SYNTAX}",
     keys=[KeySpec(_WRITING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
-def eval_(session: Session, args: Arguments) -> Reply | Block:
+def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate(session, args, keys, arguments)
+    return server.scripting.evaluate(session, args, keys, arguments)
 
 
 @command(
@@ -62,10 +63,10 @@ def eval_(session: Session, args: Arguments) -> Reply | Block:
     syntax=f"script {_SYNTAX}",
     keys=[KeySpec(_READING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
-def eval_ro(session: Session, args: Arguments) -> Reply | Block:
+def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns; its commands that would write fail."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate(session, args, keys, arguments)
+    return server.scripting.evaluate(session, args, keys, arguments)
 
 
 @command(
@@ -79,10 +80,10 @@ def eval_ro(session: Session, args: Arguments) -> Reply | Block:
     syntax=f"sha1 {_SYNTAX}",
     keys=[KeySpec(_WRITING, index=2, counted=True)],
 )
-def evalsha(session: Session, args: Arguments) -> Reply | Block:
+def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate_cached(session, args, keys, arguments)
+    return server.scripting.evaluate_cached(session, args, keys, arguments)
 
 
 @command(
@@ -97,10 +98,10 @@ def evalsha(session: Session, args: Arguments) -> Reply | Block:
     syntax=f"sha1 {_SYNTAX}",
     keys=[KeySpec(_READING, index=2, counted=True)],
 )
-def evalsha_ro(session: Session, args: Arguments) -> Reply | Block:
+def evalsha_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns; its commands that would write fail."""
     keys, arguments = _keys_and_arguments(args)
-    return session.server.scripting.evaluate_cached(session, args, keys, arguments)
+    return server.scripting.evaluate_cached(session, args, keys, arguments)
 
 
 # --- SCRIPT ----------------------------------------------------------------------------------
@@ -119,9 +120,9 @@ container("SCRIPT", group="scripting", since="2.6.0", summary="Commands about ca
     syntax="script",
     tips=_ON_ALL_NODES,
 )
-def script_load(session: Session, args: Arguments) -> Reply:
+def script_load(server: Services, session: Session, args: Arguments) -> Reply:
     """The script's SHA1."""
-    return Bulk(session.server.scripting.load(args[2]))
+    return Bulk(server.scripting.load(args[2]))
 
 
 @command(
@@ -135,9 +136,9 @@ def script_load(session: Session, args: Arguments) -> Reply:
     syntax="sha1 [sha1 ...]",
     tips=["request_policy:all_shards", "response_policy:agg_logical_and"],
 )
-def script_exists(session: Session, args: Arguments) -> Reply:
+def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
     """One for each script that is there, zero for the others."""
-    return [int(session.server.scripting.knows(sha1)) for sha1 in args[2:]]
+    return [int(server.scripting.knows(sha1)) for sha1 in args[2:]]
 
 
 @command(
@@ -152,11 +153,11 @@ def script_exists(session: Session, args: Arguments) -> Reply:
     tips=_ON_ALL_NODES,
     history=[("6.2.0", "The modes `ASYNC` and `SYNC`.")],
 )
-def script_flush(session: Session, args: Arguments) -> Reply:
+def script_flush(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets every script, at once in either mode."""
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in _FLUSH_MODES):
         raise CommandError(errors.SCRIPT_FLUSH_MODE)
-    session.server.scripting.flush()
+    server.scripting.flush()
     return OK
 
 
@@ -169,9 +170,9 @@ def script_flush(session: Session, args: Arguments) -> Reply:
     summary="Ends the script that takes long, unless it has written.",
     tips=["request_policy:all_shards", "response_policy:one_succeeded"],
 )
-def script_kill(session: Session, args: Arguments) -> Reply:
+def script_kill(server: Services, session: Session, args: Arguments) -> Reply:
     """The client of the script gets an error."""
-    session.server.scripting.kill()
+    server.scripting.kill()
     return OK
 
 
@@ -184,7 +185,7 @@ def script_kill(session: Session, args: Arguments) -> Reply:
     summary="Turns debugging of scripts on or off; there is no debugger to turn on.",
     syntax="<YES | SYNC | NO>",
 )
-def script_debug(session: Session, args: Arguments) -> Reply:
+def script_debug(server: Services, session: Session, args: Arguments) -> Reply:
     """An error, unless it is to be off."""
     mode = args[2].upper()
     if mode == b"NO":
@@ -202,6 +203,6 @@ def script_debug(session: Session, args: Arguments) -> Reply:
     since="5.0.0",
     summary="Describes the subcommands.",
 )
-def script_help(session: Session, args: Arguments) -> Reply:
+def script_help(server: Services, session: Session, args: Arguments) -> Reply:
     """The subcommands, two lines each."""
-    return help_reply(session, "script")
+    return help_reply(server.state.table, "script")

@@ -13,6 +13,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.pubsub import confirm_each, listener_counts, names_in_use
+from server.services import Services
 from server.session import Session
 
 _FLAGS: Final = "pubsub noscript loading stale"
@@ -31,11 +32,11 @@ _CHANNELS: Final = [KeySpec("not_key", last=-1)]
     syntax="shardchannel [shardchannel ...]",
     keys=_CHANNELS,
 )
-def ssubscribe(session: Session, args: Arguments) -> Reply:
+def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each shard channel and confirms each; not within a transaction."""
     if session.executing:
         raise CommandError(errors.SSUBSCRIBE_INSIDE_MULTI)
-    listen = session.server.pubsub.subscribe_shard
+    listen = server.pubsub.subscribe_shard
     return confirm_each(session, "ssubscribe", listen, args[1:], lambda: len(session.shards))
 
 
@@ -50,10 +51,10 @@ def ssubscribe(session: Session, args: Arguments) -> Reply:
     syntax="[shardchannel [shardchannel ...]]",
     keys=_CHANNELS,
 )
-def sunsubscribe(session: Session, args: Arguments) -> Reply:
+def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the shard channels named, or all, and confirms each."""
     leaving = args[1:] or list(session.shards)
-    leave = session.server.pubsub.unsubscribe_shard
+    leave = server.pubsub.unsubscribe_shard
     return confirm_each(session, "sunsubscribe", leave, leaving, lambda: len(session.shards))
 
 
@@ -68,9 +69,9 @@ def sunsubscribe(session: Session, args: Arguments) -> Reply:
     syntax="shardchannel message",
     keys=[KeySpec("not_key")],
 )
-def spublish(session: Session, args: Arguments) -> Reply:
+def spublish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""
-    return session.server.pubsub.publish_shard(args[1], args[2])
+    return server.pubsub.publish_shard(args[1], args[2])
 
 
 @command(
@@ -83,9 +84,9 @@ def spublish(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of shard channels in use.",
     syntax="[pattern]",
 )
-def pubsub_shardchannels(session: Session, args: Arguments) -> Reply:
+def pubsub_shardchannels(server: Services, session: Session, args: Arguments) -> Reply:
     """The shard channels with listeners, all or those that fit a pattern."""
-    return names_in_use(session.server.pubsub.shards, args)
+    return names_in_use(server.pubsub.shards, args)
 
 
 @command(
@@ -98,6 +99,6 @@ def pubsub_shardchannels(session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of channels named.",
     syntax="[shardchannel [shardchannel ...]]",
 )
-def pubsub_shardnumsub(session: Session, args: Arguments) -> Reply:
+def pubsub_shardnumsub(server: Services, session: Session, args: Arguments) -> Reply:
     """Each shard channel named and how many listen to it."""
-    return listener_counts(session.server.pubsub.shards, args[2:])
+    return listener_counts(server.pubsub.shards, args[2:])

@@ -13,14 +13,16 @@ from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import MANY, joined
 from server.commands.idempotency import IdempotencyOption
 from server.commands.trim_options import POLICIES, TrimOptions, acknowledge_everywhere, trim_key
+from server.services import Services
 from server.session import Session
 from server.steps import Steps
 from server.util.arguments import integer
 from storage import ids
 from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
 from storage.keyspace import Database
+from storage.limits import StreamLimits
 from storage.log import id_of
-from storage.stream import Stream, StreamLimits
+from storage.stream import Stream
 from storage.trimming import ACKED, DELREF, KEEPREF, Trim
 
 _ZERO: Final = (ids.MIN, False)
@@ -129,7 +131,7 @@ def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> in
         ("8.6.0", "IDMP and IDMPAUTO."),
     ],
 )
-def xadd(session: Session, args: Arguments) -> Reply:
+def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
     db = session.db
     keyspace = db.keyspace
@@ -173,7 +175,7 @@ def xadd(session: Session, args: Arguments) -> Reply:
     tips=["nondeterministic_output"],
     history=[("6.2.0", "MINID and LIMIT."), ("8.2.0", "KEEPREF, DELREF and ACKED.")],
 )
-def xtrim(session: Session, args: Arguments) -> Reply:
+def xtrim(server: Services, session: Session, args: Arguments) -> Reply:
     """XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]: how many entries were removed."""
     options = TrimOptions()
     at = 2
@@ -199,7 +201,7 @@ def xtrim(session: Session, args: Arguments) -> Reply:
     syntax="key id [id ...]",
     keys=[KeySpec("RW delete")],
 )
-def xdel(session: Session, args: Arguments) -> Reply:
+def xdel(server: Services, session: Session, args: Arguments) -> Reply:
     """XDEL key id [id ...]: how many entries were removed."""
     stream = session.db.stream(args[1])
     if stream is None:
@@ -264,7 +266,7 @@ def delete_by_policy(db: Database, key: bytes, stream: Stream, identity: int, po
     syntax="key [KEEPREF | DELREF | ACKED] IDS numids id [id ...]",
     keys=[KeySpec("RW delete")],
 )
-def xdelex(session: Session, args: Arguments) -> Reply:
+def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
     """XDELEX key [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
     policy, wanted = parse_ids_block(args, 2)
     db, key = session.db, args[1]
@@ -284,7 +286,7 @@ def xdelex(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=[KeySpec("RO")],
 )
-def xlen(session: Session, args: Arguments) -> Reply:
+def xlen(server: Services, session: Session, args: Arguments) -> Reply:
     """XLEN key: the number of entries."""
     stream = session.db.stream_to_read(args[1])
     return 0 if stream is None else stream.log.length
@@ -329,7 +331,7 @@ def _count_option(args: Arguments) -> int | None:
     keys=[KeySpec("RO access")],
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
-def xrange(session: Session, args: Arguments) -> Reply | Steps:
+def xrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XRANGE key start end [COUNT count]: the entries, ascending."""
     return _range(session, args, 2, 3)
 
@@ -346,7 +348,7 @@ def xrange(session: Session, args: Arguments) -> Reply | Steps:
     keys=[KeySpec("RO access")],
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
-def xrevrange(session: Session, args: Arguments) -> Reply | Steps:
+def xrevrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XREVRANGE key end start [COUNT count]: the entries, descending."""
     return _range(session, args, 3, 2)
 
@@ -381,7 +383,7 @@ def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
     keys=[KeySpec("RW update")],
     history=[("7.0.0", "ENTRIESADDED and MAXDELETEDID.")],
 )
-def xsetid(session: Session, args: Arguments) -> Reply:
+def xsetid(server: Services, session: Session, args: Arguments) -> Reply:
     """XSETID key last-id [ENTRIESADDED n] [MAXDELETEDID id]: OK."""
     identity = ids.parse(args[2])
     added, deleted = _position_options(args, identity)

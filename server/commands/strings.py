@@ -17,6 +17,7 @@ from server.commands.set_options import (
     SetOptions,
     positive_expiry_time,
 )
+from server.services import Services
 from server.session import Session
 from server.util.arguments import INT32_MAX, parse_integer
 from storage.errors import WrongType
@@ -60,7 +61,7 @@ def _string(value: bytes | None) -> Reply:
         ("8.4.0", "The options `IFEQ`, `IFNE`, `IFDEQ` and `IFDNE`."),
     ],
 )
-def set_(session: Session, args: Arguments) -> Reply:
+def set_(server: Services, session: Session, args: Arguments) -> Reply:
     """OK, or null if the condition is not met; with GET the string that was there."""
     if len(args) == 3:
         session.db.set_string(args[1], args[2])
@@ -100,7 +101,7 @@ def _previous(session: Session, key: bytes, options: SetOptions) -> Value | None
     keys=[KeySpec("OW insert")],
     deprecated=("2.6.12", "`SET` with the option `NX`"),
 )
-def setnx(session: Session, args: Arguments) -> Reply:
+def setnx(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the string was set, 0 if the key exists."""
     if session.db.get(args[1]) is not None:
         return 0
@@ -119,7 +120,7 @@ def setnx(session: Session, args: Arguments) -> Reply:
     keys=_OVERWRITTEN,
     deprecated=("2.6.12", "`SET` with the option `EX`"),
 )
-def setex(session: Session, args: Arguments) -> Reply:
+def setex(server: Services, session: Session, args: Arguments) -> Reply:
     """OK."""
     return _set_expiring(session, args, "setex", 1000)
 
@@ -135,7 +136,7 @@ def setex(session: Session, args: Arguments) -> Reply:
     keys=_OVERWRITTEN,
     deprecated=("2.6.12", "`SET` with the option `PX`"),
 )
-def psetex(session: Session, args: Arguments) -> Reply:
+def psetex(server: Services, session: Session, args: Arguments) -> Reply:
     """OK."""
     return _set_expiring(session, args, "psetex", 1)
 
@@ -159,7 +160,7 @@ def _set_expiring(session: Session, args: Arguments, name: str, unit_ms: int) ->
     keys=[KeySpec("OW update", last=-1, step=2)],
     tips=("request_policy:multi_shard", "response_policy:all_succeeded"),
 )
-def mset(session: Session, args: Arguments) -> Reply:
+def mset(server: Services, session: Session, args: Arguments) -> Reply:
     """OK."""
     for key, value in _pairs(args, "mset"):
         session.db.set_string(key, value)
@@ -177,7 +178,7 @@ def mset(session: Session, args: Arguments) -> Reply:
     syntax="key value [key value ...]",
     keys=[KeySpec("OW insert", last=-1, step=2)],
 )
-def msetnx(session: Session, args: Arguments) -> Reply:
+def msetnx(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if all strings were set, 0 if none was."""
     pairs = _pairs(args, "msetnx")
     if any(session.db.get(key) is not None for key, _ in pairs):
@@ -199,7 +200,7 @@ def msetnx(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("OW update", step=2, counted=True)],
     tips=("request_policy:multi_shard", "response_policy:all_succeeded"),
 )
-def msetex(session: Session, args: Arguments) -> Reply:
+def msetex(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if all strings were set, 0 if none was since the condition is not met."""
     database = session.db
     pairs, options = _counted_pairs(args)
@@ -248,7 +249,7 @@ def _pairs(args: Arguments, name: str) -> list[tuple[bytes, bytes]]:
     syntax="key",
     keys=_READ,
 )
-def get(session: Session, args: Arguments) -> Reply:
+def get(server: Services, session: Session, args: Arguments) -> Reply:
     """The string, or null."""
     return _string(session.db.string_to_read(args[1], touch=not session.no_touch))
 
@@ -265,7 +266,7 @@ def get(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO access", last=-1)],
     tips=("request_policy:multi_shard",),
 )
-def mget(session: Session, args: Arguments) -> Reply:
+def mget(server: Services, session: Session, args: Arguments) -> Reply:
     """The strings, with null for a key that holds none."""
     touch = not session.no_touch
     values = [_string_at(session.db, key, touch) for key in args[1:]]
@@ -289,7 +290,7 @@ def _string_at(database: Database, key: bytes, touch: bool) -> bytes | None:
     syntax="key",
     keys=[KeySpec("RW access delete")],
 )
-def getdel(session: Session, args: Arguments) -> Reply:
+def getdel(server: Services, session: Session, args: Arguments) -> Reply:
     """The string, or null."""
     value = session.db.string_to_read(args[1])
     if value is not None:
@@ -308,7 +309,7 @@ def getdel(session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW access update")],
     deprecated=("6.2.0", "`SET` with the option `GET`"),
 )
-def getset(session: Session, args: Arguments) -> Reply:
+def getset(server: Services, session: Session, args: Arguments) -> Reply:
     """The string that was there, or null."""
     previous = session.db.string_to_read(args[1])
     session.db.set_string(args[1], args[2])
@@ -325,7 +326,7 @@ def getset(session: Session, args: Arguments) -> Reply:
     syntax=f"key [{_LIFETIMES} | PERSIST]",
     keys=[KeySpec("RW access update", notes="may change the expiry")],
 )
-def getex(session: Session, args: Arguments) -> Reply:
+def getex(server: Services, session: Session, args: Arguments) -> Reply:
     """The string, or null; the expiry is looked at only if there is a string."""
     lifetime = Lifetime(b"PERSIST")
     options = iter(args[2:])
@@ -353,6 +354,6 @@ def getex(session: Session, args: Arguments) -> Reply:
     syntax="key",
     keys=[KeySpec("RO")],
 )
-def strlen(session: Session, args: Arguments) -> Reply:
+def strlen(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of bytes, 0 for no key."""
     return len(session.db.buffer_to_read(args[1], touch=not session.no_touch) or b"")

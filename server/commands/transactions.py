@@ -8,10 +8,11 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.command_table import Arguments, Command, KeySpec, command
+from server.services import Services
 from server.session import Session
 
 if TYPE_CHECKING:
-    from server.clients.blocking import Block
+    from server.outcomes import Wait
 
 _FLAGS = "noscript loading stale fast allow_busy"
 
@@ -24,7 +25,7 @@ _FLAGS = "noscript loading stale fast allow_busy"
     since="1.2.0",
     summary="Begins a transaction: the commands that follow are queued.",
 )
-def multi(session: Session, args: Arguments) -> Reply:
+def multi(server: Services, session: Session, args: Arguments) -> Reply:
     """Opens a transaction."""
     if session.queue is not None:
         raise CommandError(errors.NESTED_MULTI)
@@ -42,11 +43,11 @@ def multi(session: Session, args: Arguments) -> Reply:
     summary="Drops the queued commands and leaves the transaction.",
     complexity="O(N) in the number of queued commands.",
 )
-def discard(session: Session, args: Arguments) -> Reply:
+def discard(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the transaction without running it."""
     if session.queue is None:
         raise CommandError(errors.DISCARD_WITHOUT_MULTI)
-    session.end_transaction()
+    server.watching.end_transaction(session)
     return OK
 
 
@@ -61,12 +62,12 @@ def discard(session: Session, args: Arguments) -> Reply:
     syntax="key [key ...]",
     keys=[KeySpec("RO", last=-1)],
 )
-def watch(session: Session, args: Arguments) -> Reply:
+def watch(server: Services, session: Session, args: Arguments) -> Reply:
     """Watches keys. One that has expired by now counts as missing."""
     if session.queue is not None:
         raise CommandError(errors.WATCH_INSIDE_MULTI)
     for key in args[1:]:
-        session.server.watching.watch(session, key)
+        server.watching.watch(session, key)
     return OK
 
 
@@ -78,9 +79,9 @@ def watch(session: Session, args: Arguments) -> Reply:
     since="2.2.0",
     summary="Forgets every watched key.",
 )
-def unwatch(session: Session, args: Arguments) -> Reply:
+def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
     """Ends all watching."""
-    session.server.watching.forget(session)
+    server.watching.forget(session)
     session.dirty = False
     return OK
 
@@ -94,25 +95,27 @@ def unwatch(session: Session, args: Arguments) -> Reply:
     summary="Runs the queued commands in a row.",
     complexity="The sum of that of the queued commands.",
 )
-def execute(session: Session, args: Arguments) -> Reply | Block:
+def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
     if session.queue is None:
         raise CommandError(errors.EXEC_WITHOUT_MULTI)
     queue, broken = session.queue, session.broken
-    dirty = session.dirty or session.server.watching.has_expired(session)
-    session.end_transaction()
+    dirty = session.dirty or server.watching.has_expired(session)
+    server.watching.end_transaction(session)
     if broken:
         raise CommandError(errors.EXEC_ABORTED)
     if dirty:
         return NULL_ARRAY
-    scripting = session.server.scripting
-    return scripting.transaction(session, queue, lambda: _run_all(session, queue))
+    scripting = server.scripting
+    return scripting.transaction(session, queue, lambda: _run_all(server, session, queue))
 
 
-def _run_all(session: Session, queue: list[tuple[Command, Arguments]]) -> list[bytes]:
+def _run_all(
+    server: Services, session: Session, queue: list[tuple[Command, Arguments]]
+) -> list[bytes]:
     """The reply of each command; one that would wait finds that its time is up."""
-    run = session.server.dispatcher.run
-    appender = session.server.persistence.appender
+    run = server.dispatcher.run
+    appender = server.persistence.appender
     replies: list[bytes] = []
     session.executing = True
     appender.begin_unit()

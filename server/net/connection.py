@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from protocol import errors
 from protocol.encoder import error_line
 from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Request, RequestParser
+from server.net.admission import farewell, welcome
+from server.net.paused_requests import hold_back
 from server.net.turns import now_ns
 from server.runtime.phase import Phase
+from server.services import Services
 from server.session import Session
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
 
 WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
+
+
+class Connections:
+    """The connections of a server: those of clients, and whatever is still open."""
+
+    def __init__(self) -> None:
+        self.by_session: dict[Session, Connection] = {}
+        self.transports: set[asyncio.Transport] = set()
+        """Every open connection's, those included that are only being closed."""
 
 
 class Connection(asyncio.Protocol):
@@ -35,13 +44,16 @@ class Connection(asyncio.Protocol):
         "_backlog",
         "_backlog_size",
         "_choked",
+        "_gate",
         "_held",
         "_parked",
         "_parser",
+        "_peers",
         "_pushed",
         "_reading",
         "_request",
         "_server",
+        "_state",
         "_swamped",
         "_unreleased",
         "_yielded",
@@ -49,8 +61,11 @@ class Connection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Services, peers: Connections) -> None:
         self._server = server
+        self._state = server.state
+        self._gate = server.gate
+        self._peers = peers
         self._parser = RequestParser(reader=server.chunk_reader)
         self.limit_arguments()
         self._backlog: list[Request] = []
@@ -73,7 +88,7 @@ class Connection(asyncio.Protocol):
 
     def limit_arguments(self) -> None:
         """Accepts arguments as long as the settings allow from now on."""
-        config = self._server.config
+        config = self._state.config
         self._parser.limit(config.proto_max_bulk_len, config.client_query_buffer_limit)
 
     # --- the transport's side -------------------------------------------------------------
@@ -81,17 +96,18 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Welcomes a client, or turns it away when there are too many."""
         self.transport = cast(asyncio.Transport, transport)
-        if self._server.phase is Phase.STOPPED:
+        if self._state.phase is Phase.STOPPED:
             self.transport.abort()
             return
-        self._server.transports.add(self.transport)
-        if len(self._server.sessions) >= self._server.config.maxclients:
-            self._server.stats.rejected_connections += 1
+        self._peers.transports.add(self.transport)
+        if len(self._state.sessions) >= self._state.config.maxclients:
+            self._state.stats.rejected_connections += 1
             self.transport.write(error_line(errors.TOO_MANY_CLIENTS))
             self.transport.close()
             return
-        self._server.stats.connections += 1
-        self.session = session = self._server.welcome(self)
+        self._state.stats.connections += 1
+        self.session = session = welcome(self._server, self.transport)
+        self._peers.by_session[session] = self
         session.send = self._send
         session.close = self._abort
         session.traffic = self._traffic
@@ -103,10 +119,10 @@ class Connection(asyncio.Protocol):
         session = self.session
         if session is None:
             return
-        stats = self._server.stats
+        stats = self._state.stats
         stats.reads += 1
         stats.bytes_in += len(data)
-        session.seen_ms = self._server.clock()
+        session.seen_ms = self._state.clock()
         self._parser.feed(data)
         if not self._waits():
             self._process(session, self._server.turns.share_ns)
@@ -116,7 +132,7 @@ class Connection(asyncio.Protocol):
     def _check_query(self, session: Session) -> None:
         """Cuts the client off if what it has sent and what has not run yet takes too much."""
         waiting = self._parser.memory + self._backlog_memory() + session.queue_bytes
-        if waiting > self._server.config.client_query_buffer_limit and not session.closing:
+        if waiting > self._state.config.client_query_buffer_limit and not session.closing:
             self._cut()
 
     def _backlog_memory(self) -> int:
@@ -126,7 +142,7 @@ class Connection(asyncio.Protocol):
         return self._backlog_size
 
     def _cut(self) -> None:
-        self._server.stats.query_limit_disconnections += 1
+        self._state.stats.query_limit_disconnections += 1
         self._abort()
 
     def eof_received(self) -> bool:
@@ -160,7 +176,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the client and everything it waits for."""
-        self._server.transports.discard(self.transport)
+        self._peers.transports.discard(self.transport)
         self._leave()
 
     # --- requests and replies -------------------------------------------------------------
@@ -195,7 +211,7 @@ class Connection(asyncio.Protocol):
         try:
             self._answer(session, out, started + share_ns)
         except ProtocolError as error:
-            self._server.stats.count_error(error.text)
+            self._state.stats.count_error(error.text)
             out.append(error_line(error.text))
             session.closing = True
         except QueryTooLong:
@@ -217,6 +233,7 @@ class Connection(asyncio.Protocol):
         server = self._server
         parser = self._parser
         dispatcher = server.dispatcher
+        pauses = server.pauses
         size = 0
         first = True
         while True:
@@ -228,7 +245,7 @@ class Connection(asyncio.Protocol):
                     self._yield(requests, index)
                     return
                 self._request = request
-                if server.pausing and server.hold(self, session, request):
+                if pauses.active and hold_back(server, session, request, self.resume):
                     self._held = True
                     self._keep(requests, index)
                     return
@@ -264,7 +281,7 @@ class Connection(asyncio.Protocol):
         """Lets others have their turn; the requests from ``first`` on come in the next one."""
         self._keep(requests, first)
         self._yielded = True
-        self._server.turns.add(self)
+        self._server.turns.add(self.go_on)
         self._follow_reading()
 
     def _next_requests(self) -> list[Request]:
@@ -305,7 +322,7 @@ class Connection(asyncio.Protocol):
             data = out[0] if len(out) == 1 else b"".join(out)
             out.clear()
             if data:
-                stats = self._server.stats
+                stats = self._state.stats
                 stats.writes += 1
                 stats.bytes_out += len(data)
                 if not (self._server.output_limits.normal and self.check_output(len(data))):
@@ -322,18 +339,18 @@ class Connection(asyncio.Protocol):
             return
         if self._parked is not None and self.session is not None:
             self._write_parked_reply(self.session)
-        self._server.stats.bytes_out += len(data)
+        self._state.stats.bytes_out += len(data)
         if not self.check_output(len(data)):
             self._emit(data)
 
     def _emit(self, data: bytes) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
-        if self._server.holding:
+        if self._gate.holding:
             self._unreleased += len(data)
             if self._unreleased > UNRELEASED and not self._swamped:
                 self._swamped = True
                 self._follow_reading()
-            self._server.persistence.appender.hold(self, data)
+            self._gate.hold(self, data)
         else:
             self.transport.write(data)
 
@@ -352,6 +369,11 @@ class Connection(asyncio.Protocol):
                 # Not at once: what else was held back goes first.
                 asyncio.get_running_loop().call_soon(self._read_on)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is to end when everything has been sent."""
+        return self.session is None
+
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""
         self._abort()
@@ -362,7 +384,7 @@ class Connection(asyncio.Protocol):
         session = self.session
         kind = "pubsub" if session is not None and session.subscriptions else "normal"
         if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
-            self._server.stats.output_limit_disconnections += 1
+            self._state.stats.output_limit_disconnections += 1
             self._abort()
             return True
         return False
@@ -389,8 +411,8 @@ class Connection(asyncio.Protocol):
     def _end(self) -> None:
         """Closes the connection when everything written has been sent."""
         self._leave()
-        if self._server.holding:
-            self._server.persistence.appender.hold(self, None)
+        if self._gate.holding:
+            self._gate.hold(self, None)
         else:
             self.transport.close()
 
@@ -409,7 +431,9 @@ class Connection(asyncio.Protocol):
         session, self.session = self.session, None
         if session is not None:
             session.closing = True
-            self._server.farewell(session)
+            self._peers.by_session.pop(session, None)
+            self._server.output_limits.forget(self)
+            farewell(self._server, session)
 
 
 def _size(request: Request) -> int:

@@ -9,12 +9,11 @@ import ipaddress
 import os
 import socket
 import stat
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from server.net.connection import Connection
-
-if TYPE_CHECKING:
-    from server.app import Server
+from server.net.addresses import address_text
+from server.net.connection import Connection, Connections
+from server.services import Services
 
 ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 """How settings name every address of a host, and what the system calls it."""
@@ -28,19 +27,25 @@ class ListenError(Exception):
 
 
 class Listening:
-    """What a server listens on. ``port`` is its TCP port, chosen by the system if the setting is 0;
-    0 before :meth:`start`."""
+    """What a server listens on, and the connections that came of it."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self.port = 0
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._state = services.state
+        self.connections = Connections()
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
+        for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
+            self._state.config.listen(setting, self._limit_arguments)
+
+    def _limit_arguments(self, length: int) -> None:
+        for connection in self.connections.by_session.values():
+            connection.limit_arguments()
 
     async def start(self) -> None:
         """Listens on the configured addresses; raises :class:`ListenError`."""
-        config = self._server.config
-        self.port = config.port
+        config = self._state.config
+        self._state.port = config.port
         for address in config.bind.split():
             await self._listen(address)
         if config.unixsocket:
@@ -49,31 +54,33 @@ class Listening:
             raise ListenError("none of the addresses to listen on exists on this host")
 
     def _connection(self) -> Connection:
-        return Connection(self._server)
+        return Connection(self._services, self.connections)
 
     async def _listen(self, address: str) -> None:
         """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
         optional, host = address.startswith("-"), address.removeprefix("-")
         host = ANY_ADDRESS.get(host, host)
-        config = self._server.config
+        config = self._state.config
         try:
             listener = await asyncio.get_running_loop().create_server(
-                self._connection, host, self.port, backlog=config.tcp_backlog
+                self._connection, host, self._state.port, backlog=config.tcp_backlog
             )
         except UnicodeError:
-            text = f"cannot listen on {host}:{self.port}: this is no name of a host"
+            text = f"cannot listen on {host}:{self._state.port}: this is no name of a host"
             raise ListenError(text) from None
         except OSError as error:
             # A port that the first address chose freely may be taken on the next one.
             if optional and (error.errno in ADDRESS_MISSING or config.port == 0):
                 return
-            raise ListenError(f"cannot listen on {host}:{self.port}: {_reason(error)}") from error
+            raise ListenError(
+                f"cannot listen on {host}:{self._state.port}: {_reason(error)}"
+            ) from error
         self._listeners.append(listener)
-        self.port = listener.sockets[0].getsockname()[1]
+        self._state.port = listener.sockets[0].getsockname()[1]
 
     async def _listen_on_path(self, path: str) -> None:
         """Listens on a Unix socket."""
-        backlog = self._server.config.tcp_backlog
+        backlog = self._state.config.tcp_backlog
         try:
             sock = self._bind_path(path)
             listener = await asyncio.get_running_loop().create_unix_server(
@@ -93,8 +100,8 @@ class Listening:
         try:
             sock.bind(path)
             self._socket_path = path
-            if self._server.config.unixsocketperm:
-                os.chmod(path, self._server.config.unixsocketperm)
+            if self._state.config.unixsocketperm:
+                os.chmod(path, self._state.config.unixsocketperm)
         except OSError:
             sock.close()
             raise
@@ -135,13 +142,3 @@ def _reason(error: OSError) -> str:
     if error.errno is None or isinstance(error, socket.gaierror):
         return str(error.strerror or error)
     return os.strerror(error.errno)
-
-
-def address_text(peer: object, own: object) -> str:
-    """``host:port``, ``[host]:port`` for IPv6, or the path of a Unix socket, which only the own end
-    may have."""
-    if isinstance(peer, tuple):
-        host, port = peer[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    path = peer or own
-    return f"{path.decode() if isinstance(path, bytes) else path}:0"

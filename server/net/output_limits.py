@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from server.config.types import Limits
-    from server.net.connection import Connection
+from server.config.types import Limits
+from server.net.output_gate import Outlet
 
 
 class OutputLimits:
@@ -16,7 +14,7 @@ class OutputLimits:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._limits: dict[str, Limits] = {}
-        self._above: dict[Connection, int] = {}
+        self._above: dict[Outlet, int] = {}
         self.normal = False
         """Whether there is a limit to the replies of a client without subscriptions."""
 
@@ -25,22 +23,22 @@ class OutputLimits:
         self._limits = limits
         self.normal = limits["normal"][:2] != (0, 0)
 
-    def exceeded(self, connection: Connection, kind: str, pending: int) -> bool:
+    def exceeded(self, outlet: Outlet, kind: str, pending: int) -> bool:
         """Whether a client of the class ``kind`` with ``pending`` bytes unsent must be cut off."""
         hard, soft, seconds = self._limits[kind]
         if hard and pending > hard:
             return True
         if not soft or pending <= soft:
-            self._above.pop(connection, None)
+            self._above.pop(outlet, None)
             return False
         now = self._clock()
-        since = self._above.setdefault(connection, now)
+        since = self._above.setdefault(outlet, now)
         return now - since > seconds * 1000
 
-    def watched(self) -> list[Connection]:
+    def watched(self) -> list[Outlet]:
         """The connections above their soft limit, whose time may run out."""
         return list(self._above)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, outlet: Outlet) -> None:
         """The client is gone."""
-        self._above.pop(connection, None)
+        self._above.pop(outlet, None)

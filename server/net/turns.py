@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from server.net.connection import Connection
+from collections.abc import Callable
+from typing import Final
 
 SHARE_NS: Final = 2_000_000
 """How long a client's requests run at most before others have their turn."""
@@ -35,16 +33,16 @@ class Turns:
     """
 
     def __init__(self, share_ns: int = SHARE_NS) -> None:
-        self._waiting: deque[Connection] = deque()
+        self._waiting: deque[Callable[[int], None]] = deque()
         self._scheduled = False
         self._full_share_ns = share_ns
         self.share_ns = share_ns
         self.cycles = 0
         self.nanoseconds = 0
 
-    def add(self, connection: Connection) -> None:
-        """Lets a client go on later."""
-        self._waiting.append(connection)
+    def add(self, go_on: Callable[[int], None]) -> None:
+        """Lets a client go on later; ``go_on`` takes for how many nanoseconds it may."""
+        self._waiting.append(go_on)
         self.share_ns = min(SMALL_SHARE_NS, self._full_share_ns)
         self._schedule()
 
@@ -59,7 +57,7 @@ class Turns:
         self._scheduled = False
         try:
             for _ in range(len(self._waiting)):
-                self._waiting.popleft().go_on(self._full_share_ns)
+                self._waiting.popleft()(self._full_share_ns)
                 if now_ns() >= end:
                     break
         finally:

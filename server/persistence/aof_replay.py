@@ -8,19 +8,16 @@ nobody is told of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol.errors import CommandError
-from server.dispatcher import FAILURE_TEXTS
-from server.session import Session
+from server.command_table import Arguments
+from server.dispatcher import FAILURE_TEXTS, Dispatcher
+from server.state import ServerState
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
 from storage.aof.lookup import shown
 from storage.errors import StorageFailure
-
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.command_table import Arguments
 
 __all__ = ["LoadError", "Loader"]
 
@@ -28,11 +25,11 @@ _BEFORE_EXPIRY: Final = 0
 
 
 class Loader:
-    """Applies the commands of files to the keyspace of ``server``, which serves nobody meanwhile.
+    """Applies the commands of files to the keyspace of a server, which serves nobody meanwhile.
 
     ::
 
-        loader = Loader(server)
+        loader = Loader(state, dispatcher)
         for file in files:
             loader.begin_file()
             for args in file:
@@ -42,13 +39,13 @@ class Loader:
         loader.finish()
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._keyspace = keyspace = server.keyspace
-        self._now_ms = server.clock()
+    def __init__(self, state: ServerState, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._keyspace = keyspace = state.keyspace
+        self._now_ms = state.clock()
         self._restorer = Restorer(keyspace, self._now_ms)
         self._queue: list[Arguments] | None = None
-        self._session = Session(server, 0, "", "")
+        self._session = state.new_session(0)
         self._session.authenticated = True
         self._session.executing = True
         self._counts = keyspace.hits, keyspace.misses, keyspace.expired
@@ -133,17 +130,14 @@ class Loader:
         """Lets the command itself do what it does, and forgets what came of it."""
         session = self._session
         session.db = self._restorer.db
-        command, refusal = self._server.dispatcher.resolve(session, args)
+        command, refusal = self._dispatcher.resolve(session, args)
         if command is None or command.subcommands:
             raise LoadError("Penstock does not know this command")
         if refusal is not None:
             raise LoadError(refusal)
         if not command.writes:
             raise LoadError("a command that changes nothing does not belong in the file")
-        try:
-            command.handler(session, args)
-        finally:
-            self._keyspace.effects.clear()
+        self._dispatcher.apply(session, command, args)
 
 
 def _command(args: Arguments) -> str:

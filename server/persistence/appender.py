@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from server.clients.blocking import SYNCED
+from server.clients.blocking import SYNCED, Blocking
+from server.clients.client_pause import Pausing
+from server.clients.reactions import Reactions
+from server.net.output_gate import OutputGate
 from server.persistence.disk_thread import Jobs
+from server.session import Session
+from server.state import ServerState
 from storage.aof.encode_effects import Forms
 from storage.aof.writer import Writer
 from storage.effects import Effect
-
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.net.connection import Connection
-    from server.session import Session
 
 SYNC_WITHIN_MS: Final = 800
 """With ``everysec``, a sync of what was written begins within so long: it may take some time, and a
@@ -39,30 +39,38 @@ RETRY_AFTER_MS: Final = 1000
 """How long it takes after a failure until the disk is tried again."""
 SEEN_EVERY_MS: Final = 1000
 """How often it is written when consumers were last seen."""
-LARGE: Final = 1024 * 1024
-"""Replies of so many bytes do not wait for the end of the round: only what was given to the
-transport slows a client down that does not read."""
-
-Held = list[tuple["Connection", bytes | None]]
-"""What is held back: bytes for a client, or ``None`` for the end of its connection."""
 
 
 class Appender:
     """Writes effects to the increment, and knows what of it is safe.
 
-    ``failure`` is what the system said when a write or a sync failed, and ``None`` while all is
-    well. ``provisional`` is set while there is no base yet for the increment to follow: nothing is
-    promised then.
+    ``provisional`` is set while there is no base yet for the increment to follow: nothing is
+    promised then. ``rewriting`` is set while a new base is made. ``replace_broken`` is called when
+    the increment cannot be trusted any more.
     """
 
-    def __init__(self, server: Server, jobs: Jobs) -> None:
-        self._server = server
+    def __init__(
+        self,
+        state: ServerState,
+        gate: OutputGate,
+        blocking: Blocking,
+        reactions: Reactions,
+        pauses: Pausing,
+        jobs: Jobs,
+        replace_broken: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._gate = gate
+        self._blocking = blocking
+        self._reactions = reactions
+        self._pauses = pauses
         self._jobs = jobs
-        self.forms = Forms(server.keyspace)
+        self._replace_broken = replace_broken
+        self.forms = Forms(state.keyspace)
         self.buffer: list[bytes] = []
         self.writer: Writer | None = None
         self.provisional = False
-        self.failure: str | None = None
+        self.rewriting = False
         self.delayed_syncs = 0
         self._unit: list[Effect] | None = None
         self._units_open = 0
@@ -71,18 +79,23 @@ class Appender:
         self._scheduled = False
         self._always = False
         self._round = 1
-        self._held: Held = []
-        self._in_flight: Held | None = None
         self._unsynced_since: int | None = None
         self._tried_ms = 0
         self._seen_ms = 0
         self._second = 0
         self._told_of_delay = False
         jobs.when_ended = self._disk_answered
-        server.config.listen("appendfsync", self._set_policy)
+        gate.has_news = self._has_news
+        gate.flush = self.flush
+        state.config.listen("appendfsync", self._set_policy)
 
     def _set_policy(self, policy: str) -> None:
         self._always = policy == "always"
+
+    @property
+    def failure(self) -> str | None:
+        """What the system said when a write or a sync failed, ``None`` while all is well."""
+        return self._state.disk_error
 
     @property
     def size(self) -> int:
@@ -154,13 +167,13 @@ class Appender:
         before = len(self.buffer)
         self.forms.append(effects, self.buffer)
         if len(self.buffer) > before:
-            if self._server.config.aof_timestamp_enabled:
+            if self._state.config.aof_timestamp_enabled:
                 self._date(before)
             self._schedule()
 
     def _date(self, place: int) -> None:
         """Puts the time in front of what was just appended, once a second."""
-        second = self._server.keyspace.now_ms // 1000
+        second = self._state.keyspace.now_ms // 1000
         if second != self._second:
             self._second = second
             self.buffer.insert(place, b"#TS:%d\r\n" % second)
@@ -176,61 +189,52 @@ class Appender:
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._end_round)
-        if not self._server.holding:
+        if not self._gate.holding:
             self._update_holding()
 
     def _end_round(self) -> None:
         self._scheduled = False
         if self.buffer:
             self.flush()
-        elif self._in_flight is None:
+        elif self._gate.flight is None:
             self._let_go()  # Nothing has come of what replies were held for.
 
     # --- holding replies back -------------------------------------------------------------
 
-    def _update_holding(self) -> None:
-        """Replies wait as long as something is on its way that they may speak of.
+    def _has_news(self) -> bool:
+        """Whether anything has happened that no write has begun for."""
+        return bool(self.buffer) or bool(self._unit)
+
+    def _is_waiting(self) -> bool:
+        """Whether something is on its way to the file that replies may speak of: it is then written
+        at the end of the round.
 
         What a script has done that takes long is not on its way before it ends: those who are told
         meanwhile that the server is busy need not wait for it."""
-        promised = self.failure is None and not self.provisional
-        under_way = bool(self._unit) and not self._server.scripting.busy
-        waiting = promised and (bool(self.buffer) or under_way)
-        self._server.holding = self._in_flight is not None or waiting
+        if self._state.disk_error is not None or self.provisional:
+            return False
+        waiting = bool(self.buffer) or (bool(self._unit) and self._state.busy is None)
         if waiting and not self._scheduled:
             self._schedule()
+        return waiting
 
-    def hold(self, connection: Connection, data: bytes | None) -> None:
-        """Keeps what is to be sent until all is safe that has happened so far, and never sends it
-        before what was kept earlier."""
-        if self._in_flight is not None and not (self.buffer or self._unit or self._held):
-            self._in_flight.append((connection, data))
-            return
-        self._held.append((connection, data))
-        if data is not None and len(data) >= LARGE:
-            self.flush()
+    def _update_holding(self) -> None:
+        """Sees whether replies have to wait."""
+        self._gate.update(self._is_waiting())
 
     def _let_go(self) -> None:
-        """Sends what was held back for what is no longer in flight."""
-        held, self._in_flight = self._in_flight or [], None
-        self._update_holding()
-        if not self._server.holding:
-            held += self._held
-            self._held = []
-        for connection, data in held:
-            connection.release(data)
+        """Releases replies whose commit completed."""
+        self._gate.let_go(self._is_waiting())
 
     def _lose(self, lost: int) -> None:
         """What happened from the round ``lost`` on is not safe.
 
         Nobody can say that it has not happened either, so clients that wrote then get no answer at
         all, as if the server had died. All others are answered."""
-        for session, connection in list(self._server.connections.items()):
+        for session in list(self._state.sessions.values()):
             if session.unsaved >= lost:
-                connection.abandon()
-        for connection, _ in (self._in_flight or []) + self._held:
-            if connection.session is None:  # It was to end when all was sent.
-                connection.abandon()
+                session.close()
+        self._gate.drop_ended()
         self._let_go()
 
     # --- writing --------------------------------------------------------------------------
@@ -271,7 +275,7 @@ class Appender:
 
     def _note_unsynced(self) -> None:
         if self._unsynced_since is None:
-            self._unsynced_since = self._server.clock()
+            self._unsynced_since = self._state.clock()
 
     def _commit(self, writer: Writer, *, syncing: bool) -> None:
         """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
@@ -300,8 +304,8 @@ class Appender:
 
     def begin_flight(self) -> int:
         """From now on replies wait for the job that is about to begin; returns its number."""
-        if self.failure is None and not self.provisional:
-            self._in_flight, self._held = self._held, []
+        if self._state.disk_error is None and not self.provisional:
+            self._gate.begin_flight()
         self._round += 1
         self._update_holding()
         return self._round - 1
@@ -314,7 +318,7 @@ class Appender:
             return
         assert self.writer is not None
         self._recover(self.writer)
-        if self.failure is None:
+        if self._state.disk_error is None:
             self._let_go()
         else:  # A sync has failed meanwhile: what came later will not be written to this file.
             self._lose(number + 1)
@@ -356,16 +360,14 @@ class Appender:
 
     def _tell_waiters(self) -> None:
         """WAITAOF sees whether what it waits for has come."""
-        self._server.blocking.signal(*SYNCED)
-        self._server.blocking.serve()
+        if self._blocking.waiting:
+            self._blocking.signal(*SYNCED)
+            self._reactions.drain()
 
     @property
     def _may_sync(self) -> bool:
         """Whether the disk is free for it (``no-appendfsync-on-rewrite``)."""
-        server = self._server
-        return not (
-            server.config.no_appendfsync_on_rewrite and server.persistence.rewriting.in_progress
-        )
+        return not (self._state.config.no_appendfsync_on_rewrite and self.rewriting)
 
     def cron(self, now: int) -> None:
         """Periodic work: syncing, seen-times, trying again what failed, and stalling writers."""
@@ -374,7 +376,7 @@ class Appender:
             self.note_seen()
         if self._jobs.busy:
             self._watch_delay()
-        elif self.failure is not None:
+        elif self._state.disk_error is not None:
             self._try_again(now)
         elif self._unsynced_since is None:
             if not self.buffer:
@@ -385,13 +387,13 @@ class Appender:
     def _is_time_to_sync(self, now: int) -> bool:
         """Whether the next round of periodic work may be too late for it."""
         assert self._unsynced_since is not None
-        until_next: int = 1000 // self._server.config.hz
+        until_next: int = 1000 // self._state.config.hz
         return passed(self._unsynced_since, now, SYNC_WITHIN_MS - until_next)
 
     def _sync(self) -> None:
         """Syncs in the other thread what was written without."""
         writer = self.writer
-        if writer is None or self._server.config.appendfsync == "no" or not self._may_sync:
+        if writer is None or self._state.config.appendfsync == "no" or not self._may_sync:
             return
         self._unsynced_since = None
         written = self._written
@@ -399,7 +401,7 @@ class Appender:
         def then(error: OSError | None) -> None:
             if error is not None:
                 self.fail(error)
-                if self._in_flight is None:
+                if self._gate.flight is None:
                     self._lose(self._round)
             else:
                 self._note_synced(written)
@@ -414,30 +416,29 @@ class Appender:
         if not self._told_of_delay:
             self._told_of_delay = True
             self.delayed_syncs += 1
-            self._server.log.warning(
+            self._state.log.warning(
                 "The disk takes more than two seconds for the append-only file:"
                 " commands that write have to wait"
             )
-            self._server.pauses.stall()
+            self._pauses.stall()
 
     def _disk_answered(self) -> None:
         """Lets commands go on that had to wait."""
         if self._told_of_delay and self._jobs.running_ms < STALLED_AFTER_MS:
             self._told_of_delay = False
-            self._server.pauses.unstall()
+            self._pauses.unstall()
 
     # --- failures -------------------------------------------------------------------------
 
     def fail(self, error: OSError) -> None:
         """Refuses commands that write from now on, until the disk does what it should."""
-        if self.failure is None:
-            self._server.log.warning(
+        if self._state.disk_error is None:
+            self._state.log.warning(
                 f"Error writing to the append-only file: {reason(error)}."
                 " Commands that write are refused until that is over"
             )
-        self.failure = reason(error)
-        self._tried_ms = self._server.clock()
-        self._server.bar()
+        self._state.set_disk_error(reason(error))
+        self._tried_ms = self._state.clock()
         self._update_holding()
 
     def give_up(self, error: OSError) -> None:
@@ -454,10 +455,9 @@ class Appender:
 
     def clear_failure(self) -> None:
         """The append-only file can be written to again, and holds everything."""
-        if self.failure is not None:
-            self.failure = None
-            self._server.log.notice("The append-only file can be written to again")
-            self._server.bar()
+        if self._state.disk_error is not None:
+            self._state.set_disk_error(None)
+            self._state.log.notice("The append-only file can be written to again")
             self._update_holding()
 
     def _try_again(self, now: int) -> None:
@@ -466,7 +466,7 @@ class Appender:
             return
         self._tried_ms = now
         if writer.broken:
-            self._server.persistence.replace_broken()
+            self._replace_broken()
         elif self.buffer:
             self.flush()
         else:
@@ -479,17 +479,17 @@ class Appender:
         self._jobs.wait()
         if self.writer is None:
             return True
-        if not self._server.scripting.busy:  # What a script has begun is not whole.
+        if self._state.busy is None:  # What a script has begun is not whole.
             self.split_unit()
         self.note_seen()
         self.flush()
         self._jobs.wait()
-        if self.failure is None:
+        if self._state.disk_error is None:
             try:
                 self.writer.sync()
             except OSError as error:
                 self.fail(error)
-        return self.failure is None
+        return self._state.disk_error is None
 
     def close(self) -> None:
         """Gives the increment back; nothing is noted any more."""
@@ -497,11 +497,10 @@ class Appender:
             self.writer.close()
             self.writer = None
         self.buffer.clear()
-        self.failure = None
+        self._state.set_disk_error(None)
         self.provisional = False
         self._unsynced_since = None
         self._let_go()
-        self._server.bar()
 
 
 def passed(since: int, now: int, milliseconds: int) -> bool:

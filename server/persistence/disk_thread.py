@@ -75,12 +75,9 @@ class _Thread:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._ended = ended
         self._future: Future[None] | None = None
+        self.busy = False
         self._then: Then
         self._started = 0.0
-
-    @property
-    def busy(self) -> bool:
-        return self._future is not None
 
     @property
     def running_ms(self) -> int:
@@ -90,6 +87,7 @@ class _Thread:
         loop = asyncio.get_running_loop()
         self._then = then
         self._started = time.monotonic()
+        self.busy = True
         self._future = self._executor.submit(work)
         self._future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._finish))
 
@@ -99,6 +97,7 @@ class _Thread:
         if future is None or not future.done():
             return
         self._future = None
+        self.busy = False
         self._ended()
         error = future.exception()
         if error is not None and not isinstance(error, OSError):

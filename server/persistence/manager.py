@@ -7,24 +7,28 @@ anything to do in it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from errno import ENOENT
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from server.clients.blocking import SYNCED
+from server.clients.blocking import SYNCED, Blocking
+from server.clients.client_pause import Pausing
+from server.clients.reactions import Reactions
+from server.clients.watch import Watching
 from server.config.types import BadSetting
+from server.dispatcher import Dispatcher
+from server.net.output_gate import OutputGate
 from server.persistence.aof_replay import Loader
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import Jobs
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import Rewriting
+from server.state import ServerState
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError, FolderInUse
 from storage.aof.framing import parse_command
 from storage.aof.snapshot import snapshot
 from storage.aof.writer import Writer
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 __all__ = ["Persistence", "PersistenceError"]
 
@@ -41,14 +45,35 @@ class PersistenceError(Exception):
 
 
 class Persistence:
-    """The append-only file of a server. ``on`` tells whether effects are kept at all."""
+    """The append-only file of a server. ``on`` tells whether effects are kept at all.
 
-    def __init__(self, server: Server, disk: Disk) -> None:
-        self._server = server
+    ``when_emptied`` is called when all data has been forgotten, which is then loaded again: for
+    whoever keeps what was made of it.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        disk: Disk,
+        dispatcher: Dispatcher,
+        gate: OutputGate,
+        watching: Watching,
+        blocking: Blocking,
+        reactions: Reactions,
+        pauses: Pausing,
+    ) -> None:
+        self._state = state
         self._disk = disk
+        self._dispatcher = dispatcher
+        self._watching = watching
+        self._blocking = blocking
+        self._reactions = reactions
         self._jobs = Jobs()
-        self.appender = Appender(server, self._jobs)
-        self.rewriting = Rewriting(server, self._jobs, self.appender)
+        self.appender = Appender(
+            state, gate, blocking, reactions, pauses, self._jobs, self.replace_broken
+        )
+        self.rewriting = Rewriting(state, self._jobs, self.appender, self._rewrite_ended)
+        self.when_emptied: Callable[[], None] = lambda: None
         self.recovery: Recovery | None = None
         """The loading of files that is going on."""
         self.on = False
@@ -66,7 +91,7 @@ class Persistence:
         With ``appendonly no``, a base that SAVE has made is loaded as well; increments are not, as
         the file was turned off at some time after them.
         """
-        wanted = self._server.config.appendonly
+        wanted = self._state.config.appendonly
         folder = self._new_folder()
         if not wanted and not self._disk.exists(folder.path_of(folder.manifest_name)):
             return
@@ -74,8 +99,8 @@ class Persistence:
 
     async def _load_from(self, folder: Folder, wanted: bool) -> None:
         try:
-            for warning in folder.open(self._server.config.appendfilename if wanted else ""):
-                self._server.log.warning(warning)
+            for warning in folder.open(self._state.config.appendfilename if wanted else ""):
+                self._state.log.warning(warning)
             if folder.manifest.files and (wanted or not folder.manifest.increments):
                 await self._recover(folder)
             if wanted:
@@ -86,7 +111,7 @@ class Persistence:
         except FolderInUse as error:
             if wanted:
                 raise PersistenceError(str(error)) from None
-            self._server.log.warning(f"What was saved is not loaded: {error}")
+            self._state.log.warning(f"What was saved is not loaded: {error}")
         except (FolderError, RecoveryError) as error:
             folder.release()
             raise PersistenceError(str(error)) from None
@@ -97,12 +122,12 @@ class Persistence:
             folder.release()
 
     def _new_folder(self) -> Folder:
-        config = self._server.config
+        config = self._state.config
         path = os.path.join(config.dir, config.appenddirname)
         return Folder(path, config.appendfilename, self._disk)
 
     async def _recover(self, folder: Folder) -> None:
-        self.recovery = recovery = Recovery.of_folder(self._server, folder)
+        self.recovery = recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
         try:
             await recovery.run()
         finally:
@@ -133,16 +158,14 @@ class Persistence:
 
     def _turn(self, on: bool) -> None:
         self.on = on
-        self._server.record = self.appender.note if on else None
-        if not on:
-            self._server.bar()
+        self._reactions.record = self.appender.note if on else None
 
     def close(self) -> None:
         """Writes and syncs everything that waits for it, and lets the folder go."""
         self._jobs.when_ended = lambda: None  # Commands that had to wait run no more.
         self.rewriting.abandon()
         if not self.make_safe():
-            self._server.log.warning(
+            self._state.log.warning(
                 f"The append-only file lacks the last changes: {self.appender.failure}"
             )
         self.appender.close()
@@ -215,7 +238,7 @@ class Persistence:
         return not failed_lately and self._has_grown()
 
     def _has_grown(self) -> bool:
-        config = self._server.config
+        config = self._state.config
         percentage = config.auto_aof_rewrite_percentage
         size, base = self.size, max(self.rewriting.base_size, 1)
         return bool(
@@ -244,7 +267,7 @@ class Persistence:
         folder = self._take_folder()
         self.rewriting.is_save = is_save
         try:
-            self._changes_at_start = self._server.changes
+            self._changes_at_start = self._state.changes
             self.rewriting.start(folder, fresh=self.appender.needs_base)
         except OSError as error:
             raise PersistenceError(reason(error)) from None
@@ -255,7 +278,7 @@ class Persistence:
         try:
             self.rewrite(is_save=is_save)
         except PersistenceError as error:
-            self._server.log.warning(f"Rewriting the append-only file failed: {error}")
+            self._state.log.warning(f"Rewriting the append-only file failed: {error}")
 
     def save(self) -> None:
         """Makes a new base while everything else waits, in place of a rewrite that is going on;
@@ -264,7 +287,7 @@ class Persistence:
         folder = self._take_folder()
         self.rewriting.is_save = True
         try:
-            self._changes_at_start = self._server.changes
+            self._changes_at_start = self._state.changes
             self.rewriting.save(folder, fresh=self.appender.needs_base)
         except OSError as error:
             raise PersistenceError(reason(error)) from None
@@ -274,9 +297,9 @@ class Persistence:
         :class:`PersistenceError` if that fails."""
         if self.on:
             self.save()
-        chunks = list(snapshot(self._server.keyspace))
+        chunks = list(snapshot(self._state.keyspace))
         self._forget_everything()
-        loader = Loader(self._server)
+        loader = Loader(self._state, self._dispatcher)
         for chunk in chunks:
             at = 0
             while at < len(chunk):
@@ -294,7 +317,7 @@ class Persistence:
             self._load_own_files()
         else:
             self._load_files_of_old()
-        self._server.changes = 0
+        self._state.changes = 0
 
     def _load_own_files(self) -> None:
         if not self.make_safe():
@@ -316,7 +339,7 @@ class Persistence:
 
     def _load_at_once(self, folder: Folder) -> None:
         try:
-            recovery = Recovery.of_folder(self._server, folder)
+            recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
         except OSError as error:
             raise PersistenceError(f"{error.filename}: {reason(error)}") from None
         self._forget_everything()
@@ -327,26 +350,26 @@ class Persistence:
 
     def _forget_everything(self) -> None:
         """Empties all databases, of which only those hear who watch a key that was there."""
-        keyspace, watching = self._server.keyspace, self._server.watching
+        keyspace, watching = self._state.keyspace, self._watching
         for db, key in list(watching.watchers):
             if key in keyspace.databases[db].values:
                 watching.touch(db, key)
         for database in keyspace.databases:
             database.flush()
-        self._server.scripting.functions.forget()
+        self.when_emptied()
         keyspace.effects.clear()
 
     def replace_broken(self) -> None:
         """Makes new files from what is in memory, in place of those that cannot be trusted."""
         assert self._folder is not None
         if not self.rewriting.in_progress:
-            self._changes_at_start = self._server.changes
+            self._changes_at_start = self._state.changes
             self.rewriting.is_save = False
             try:
                 self._keep_folder(self._folder)
                 self.rewriting.start(self._folder, fresh=True)
             except (FolderError, OSError) as error:
-                self._server.log.warning(f"New files cannot be made: {_text(error)}")
+                self._state.log.warning(f"New files cannot be made: {_text(error)}")
 
     def _take_folder(self) -> Folder:
         """The folder; one that is only borrowed for a rewrite is let go after it."""
@@ -395,7 +418,7 @@ class Persistence:
             path = writer.path
         if not path:
             return None
-        self._server.log.warning(f"The file '{path}' of the append-only file is gone")
+        self._state.log.warning(f"The file '{path}' of the append-only file is gone")
         return FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
 
     def _keep_folder(self, folder: Folder) -> None:
@@ -408,12 +431,12 @@ class Persistence:
         if writer is not None and writer.in_place and self._length(writer.path) > writer.size:
             folder.release()
             raise FolderError(f"another process has written to '{writer.path}'")
-        self._server.log.warning(f"The lock of the folder '{folder.path}' was gone: made again")
+        self._state.log.warning(f"The lock of the folder '{folder.path}' was gone: made again")
 
-    def rewrite_ended(self) -> None:
+    def _rewrite_ended(self) -> None:
         """A rewrite has ended, well or not."""
         if self.rewriting.last_ok:
-            self._server.changes -= self._changes_at_start
+            self._state.changes -= self._changes_at_start
         if not self.on:
             self._release()
 
@@ -437,7 +460,7 @@ class Persistence:
             self._release()
             text = str(error) if isinstance(error, PersistenceError) else reason(error)
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
-        self._changes_at_start = self._server.changes
+        self._changes_at_start = self._state.changes
         self._turn(True)
 
     def _turn_off(self) -> None:
@@ -446,8 +469,8 @@ class Persistence:
         self.appender.close()
         self._release()
         self._turn(False)
-        self._server.blocking.signal(*SYNCED)
-        self._server.blocking.serve()
+        self._blocking.signal(*SYNCED)
+        self._reactions.drain()
 
 
 def _text(error: FolderError | OSError) -> str:

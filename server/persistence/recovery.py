@@ -6,17 +6,16 @@ import asyncio
 import gc
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from server.dispatcher import Dispatcher
 from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
+from server.state import ServerState
 from storage.aof.check import cut
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
 from storage.aof.reader import Batch, Damaged, Reader
-
-if TYPE_CHECKING:
-    from server.app import Server
 
 TURN_S: Final = 0.01
 """For how long files are loaded before clients have a turn."""
@@ -35,21 +34,24 @@ class RecoveryStopped(Exception):
 class Recovery:
     """The loading of files, in order; only the last may end in the middle of a command."""
 
-    def __init__(self, server: Server, disk: Disk, paths: list[str]) -> None:
-        self._server = server
+    def __init__(
+        self, state: ServerState, dispatcher: Dispatcher, disk: Disk, paths: list[str]
+    ) -> None:
+        self._state = state
+        self._dispatcher = dispatcher
         self._disk = disk
         self._paths = paths
         self.total_bytes = sum(disk.length(path) for path in paths)
         self.loaded_bytes = 0
-        self.started_ms = server.clock()
+        self.started_ms = state.clock()
         self.commands = 0
         self._began = self._reported = time.monotonic()
 
     @classmethod
-    def of_folder(cls, server: Server, folder: Folder) -> Recovery:
+    def of_folder(cls, state: ServerState, dispatcher: Dispatcher, folder: Folder) -> Recovery:
         """The loading of all files that a folder's manifest names."""
         paths = [folder.path_of(file.name) for file in folder.manifest.files]
-        return cls(server, folder.disk, paths)
+        return cls(state, dispatcher, folder.disk, paths)
 
     async def run(self) -> None:
         """Loads everything, and gives clients a turn now and then. Raises
@@ -60,11 +62,11 @@ class Recovery:
             if time.monotonic() - turn > TURN_S:
                 self._report()
                 await asyncio.sleep(0)
-                if self._server.stopping.is_set():
+                if self._state.stopping.is_set():
                     raise RecoveryStopped
                 turn = time.monotonic()
                 # What clients may do meanwhile takes place at their time.
-                self._server.keyspace.now_ms = 0
+                self._state.keyspace.now_ms = 0
 
     def run_at_once(self) -> None:
         """The same without letting anybody else do anything."""
@@ -72,7 +74,7 @@ class Recovery:
             pass
 
     def _steps(self) -> Iterator[None]:
-        loader = Loader(self._server)
+        loader = Loader(self._state, self._dispatcher)
         path = ""
         collecting = gc.isenabled()
         gc.disable()
@@ -116,26 +118,26 @@ class Recovery:
             return
         loader.drop_group()
         found = f"{reader.path}: offset {tail.offset}: {tail.reason}, {tail.size} bytes"
-        if not self._server.config.aof_load_truncated:
+        if not self._state.config.aof_load_truncated:
             raise RecoveryError(
                 f"{found}; aof-load-truncated is no, so nothing was cut off:"
                 f" 'penstock check-aof --fix' can do it"
             )
         cut(reader.path, tail, self._disk)
-        self._server.log.warning(f"{found}: they were cut off")
+        self._state.log.warning(f"{found}: they were cut off")
 
     def _report(self) -> None:
         now = time.monotonic()
         if now - self._reported >= REPORT_S:
             self._reported = now
             percent = 100 * self.loaded_bytes // max(self.total_bytes, 1)
-            self._server.log.notice(
+            self._state.log.notice(
                 f"Loading the append-only file: {percent} % of {self.total_bytes} bytes"
             )
 
     def _tell_of_end(self) -> None:
         seconds = time.monotonic() - self._began
-        self._server.log.notice(
+        self._state.log.notice(
             f"Loaded {self.commands} commands from {len(self._paths)} files,"
             f" {self.total_bytes} bytes, in {seconds:.2f} seconds"
         )

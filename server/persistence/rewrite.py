@@ -16,31 +16,38 @@ import contextlib
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-from server.persistence.appender import reason
+from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, fork_writer, write_base
+from server.persistence.disk_thread import Jobs
+from server.state import ServerState
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.snapshot import snapshot
 from storage.aof.writer import Writer
 
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.persistence.appender import Appender
-    from server.persistence.disk_thread import Jobs
-
 NO_CHILD: Final = 0
 
 
 class Rewriting:
-    """The rewrite that is going on, and how former ones went. Times are Unix milliseconds."""
+    """The rewrite that is going on, and how former ones went. Times are Unix milliseconds.
 
-    def __init__(self, server: Server, jobs: Jobs, appender: Appender) -> None:
-        self._server = server
+    ``when_ended`` is called after each, whether it went well or not.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        jobs: Jobs,
+        appender: Appender,
+        when_ended: Callable[[], None],
+    ) -> None:
+        self._state = state
         self._jobs = jobs
         self._appender = appender
-        self.in_progress = False
+        self._when_ended = when_ended
         self.is_save = False
         """Whether BGSAVE has asked for it, which makes a base and tells of a snapshot."""
         self.base_size = 0
@@ -51,7 +58,7 @@ class Rewriting:
         self.last_ok = True
         self.failures_in_a_row = 0
         self.count = 0
-        self.saved_ms = server.started_ms
+        self.saved_ms = state.started_ms
         """When a base was last made."""
         self._child = NO_CHILD
         self._written = False
@@ -59,6 +66,11 @@ class Rewriting:
         self._increment: NamedFile
         self._fresh = False
         self._replaces = 0
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether one is going on."""
+        return self._appender.rewriting
 
     # --- beginning ------------------------------------------------------------------------
 
@@ -85,7 +97,7 @@ class Rewriting:
                 self._make_increment()
             if self._continues:
                 self._cut_at_once()
-            write_base(folder.disk, folder.temporary_base(), snapshot(self._server.keyspace))
+            write_base(folder.disk, folder.temporary_base(), snapshot(self._state.keyspace))
             self._install()
         except OSError as error:
             self._failed(error)
@@ -94,8 +106,8 @@ class Rewriting:
         self._installed()
 
     def _begin(self, folder: Folder, fresh: bool) -> None:
-        self.in_progress = True
-        self.started_ms = self._server.clock()
+        self._appender.rewriting = True
+        self.started_ms = self._state.clock()
         self._folder = folder
         self._fresh = fresh
         self._written = False
@@ -108,10 +120,10 @@ class Rewriting:
     def _fork(self) -> None:
         folder = self._folder
         started = time.perf_counter_ns()
-        chunks = snapshot(self._server.keyspace)
+        chunks = snapshot(self._state.keyspace)
         self._child = fork_writer(folder.disk, folder.temporary_base(), chunks)
-        self._server.stats.count_fork((time.perf_counter_ns() - started) // 1000)
-        self._server.log.notice(f"Rewriting the append-only file: process {self._child} writes it")
+        self._state.stats.count_fork((time.perf_counter_ns() - started) // 1000)
+        self._state.log.notice(f"Rewriting the append-only file: process {self._child} writes it")
 
     # --- the cut --------------------------------------------------------------------------
 
@@ -232,22 +244,22 @@ class Rewriting:
         self.saved_ms = self.ended_ms
         if self._fresh:
             self._appender.end_provisional()
-        self._server.log.notice(f"The append-only file is rewritten: {self.base_size} bytes")
-        self._server.persistence.rewrite_ended()
+        self._state.log.notice(f"The append-only file is rewritten: {self.base_size} bytes")
+        self._when_ended()
 
     def _failed(self, error: OSError) -> None:
         self.last_ok = False
         self._written = False
         self.failures_in_a_row += 1
         self._ended()
-        self._server.log.warning(f"Rewriting the append-only file failed: {reason(error)}")
+        self._state.log.warning(f"Rewriting the append-only file failed: {reason(error)}")
         with contextlib.suppress(OSError):
             self._folder.disk.unlink(self._folder.temporary_base())
-        self._server.persistence.rewrite_ended()
+        self._when_ended()
 
     def _ended(self) -> None:
-        self.in_progress = False
-        self.ended_ms = self._server.clock()
+        self._appender.rewriting = False
+        self.ended_ms = self._state.clock()
         self.last_seconds = (self.ended_ms - self.started_ms) // 1000
 
     def abandon(self) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from server.app import Server
+from storage.lazy_free import Disposal
 
 EVERY_S: Final = 0.005
 """How long after a round the next one begins."""
@@ -24,9 +23,9 @@ class Disposing:
     """The rounds of a server. ``nanoseconds`` is a clock that never goes back."""
 
     def __init__(
-        self, server: Server, nanoseconds: Callable[[], int] = time.perf_counter_ns
+        self, disposal: Disposal, nanoseconds: Callable[[], int] = time.perf_counter_ns
     ) -> None:
-        self._disposal = server.keyspace.limits.disposal
+        self._disposal = disposal
         self.nanoseconds = nanoseconds
         self._next: asyncio.TimerHandle | None = None
 

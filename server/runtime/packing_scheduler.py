@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from server.runtime.process import give_memory_back
-
-if TYPE_CHECKING:
-    from server.app import Server
+from storage.compression import Packer
 
 PACKING_EVERY_S: Final = 0.02
 """How long after a round of packing the next one begins, if there is more to pack."""
@@ -18,10 +17,14 @@ GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
 
 
 class Resting:
-    """The packing of a server's entries, in rounds (see :mod:`storage.compression`)."""
+    """The packing of a server's entries, in rounds (see :mod:`storage.compression`).
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    ``clock`` gives Unix milliseconds.
+    """
+
+    def __init__(self, packer: Packer, clock: Callable[[], int]) -> None:
+        self._packer = packer
+        self._clock = clock
         self._next: asyncio.TimerHandle | None = None
 
     def cron(self, now: int) -> None:
@@ -30,7 +33,7 @@ class Resting:
             self._pack(now)
 
     def _pack(self, now: int) -> None:
-        packer = self._server.keyspace.limits.packer
+        packer = self._packer
         self._next = None
         if packer.round(now):
             loop = asyncio.get_running_loop()
@@ -40,7 +43,7 @@ class Resting:
             give_memory_back()
 
     def _go_on(self) -> None:
-        self._pack(self._server.clock())
+        self._pack(self._clock())
 
     def stop(self) -> None:
         """Ends the rounds."""

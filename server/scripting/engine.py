@@ -10,17 +10,21 @@ from protocol import errors
 from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.clients.blocking import Blocking
+from server.clients.reactions import Reactions
+from server.command_table import Arguments, Command
+from server.dispatcher import Dispatcher
+from server.outcomes import Wait
+from server.persistence.appender import Appender
 from server.scripting import shebang
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
+from server.session import Session
+from server.state import ServerState
 
 if TYPE_CHECKING:
-    from server.app import Server
-    from server.clients.blocking import Block
-    from server.command_table import Arguments, Command
     from server.scripting.host_api import Calls
     from server.scripting.interpreter import Outcome
-    from server.session import Session
 
 EVALUATED: Final = 500
 """So many scripts are kept that EVAL brought; those of SCRIPT LOAD are kept until SCRIPT FLUSH."""
@@ -44,16 +48,23 @@ class Script:
 class Scripting:
     """The scripts of a server. Lua is started when the first one comes."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        dispatcher: Dispatcher,
+        blocking: Blocking,
+        reactions: Reactions,
+        appender: Appender,
+    ) -> None:
         self._calls: Calls | None = None
-        self._runner = Runner(server)
-        self.functions = Functions(server, self._runner)
+        self._runner = Runner(state, dispatcher, blocking, reactions, appender)
+        self.functions = Functions(state.keyspace, self._runner)
         self._by_source: dict[bytes, Script] = {}
         self._by_sha1: dict[bytes, Script] = {}
         self._evaluated: dict[Script, None] = {}
         self.evicted = 0
         """How many scripts have left the cache by themselves."""
-        server.config.listen("script-memory-limit", self._limit_memory)
+        state.config.listen("script-memory-limit", self._limit_memory)
 
     def _limit_memory(self, limit: int) -> None:
         if self._calls is not None:
@@ -112,14 +123,14 @@ class Scripting:
 
     def evaluate(
         self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
-    ) -> Reply | Block:
+    ) -> Reply | Wait:
         """Runs EVAL, or EVAL_RO; raises :class:`CommandError`."""
         self._lua()
         return self._run(session, self._from_source(command[1]), command, keys, arguments)
 
     def evaluate_cached(
         self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
-    ) -> Reply | Block:
+    ) -> Reply | Wait:
         """Runs EVALSHA, or EVALSHA_RO; raises :class:`CommandError`."""
         self._lua()
         sha1 = command[1]
@@ -135,7 +146,7 @@ class Scripting:
         command: Arguments,
         keys: Arguments,
         arguments: Arguments,
-    ) -> Reply | Block:
+    ) -> Reply | Wait:
         header = script.header
         read_only = command[0][-3:].upper() == b"_RO"
         if read_only and header.present and not header.no_writes:
@@ -154,7 +165,7 @@ class Scripting:
         session: Session,
         queue: Sequence[tuple[Command, Arguments]],
         run: Callable[[], list[bytes]],
-    ) -> Reply | Block:
+    ) -> Reply | Wait:
         """Runs a transaction; if it has scripts, it may take long as a whole."""
         if not any(entry.group == "scripting" for entry, _ in queue) or not self._is_ready():
             return array(run())

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.command_table import Arguments
+from server.outcomes import Wait
 from server.scripting import metadata, payload
 from server.scripting.running import Job, Runner
+from server.session import Session
+from storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
-    from protocol.replies import Reply
-    from server.app import Server
-    from server.clients.blocking import Block
-    from server.command_table import Arguments
     from server.scripting.host_api import Calls
     from server.scripting.interpreter import Outcome
-    from server.session import Session
 
 LOAD_TIMEOUT_S: Final = 0.5
 """How long a library may take to register its functions."""
@@ -55,8 +55,8 @@ class Library(NamedTuple):
 class Functions:
     """The libraries of a server, by their names. Lua is started when the first one comes."""
 
-    def __init__(self, server: Server, runner: Runner) -> None:
-        self._server = server
+    def __init__(self, keyspace: Keyspace, runner: Runner) -> None:
+        self._keyspace = keyspace
         self._runner = runner
         self._calls: Calls | None = None
         self.libraries: dict[bytes, Library] = {}
@@ -130,7 +130,7 @@ class Functions:
             self._forget(library.name)
         self.libraries[library.name] = library
         self._by_name.update(library.functions)
-        self._server.keyspace.keep_library(db, library.name, library.code)
+        self._keyspace.keep_library(db, library.name, library.code)
 
     # --- removing -------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Functions:
         if name not in self.libraries:
             raise CommandError(errors.LIBRARY_NOT_FOUND)
         self._forget(name)
-        self._server.keyspace.drop_library(db, name)
+        self._keyspace.drop_library(db, name)
 
     def _forget(self, name: bytes) -> None:
         for function in self.libraries.pop(name).functions:
@@ -148,13 +148,13 @@ class Functions:
     def flush(self, db: int) -> None:
         """Removes every library, and begins with a new Lua."""
         self.forget()
-        self._server.keyspace.drop_libraries(db)
+        self._keyspace.drop_libraries(db)
 
     def forget(self) -> None:
         """Removes every library, of which nobody is told: they come back from the file."""
         self.libraries.clear()
         self._by_name.clear()
-        self._server.keyspace.libraries.clear()
+        self._keyspace.libraries.clear()
         self._calls = None
 
     # --- from server to server ------------------------------------------------------------
@@ -202,7 +202,7 @@ class Functions:
         command: Arguments,
         keys: Arguments,
         arguments: Arguments,
-    ) -> Reply | Block:
+    ) -> Reply | Wait:
         """Runs FCALL, or FCALL_RO; raises :class:`CommandError`."""
         calls = self._calls
         assert calls is not None

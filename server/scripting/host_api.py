@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import error_line
 from server.command_table import Arguments, Command, find
+from server.dispatcher import Dispatcher
 from server.runtime.version import REDIS_VERSION
 from server.scripting import structs
 from server.scripting.interpreter import PER_VALUE, Interpreter
 from server.scripting.long_running import FIRST_STEPS
 from server.scripting.numbers import number_text, operate
 from server.session import Session
-
-if TYPE_CHECKING:
-    from server.app import Server
+from server.state import ServerState
 
 LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
 
@@ -41,13 +40,15 @@ class Calls:
 
     def __init__(
         self,
-        server: Server,
+        state: ServerState,
+        dispatcher: Dispatcher,
         tick: Callable[[], int],
         limit: int,
         register: Register | None = None,
     ) -> None:
-        self._server = server
-        self._session = Session(server, 0, "", "")
+        self._state = state
+        self._dispatcher = dispatcher
+        self._session = state.new_session(0)
         self._session.executing = True
         self._read_only = False
         self.wrote = False
@@ -97,7 +98,7 @@ class Calls:
     def call(self, *arguments: bytes) -> bytes:
         """The reply to a command in RESP."""
         args = list(arguments)
-        command = find(self._server.table, args)
+        command = find(self._state.table, args)
         refusal = self._refusal(command, args)
         if refusal is not None:
             return self._refuse(command, refusal)
@@ -112,7 +113,7 @@ class Calls:
             self.wrote = True
         self._session.command = command
         try:
-            reply = self._server.dispatcher.run(self._session, command, args)
+            reply = self._dispatcher.run(self._session, command, args)
         except Exception as error:
             self.crash = error
             return error_line(errors.SCRIPT_CRASHED)
@@ -133,18 +134,18 @@ class Calls:
     def _refusal_to_write(self) -> str | None:
         if self._read_only:
             return errors.SCRIPT_READ_ONLY
-        reason = self._server.persistence.refusal
+        reason = self._state.disk_error
         return None if reason is None else errors.disk_error(reason)
 
     def _refuse(self, command: Command | None, text: str) -> bytes:
         if command is not None:
             command.rejected += 1
-        self._server.stats.count_error(text)
+        self._state.stats.count_error(text)
         return error_line(text)
 
     def may_call(self, name: bytes, subcommand: bytes) -> bool | None:
         """Whether the caller's user may run a command; ``None`` if there is no such command."""
-        command = find(self._server.table, [name, subcommand])
+        command = find(self._state.table, [name, subcommand])
         return None if command is None else True
 
     def speak(self, resp3: bool) -> None:
@@ -153,7 +154,7 @@ class Calls:
 
     def log(self, level: float, message: bytes) -> None:
         """Writes to the server's log."""
-        self._server.log.write(LOG_LEVELS[int(level)], errors.shown(message))
+        self._state.log.write(LOG_LEVELS[int(level)], errors.shown(message))
 
     def struct(self, name: bytes, *arguments: object) -> object:
         """A function of the library ``struct``; a table says what was wrong with the call."""

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.clients.blocking import Block
+from server.clients.blocking import Blocking
+from server.clients.reactions import Reactions
+from server.outcomes import Wait
 from server.scripting.coroutine import SUSPENDED, Turns
-
-if TYPE_CHECKING:
-    from server.app import Server
-    from server.session import Session
+from server.session import Session
+from server.state import ServerState
 
 TURN_S: Final = 0.02
 """How long a script runs before others are answered again."""
@@ -36,10 +36,21 @@ MOST_STEPS: Final = 100_000
 
 
 class Busy:
-    """Runs scripts, and knows which one takes long. ``seconds`` is a clock that never goes back."""
+    """Runs scripts, and knows which one takes long. ``refusal`` is what others are told meanwhile;
+    ``seconds`` is a clock that never goes back."""
 
-    def __init__(self, server: Server, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._server = server
+    def __init__(
+        self,
+        state: ServerState,
+        blocking: Blocking,
+        reactions: Reactions,
+        refusal: Callable[[], str],
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._state = state
+        self._blocking = blocking
+        self._reactions = reactions
+        self._refusal = refusal
         self.seconds = seconds
         self._turns = Turns()
         self._session: Session | None = None
@@ -64,7 +75,7 @@ class Busy:
         self._steps = FIRST_STEPS
         self._ticked = self.seconds()
         if not self.active:
-            threshold = self._server.config.busy_reply_threshold
+            threshold = self._state.config.busy_reply_threshold
             self._started = self._ticked
             self._until = self._started + threshold / 1000 if threshold else None
 
@@ -90,25 +101,25 @@ class Busy:
 
     # --- the client's side ----------------------------------------------------------------
 
-    def work(self, session: Session, work: Callable[[], Reply]) -> Reply | Block:
+    def work(self, session: Session, work: Callable[[], Reply]) -> Reply | Wait:
         """Does what the client asked for, which may take long: then the client has to wait."""
         result = self._turns.run(work)
         if result is not SUSPENDED:
             reply: Reply = result
             return reply
-        self._server.log.warning(
+        self._state.log.warning(
             "A script takes longer than busy-reply-threshold."
             " Other clients can only end it with SCRIPT KILL, or the server with SHUTDOWN NOSAVE"
         )
         self._session = session
         self._put_aside(session)
-        self._server.bar()
-        block = Block([], None, lambda: block, needs_key=False)
-        return block
+        wait = Wait([], None, lambda: wait, needs_key=False)
+        return wait
 
     def _put_aside(self, session: Session) -> None:
         self._executing, session.executing = session.executing, False
-        self._now_ms = self._server.keyspace.now_ms
+        self._now_ms = self._state.keyspace.now_ms
+        self._state.set_busy(self._refusal())
         asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
@@ -126,7 +137,7 @@ class Busy:
     def _take_turn(self, session: Session) -> None:
         """Lets the script go on, at the time at which it began."""
         session.executing = self._executing
-        self._server.keyspace.now_ms = self._now_ms
+        self._state.keyspace.now_ms = self._now_ms
         result: Any = self._turns.resume()
         if result is SUSPENDED:
             self._put_aside(session)
@@ -137,22 +148,22 @@ class Busy:
         session = self._session
         assert session is not None
         self._end()
-        waiter, blocking = session.waiter, self._server.blocking
+        waiter, blocking = session.waiter, self._blocking
         if waiter is not None:
             waiter.command.nanoseconds += int((self.seconds() - self._started) * 1e9)
             waiter.command.calls += 1
             if isinstance(result, CommandError):
                 waiter.command.failed += 1
                 if not result.counted:
-                    self._server.stats.count_error(result.text)
+                    self._state.stats.count_error(result.text)
                 blocking.finish(waiter, error_line(result.text))
             else:
                 blocking.finish(waiter, encode(result, session.resp3))
-        blocking.serve()
+        self._reactions.drain()
 
     def _end(self) -> None:
         self._session = None
-        self._server.bar()
+        self._state.set_busy(None)
 
     # --- ending a script ------------------------------------------------------------------
 
@@ -168,7 +179,8 @@ class Busy:
         """Ends the script that is under way, at the end of the server."""
         if self._session is not None:
             self._killed = True
-            session, self._session = self._session, None
+            session = self._session
+            self._end()
             session.executing = self._executing
             try:
                 while self._turns.resume() is SUSPENDED:

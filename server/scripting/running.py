@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import Encoded, Reply
+from server.clients.blocking import Blocking
+from server.clients.reactions import Reactions
+from server.command_table import Arguments
+from server.dispatcher import Dispatcher
+from server.outcomes import Wait
+from server.persistence.appender import Appender
+from server.session import Session
+from server.state import ServerState
 
 if TYPE_CHECKING:
-    from server.app import Server
-    from server.clients.blocking import Block
-    from server.command_table import Arguments
     from server.scripting.host_api import Calls, Register
     from server.scripting.interpreter import Outcome
     from server.scripting.long_running import Busy
-    from server.session import Session
 
 
 class Job(NamedTuple):
@@ -35,8 +39,19 @@ class Job(NamedTuple):
 class Runner:
     """Runs the scripts and the functions of a server."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(
+        self,
+        state: ServerState,
+        dispatcher: Dispatcher,
+        blocking: Blocking,
+        reactions: Reactions,
+        appender: Appender,
+    ) -> None:
+        self._state = state
+        self._dispatcher = dispatcher
+        self._blocking = blocking
+        self._reactions = reactions
+        self._appender = appender
         self._busy: Busy | None = None
         self._job: Job | None = None
         self._began = 0.0
@@ -50,8 +65,8 @@ class Runner:
         try:
             from server.scripting.host_api import Calls
 
-            limit = self._server.config.script_memory_limit
-            return Calls(self._server, tick or self.clock.tick, limit, register)
+            limit = self._state.config.script_memory_limit
+            return Calls(self._state, self._dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
             raise CommandError(errors.LUA_MISSING) from None
 
@@ -61,22 +76,22 @@ class Runner:
         if self._busy is None:
             from server.scripting.long_running import Busy
 
-            self._busy = Busy(self._server)
+            self._busy = Busy(self._state, self._blocking, self._reactions, lambda: self.refusal)
         return self._busy
 
     # --- running --------------------------------------------------------------------------
 
-    def run(self, session: Session, job: Job) -> Reply | Block:
+    def run(self, session: Session, job: Job) -> Reply | Wait:
         """Runs a script; raises :class:`CommandError` for the error that it ends with."""
         return self.clock.work(session, lambda: self._execute(session, job))
 
-    def take_turns(self, session: Session, work: Callable[[], Reply]) -> Reply | Block:
+    def take_turns(self, session: Session, work: Callable[[], Reply]) -> Reply | Wait:
         """Does work of which scripts are a part, which may take long as a whole."""
         return self.clock.work(session, work)
 
     def _execute(self, session: Session, job: Job) -> Encoded:
         """Runs the script; what it changes counts as a whole or not at all."""
-        appender, calls = self._server.persistence.appender, job.calls
+        appender, calls = self._appender, job.calls
         self._job, self._began = job, self.clock.seconds()
         self.clock.begin()
         calls.begin(session, job.read_only)
@@ -85,8 +100,8 @@ class Runner:
             outcome = job.run()
         finally:
             self._job = None
-            if calls.wrote and self._server.record is not None:
-                self._server.record([], session)
+            if calls.wrote and self._reactions.record is not None:
+                self._reactions.record([], session)
             appender.end_unit()
         if calls.crash is not None:
             raise calls.crash

@@ -16,7 +16,7 @@ from hiredis import ProtocolError, Reader
 from storage.aof.commands import command, id_text, number
 from storage.aof.errors import LoadError
 from storage.idempotency import IdempotencyTable
-from storage.stream import StreamLimits
+from storage.limits import StreamLimits
 
 MARK: Final = b"penstock:1"
 """The first word of a record: whose it is, and the number of the format."""

@@ -19,8 +19,9 @@ from storage.aof.encode_strings import counter, encode_again, load_library, rele
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.keyspace import Database, Keyspace, Value
+from storage.limits import StreamLimits
 from storage.pending import Consumer, PendingList
-from storage.stream import Stream, StreamLimits
+from storage.stream import Stream
 
 CHUNK: Final = 64 * 1024
 """How many bytes a chunk has at least, but for the last one."""

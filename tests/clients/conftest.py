@@ -30,7 +30,7 @@ class Clock:
         penstock.call(self._replace)
 
     def _replace(self) -> None:
-        self._penstock.server.clock = lambda: self.now_ms
+        self._penstock.server.state.clock = lambda: self.now_ms
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass: whoever waits only until then is answered."""
@@ -38,7 +38,7 @@ class Clock:
 
     def _advance(self, milliseconds: int) -> None:
         self.now_ms += milliseconds
-        self._penstock.server.blocking.pass_time(self.now_ms)
+        self._penstock.server.services.reactions.pass_time(self.now_ms)
 
 
 @pytest.fixture

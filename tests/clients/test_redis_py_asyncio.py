@@ -189,7 +189,7 @@ class TestWaiting:
         ends = await asyncio.gather(*readers, return_exceptions=True)
         assert {type(end) for end in ends} == {asyncio.CancelledError}
         await until_parked(client, 0)
-        assert penstock.call(lambda: len(penstock.server.blocking.waiting)) == 0
+        assert penstock.call(lambda: len(penstock.server.services.blocking.waiting)) == 0
         await add(client, 1)
         assert await take(client, "heir") == [("1-0", {"n": "1"})]
 

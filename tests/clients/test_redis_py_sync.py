@@ -275,7 +275,7 @@ class TestWaiting:
         assert clients["blocked_clients"] == 0
         assert clients["total_blocking_keys"] == 0
         assert clients["total_blocking_keys_on_nokey"] == 0
-        assert penstock.call(lambda: len(penstock.server.blocking.waiting)) == 0
+        assert penstock.call(lambda: len(penstock.server.services.blocking.waiting)) == 0
         add(client, 1)
         assert take(client, "heir") == [("1-0", {"n": "1"})]
 

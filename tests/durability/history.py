@@ -38,7 +38,7 @@ class History:
         self.data = image["appendonly.aof.1.incr.aof"][: self.moments[-1].size]
 
     def _moment(self, server: PenstockThread, talker: Talker) -> Moment:
-        writer = server.server.persistence.appender.writer
+        writer = server.server.services.persistence.appender.writer
         assert writer is not None
         return Moment(writer.size, observe(self.steps, talker.ask))
 
@@ -56,10 +56,11 @@ class Restart:
 
     def load(self, path: Path) -> None:
         """Loads a file in place of everything there is; raises ``RecoveryError``."""
-        for database in self._direct.server.keyspace.databases:
+        for database in self._direct.server.state.keyspace.databases:
             database.flush()
-        self._direct.server.keyspace.effects.clear()
-        Recovery(self._direct.server, Disk(), [str(path)]).run_at_once()
+        self._direct.server.state.keyspace.effects.clear()
+        server = self._direct.server
+        Recovery(server.state, server.services.dispatcher, Disk(), [str(path)]).run_at_once()
 
     def state(self, steps: Steps) -> list[Any]:
         """What is to be seen of a client's keys."""

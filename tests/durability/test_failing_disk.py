@@ -68,7 +68,7 @@ def loaded(folder: Path, key: str) -> object:
 def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path, disk: FaultyDisk) -> None:
     with AofThread(tmp_path, disk) as server, Talker(server.port) as talker:
         assert talker.ask("SET", "key", "before") == "OK"
-        wait_until(lambda: not server.server.persistence.appender.buffer)
+        wait_until(lambda: not server.server.services.persistence.appender.buffer)
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as writer:
             writer.send("SET", "key", "taken")
@@ -111,7 +111,7 @@ def test_a_transaction_with_writes_is_refused_as_a_whole(
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as other:
             other.send("SET", "other", "taken")
-            wait_until(lambda: server.server.persistence.refusal is not None)
+            wait_until(lambda: server.server.services.persistence.refusal is not None)
         assert (
             text(talker.ask("EXEC"))
             == ("EXECABORT Transaction discarded because of: " + FULL.removeprefix("MISCONF "))
@@ -124,7 +124,7 @@ def test_a_write_that_failed_half_way_leaves_nothing_in_the_file(
     tmp_path: Path, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with AofThread(tmp_path, disk) as server, Talker(server.port) as talker:
-        wait_until(lambda: not server.server.persistence.appender.buffer)
+        wait_until(lambda: not server.server.services.persistence.appender.buffer)
         path = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
         before = path.read_bytes()
         whole = FaultyDisk.write
@@ -154,7 +154,7 @@ def test_after_a_failed_sync_everything_is_in_new_files(
             name = "appendonly.aof.1.incr.aof"
             disk.fail_once("sync", name, error=errno.EIO, after="write")
             writer.send("SET", "key", "at the failure")
-            wait_until(lambda: server.server.persistence.rewriting.count == 1)
+            wait_until(lambda: server.server.services.persistence.rewriting.count == 1)
             assert dropped(writer) if policy == "always" else writer.receive() == "OK"
         wait_until(lambda: not refused(reader))
         assert reader.ask("SET", "other", "after") == "OK"
@@ -171,7 +171,7 @@ def test_writes_are_refused_as_long_as_no_new_files_can_be_made(
     tmp_path: Path, disk: FaultyDisk, policy: str
 ) -> None:
     with AofThread(tmp_path, disk, appendfsync=policy) as server, Talker(server.port) as reader:
-        rewriting = server.server.persistence.rewriting
+        rewriting = server.server.services.persistence.rewriting
         with Talker(server.port) as writer:
             disk.fail("sync", error=errno.EIO, after="write")
             writer.send("SET", "key", "at the failure")
@@ -200,7 +200,7 @@ def test_with_always_replies_wait_for_a_sync_that_hangs_and_the_event_loop_does_
         assert disk.hanging.wait(TIMEOUT_S)
         two.send("GET", "key")
         # The loop goes on: it runs what the test asks of it, and the other client's command.
-        wait_until(lambda: server.call(lambda: server.server.keyspace.hits) == 1)
+        wait_until(lambda: server.call(lambda: server.server.state.keyspace.hits) == 1)
         assert not one.answers_within(0.05)
         assert not two.answers_within(0.05)
         disk.answer.set()
@@ -218,7 +218,7 @@ def test_commands_of_several_clients_that_came_meanwhile_share_one_sync(
         assert disk.hanging.wait(TIMEOUT_S)
         for number, talker in enumerate(others):
             talker.send("SET", f"key:{number}", "value")
-        values = server.server.keyspace.databases[0].values
+        values = server.server.state.keyspace.databases[0].values
         wait_until(lambda: len(values) == 1 + len(others))
         before = len(disk.calls)
         disk.answer.set()
@@ -240,7 +240,7 @@ def test_with_everysec_writes_wait_for_a_sync_that_hangs_too_long_and_reads_go_o
         assert disk.hanging.wait(TIMEOUT_S)
         assert writer.ask("SET", "key", "while it hangs") == "OK"
         monkeypatch.setattr(appender, "STALLED_AFTER_MS", 0)
-        wait_until(lambda: server.server.pausing)
+        wait_until(lambda: server.server.services.pauses.active)
         writer.send("SET", "key", "too long")
         assert not writer.answers_within(0.05)
         assert reader.ask("GET", "key") == "while it hangs"

@@ -79,7 +79,7 @@ def see_that_all_is_there(folder: Path, answered: int) -> None:
         assert talker.ask("XRANGE", "stream", "300-1", "300-1") == [["300-1", ["number", "300"]]]
         assert int(talker.ask("GET", "number") or 0) in (answered, answered + 1)
         assert talker.ask("SET", "after", "it") == "OK"
-        server.call(server.server.persistence.save)
+        server.call(server.server.services.persistence.save)
     manifest = (folder / FOLDER / MANIFEST).read_text().split()
     assert manifest[5::6] == ["b", "i"]
     others = set(os.listdir(folder / FOLDER)) - {MANIFEST, "appendonly.aof.lock", *manifest[1::6]}

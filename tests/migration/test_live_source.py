@@ -151,12 +151,12 @@ def test_an_entry_deleted_after_it_was_copied_is_deleted_by_the_next_run(
 def test_delivery_times_ahead_of_the_targets_clock_are_set_by_a_later_run(
     ends: Ends, source: Client, target_thread: PenstockThread
 ) -> None:
-    clock = target_thread.server.clock
-    target_thread.server.clock = lambda: clock() - 60_000
+    clock = target_thread.server.state.clock
+    target_thread.server.state.clock = lambda: clock() - 60_000
     found = verified(ends, copied_while(ends, source, ""))
     times = "3 pending entries delivered earlier there; if its clock is behind, run again"
     assert found.differences == [f"group 'g': {times}"]
-    target_thread.server.clock = clock
+    target_thread.server.state.clock = clock
     assert copy(source.port, target_thread.port).results == {"k": "equal"}
 
 

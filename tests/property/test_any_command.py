@@ -20,7 +20,7 @@ _WORDS = re.compile(r"[A-Z][A-Z-]+")
 
 def _leaves() -> list[Command]:
     """Every command that can be called, subcommands in place of their containers."""
-    entries = dict.fromkeys(Direct().server.table.values())
+    entries = dict.fromkeys(Direct().server.state.table.values())
     leaves = [leaf for entry in entries for leaf in subcommands(entry) or [entry]]
     return [leaf for leaf in leaves if leaf.fullname not in _KEPT_OUT]
 
@@ -71,11 +71,11 @@ def test_it_is_answered_and_an_error_changes_nothing(request: list[bytes], resp3
         ("SET", "s", "10"),
     ):
         client.send(*setup)
-    before = picture(direct.server.keyspace)
+    before = picture(direct.server.state.keyspace)
     reply = client.send(*request)
     assert client.parked or client.closed or client.session.closing or reply is not None
     if reply is not None and reply.startswith(b"-"):
         assert reply.endswith(b"\r\n")
         assert reply.count(b"\r\n") == 1
-        assert picture(direct.server.keyspace) == before
-    direct.server.keyspace.check()
+        assert picture(direct.server.state.keyspace) == before
+    direct.server.state.keyspace.check()

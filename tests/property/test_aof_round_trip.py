@@ -60,7 +60,7 @@ def visible(direct: Direct, resp3: bool) -> list[Any]:
     """What a client can see of every key."""
     client = direct.client(resp3)
     seen: list[Any] = []
-    for database in direct.server.keyspace.databases:
+    for database in direct.server.state.keyspace.databases:
         client.send("SELECT", database.index)
         # Whose order is not that of the keys.
         seen.append(b" ".join(sorted((client.send("KEYS", "*") or b"").split(b"\r\n"))))
@@ -101,7 +101,7 @@ def assert_equal(recording: Recording, *files: bytes) -> None:
     """The files, loaded by another server, give the state that the recording has."""
     loaded = Direct(now_ms=recording.direct.now_ms)
     load(loaded, *files)
-    ours, theirs = recording.keyspace, loaded.server.keyspace
+    ours, theirs = recording.keyspace, loaded.server.state.keyspace
     theirs.check()
     assert without_old_records(picture(theirs)) == without_old_records(picture(ours))
     for resp3 in (False, True):

@@ -85,7 +85,7 @@ def assert_alike(ours: Direct, theirs: FileServer, layout: bool) -> None:
 def _loaded(*files: bytes) -> Direct:
     direct = Direct(now_ms=time.time_ns() // 1_000_000)
     load(direct, *files)
-    direct.server.keyspace.check()
+    direct.server.state.keyspace.check()
     return direct
 
 

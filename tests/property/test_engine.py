@@ -24,10 +24,10 @@ class Engine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.direct = Direct()
-        self.keyspace = self.direct.server.keyspace
+        self.keyspace = self.direct.server.state.keyspace
         self.client = self.direct.client()
         self.effects: list[Effect] = []
-        self.direct.server.record = self._record
+        self.direct.server.services.reactions.record = self._record
 
     def _record(self, effects: Sequence[Effect], session: object) -> None:
         self.effects += effects

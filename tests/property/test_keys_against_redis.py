@@ -32,7 +32,7 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
         def send(self, command: Words) -> None:
             self.direct.now_ms = time.time_ns() // 1_000_000
             assert self.ours.send(*command) == theirs.send(command), command
-            self.direct.server.keyspace.check()
+            self.direct.server.state.keyspace.check()
 
     return Comparison
 

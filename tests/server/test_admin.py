@@ -60,7 +60,7 @@ class TestShutdown:
                 one.sendall(b"SHUTDOWN NOSAVE\r\nSET k v\r\n")
                 assert one.recv(100) == b""
                 assert other.recv(100) == b""
-            assert not penstock.server.keyspace.databases[0].values
+            assert not penstock.server.state.keyspace.databases[0].values
 
 
 class TestWhatThereIsNot:

@@ -54,7 +54,7 @@ class Rig:
         sock.setblocking(False)
         await loop.sock_connect(sock, ("127.0.0.1", self.server.port))
         await loop.sock_sendall(sock, ECHO_MUCH)
-        while self.server.stats.bytes_out < MUCH:
+        while self.server.state.stats.bytes_out < MUCH:
             await asyncio.sleep(0)
         return sock
 
@@ -103,7 +103,7 @@ async def test_a_star_is_every_address(start: StartRig) -> None:
     rig = await start(bind="*")
     assert rig.server.addresses() == [f"0.0.0.0:{rig.server.port}"]
     async with rig.client():
-        assert len(rig.server.sessions) == 1
+        assert len(rig.server.state.sessions) == 1
 
 
 async def test_an_address_that_the_host_lacks_is_left_out_if_it_may_be(start: StartRig) -> None:
@@ -148,7 +148,7 @@ async def test_connections_are_probed_only_if_the_setting_says_so(start: StartRi
     for seconds, probed in ((300, 1), (0, 0)):
         rig = await start(tcp_keepalive=seconds)
         async with rig.client():
-            (transport,) = rig.server.transports
+            (transport,) = rig.server.listening.connections.transports
             sock = transport.get_extra_info("socket")
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == probed
 
@@ -160,14 +160,14 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(start: Start
     rig = await start()
     sock = await rig.let_much_wait()
     await rig.server.stop()
-    assert rig.server.transports == set()
+    assert rig.server.listening.connections.transports == set()
     assert await closed(sock)
 
 
 async def test_replies_above_the_hard_limit_cut_the_client_off(start: StartRig) -> None:
     rig = await start(client_output_buffer_limit="normal 1mb 0 0")
     assert await closed(await rig.let_much_wait())
-    assert rig.server.stats.output_limit_disconnections == 1
+    assert rig.server.state.stats.output_limit_disconnections == 1
 
 
 async def test_replies_above_the_soft_limit_cut_the_client_off_in_time(start: StartRig) -> None:
@@ -175,14 +175,14 @@ async def test_replies_above_the_soft_limit_cut_the_client_off_in_time(start: St
     sock = await rig.let_much_wait()
     rig.now_ms += 10_000
     rig.server.cron()
-    assert rig.server.stats.output_limit_disconnections == 0
+    assert rig.server.state.stats.output_limit_disconnections == 0
     rig.now_ms += 1
     rig.server.cron()
-    assert rig.server.stats.output_limit_disconnections == 1
+    assert rig.server.state.stats.output_limit_disconnections == 1
     assert await closed(sock)
-    while rig.server.transports:
+    while rig.server.listening.connections.transports:
         await asyncio.sleep(0)
-    assert rig.server.output_limits.watched() == []
+    assert rig.server.services.output_limits.watched() == []
 
 
 async def test_without_a_limit_a_reply_waits_for_as_long_as_it_takes(start: StartRig) -> None:
@@ -201,7 +201,7 @@ async def test_an_idle_client_is_disconnected_after_the_timeout(start: StartRig)
     async with rig.client() as (reader, _):
         rig.now_ms += 10_000
         rig.server.cron()
-        assert len(rig.server.sessions) == 1
+        assert len(rig.server.state.sessions) == 1
         rig.now_ms += 1
         rig.server.cron()
         assert await reader.read() == b""
@@ -222,7 +222,7 @@ def test_periodic_work_goes_on_by_itself() -> None:
         with socket.create_connection((penstock.host, penstock.port)) as client:
             client.sendall(b"SET k v PX 1\r\n")
             assert client.recv(100) == b"+OK\r\n"
-        keyspace = penstock.server.keyspace
+        keyspace = penstock.server.state.keyspace
         while penstock.call(lambda: len(keyspace.databases[0].values)):
             pass
 

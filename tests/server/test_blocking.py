@@ -10,7 +10,8 @@ import asyncio
 import pytest
 
 from protocol.replies import OK, Reply
-from server.clients.blocking import Block, Blocking
+from server.clients.blocking import Blocking
+from server.outcomes import Wait
 from tests.support.direct import Direct, DirectClient
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -69,7 +70,7 @@ def test_an_added_entry_wakes_every_reader(direct: Direct, writer: DirectClient)
     one, two = read(direct, "k"), read(direct, "k")
     say(writer, "XADD k 1-1 a b")
     assert one.reply_when_woken == two.reply_when_woken == entries("1-1")
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 def test_one_reader_of_a_group_gets_an_entry_the_next_one_the_next(
@@ -117,12 +118,12 @@ def test_several_keys_made_ready_at_once_are_all_in_the_reply(
     assert reader.reply_when_woken == (
         b"*2\r\n" + entries("1-1", key="y")[4:] + entries("1-1", key="z")[4:]
     )
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 def test_the_same_key_twice_is_waited_for_once(direct: Direct, writer: DirectClient) -> None:
     reader = read(direct, "k", "k")
-    assert len(direct.server.blocking.waiting) == 1
+    assert len(direct.server.services.blocking.waiting) == 1
     say(writer, "XADD k 1-1 a b")
     assert reader.reply_when_woken == b"*2\r\n" + entries("1-1")[4:] * 2
 
@@ -220,7 +221,7 @@ def test_a_reader_of_a_group_is_told_when_the_group_is_gone(
     readers = [read_group(direct), read_group(direct, consumer="d")]
     say(writer, change)
     assert [reader.reply_when_woken for reader in readers] == [NO_GROUP, NO_GROUP]
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 def test_a_reader_of_a_group_is_told_when_the_key_is_no_stream_any_more(
@@ -252,13 +253,13 @@ def test_a_group_that_is_back_at_the_end_of_a_transaction_was_never_gone(
 def test_a_wait_that_ends_in_an_error_counts_as_one_failed_call(
     direct: Direct, writer: DirectClient
 ) -> None:
-    command = direct.server.table[b"xreadgroup"]
+    command = direct.server.state.table[b"xreadgroup"]
     calls, failed = command.calls, command.failed
     read_group(direct)
     assert command.calls == calls
     say(writer, "DEL k")
     assert (command.calls - calls, command.failed - failed) == (1, 1)
-    assert direct.server.stats.errors["NOGROUP"] == 1
+    assert direct.server.state.stats.errors["NOGROUP"] == 1
 
 
 # --- time ------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ def test_a_wait_ends_with_a_null_at_its_deadline(direct: Direct) -> None:
     direct.advance(1)
     assert old.reply_when_woken == b"*-1\r\n"
     assert new.reply_when_woken == b"_\r\n"
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 def test_deadlines_end_in_their_order(direct: Direct) -> None:
@@ -321,22 +322,22 @@ def test_timers_of_waits_that_ended_early_do_not_pile_up(
         reader = read(direct, "k", block=10**6)
         say(writer, f"XADD k {number}-1 a b")
         assert not reader.parked
-    assert len(direct.server.blocking._timers) < 100
+    assert len(direct.server.services.blocking._timers) < 100
     assert stays.parked
 
 
 async def test_the_loop_ends_a_wait_by_itself() -> None:
     direct = Direct()
-    clock = direct.server.clock
+    clock = direct.server.state.clock
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    direct.server.clock = lambda: clock() + round((loop.time() - begun) * 1000)
+    direct.server.state.clock = lambda: clock() + round((loop.time() - begun) * 1000)
     later, sooner = read(direct, "k", block=20), read(direct, "k", block=5)
     for client in (sooner, later):
         waiter = client.session.waiter
         assert waiter is not None
         assert await waiter.future == b"*-1\r\n"
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 # --- order -----------------------------------------------------------------------------------
@@ -379,8 +380,8 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     assert waiter is not None
     reader.disconnect()
     assert waiter.future.cancelled()
-    assert nothing_is_left(direct.server.blocking)
-    assert direct.server.blocking._timer is None
+    assert nothing_is_left(direct.server.services.blocking)
+    assert direct.server.services.blocking._timer is None
     say(writer, "XADD k 1-1 a b")
     assert writer.send("XPENDING", "k", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
 
@@ -411,19 +412,19 @@ class Patience:
         self._overdue = overdue
         self.runs = runs
 
-    def __call__(self) -> Reply | Block:
+    def __call__(self) -> Reply | Wait:
         self.runs -= 1
         if not self.runs:
             return OK
         wake_at = 0 if self._overdue else self._direct.now_ms + 10
-        return Block([b"k"], None, self, needs_key=True, wake_at=wake_at)
+        return Wait([b"k"], None, self, needs_key=True, wake_at=wake_at)
 
 
 def park(direct: Direct, client: DirectClient, patience: Patience) -> asyncio.Future[bytes]:
-    block = patience()
-    assert isinstance(block, Block)
-    command = direct.server.table[b"xread"]
-    direct.server.blocking.park(client.session, command, block)
+    wait = patience()
+    assert isinstance(wait, Wait)
+    command = direct.server.state.table[b"xread"]
+    direct.server.services.blocking.park(client.session, command, wait)
     assert client.session.waiter is not None
     return client.session.waiter.future
 
@@ -438,7 +439,7 @@ async def test_a_command_is_run_again_at_the_time_it_asked_for() -> None:
     assert patience.runs == 1
     direct.advance(10)
     assert reply.result() == OK
-    assert nothing_is_left(direct.server.blocking)
+    assert nothing_is_left(direct.server.services.blocking)
 
 
 async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond() -> None:
@@ -460,6 +461,6 @@ def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing() -> None:
     waiter = reader.session.waiter
     assert waiter is not None
     direct.now_ms += 50
-    waiter.block = Block([b"k"], direct.now_ms + 100, waiter.block.retry, needs_key=False)
+    waiter.wait = Wait([b"k"], direct.now_ms + 100, waiter.wait.retry, needs_key=False)
     direct.advance(50)
     assert reader.reply_when_woken == b"*-1\r\n"

@@ -396,8 +396,8 @@ class TestUnblock:
         waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
         assert client.send("CLIENT", "UNBLOCK", 2, "ERROR") == b":1\r\n"
         assert waiter.reply_when_woken == (b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n")
-        assert direct.server.stats.errors["UNBLOCKED"] == 1
-        assert direct.server.table[b"xread"].failed == 1
+        assert direct.server.state.stats.errors["UNBLOCKED"] == 1
+        assert direct.server.state.table[b"xread"].failed == 1
 
     def test_wait_ends_with_the_number_of_replicas(self, direct: Direct) -> None:
         client, waiter = direct.client(), direct.client()

@@ -24,8 +24,8 @@ UNKNOWN = b"-ERR unknown subcommand or wrong number of arguments for 'CLOCK'. Tr
 def direct() -> Iterator[Direct]:
     server = Direct(enable_debug_command="yes")
     yield server
-    server.server.pauses.close()
-    server.server.blocking.close()
+    server.server.services.pauses.close()
+    server.server.services.blocking.close()
 
 
 @pytest.fixture
@@ -162,11 +162,11 @@ def test_a_transaction_cannot_turn_the_clock(client: DirectClient) -> None:
 
 
 def test_it_waits_until_everything_is_loaded(direct: Direct, client: DirectClient) -> None:
-    direct.server.enter(Phase.LOADING)
+    direct.server.state.enter(Phase.LOADING)
     assert client.send("DEBUG", "CLOCK", "ADVANCE", 5) == (
         b"-LOADING Redis is loading the dataset in memory\r\n"
     )
-    direct.server.enter(Phase.SERVING)
+    direct.server.state.enter(Phase.SERVING)
     assert time_of(client) == START_MS
 
 
@@ -333,7 +333,7 @@ def test_a_claim_that_was_near_is_far_again_after_going_back(
 async def test_the_timer_of_a_wait_is_set_anew_after_a_turn() -> None:
     direct = Direct(enable_debug_command="yes")
     reader, client = wait_for_entries(direct, 2 * HOUR), direct.client()
-    blocking = direct.server.blocking
+    blocking = direct.server.services.blocking
     before = blocking._timer
     assert before is not None
     advance(client, HOUR)
@@ -352,10 +352,10 @@ def test_a_pause_ends_when_its_time_is_up(direct: Direct, client: DirectClient) 
     client.send("SET", "k", "v", "PX", 10)
     client.send("CLIENT", "PAUSE", 2 * HOUR, "WRITE")
     advance(client, HOUR)
-    assert direct.server.pausing
+    assert direct.server.services.pauses.active
     assert client.send("DBSIZE") == b":1\r\n"
     advance(client, HOUR)
-    assert not direct.server.pausing
+    assert not direct.server.services.pauses.active
     assert client.send("DBSIZE") == b":0\r\n"
 
 
@@ -363,17 +363,17 @@ def test_going_back_makes_no_pause_longer(direct: Direct, client: DirectClient) 
     advance(client, HOUR)
     client.send("CLIENT", "PAUSE", HOUR, "WRITE")
     client.send("DEBUG", "CLOCK", "RESET")
-    assert direct.server.pauses.until_ms == START_MS + HOUR
+    assert direct.server.services.pauses.until_ms == START_MS + HOUR
     advance(client, HOUR)
-    assert not direct.server.pausing
+    assert not direct.server.services.pauses.active
 
 
 def test_writers_that_wait_for_the_disk_wait_on(direct: Direct, client: DirectClient) -> None:
-    direct.server.pauses.stall()
+    direct.server.services.pauses.stall()
     advance(client, HOUR)
-    assert direct.server.pausing
-    direct.server.pauses.unstall()
-    assert not direct.server.pausing
+    assert direct.server.services.pauses.active
+    direct.server.services.pauses.unstall()
+    assert not direct.server.services.pauses.active
 
 
 # --- what follows for clients and counters ---------------------------------------------------
@@ -398,11 +398,11 @@ def test_rates_are_not_those_of_the_time_that_was_left_out(
     for _ in range(10):
         client.send("PING")
     advance(client, HOUR)
-    assert direct.server.stats.rates() == (0.0, 0.0, 0.0, 0.0, 0.0)
+    assert direct.server.state.stats.rates() == (0.0, 0.0, 0.0, 0.0, 0.0)
     direct.now_ms += 1000
     direct.cron()
     # DEBUG itself, counted after the clock was turned.
-    assert direct.server.stats.rates() == (1.0, 0.0, 0.0, 0.0, 0.0)
+    assert direct.server.state.stats.rates() == (1.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_uptime_is_never_negative(client: DirectClient) -> None:

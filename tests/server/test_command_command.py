@@ -244,11 +244,11 @@ class TestTheRest:
 
 class TestTheTable:
     def test_a_container_never_runs_itself(self, client: DirectClient) -> None:
-        container = client.session.server.table[b"xgroup"]
+        container = client.server.state.table[b"xgroup"]
         with pytest.raises(AssertionError, match="resolved to its subcommand"):
-            container.handler(client.session, [b"XGROUP"])
+            container.handler(client.server.services, client.session, [b"XGROUP"])
 
     def test_a_command_is_defined_once(self) -> None:
         define = command("PING", 1, group="connection", since="1.0.0", summary="Again.")
         with pytest.raises(AssertionError, match="defined twice"):
-            define(lambda session, args: None)
+            define(lambda server, session, args: None)

@@ -69,13 +69,13 @@ def test_benchmarks_and_tools_learn_what_is_saved(client: DirectClient) -> None:
 
 def test_set_changes_several_settings(direct: Direct, client: DirectClient) -> None:
     assert client.send("CONFIG", "SET", "TIMEOUT", 5, "hz", 20) == b"+OK\r\n"
-    assert (direct.server.config.timeout, direct.server.config.hz) == (5, 20)
+    assert (direct.server.state.config.timeout, direct.server.state.config.hz) == (5, 20)
 
 
 def test_set_changes_nothing_if_one_value_is_bad(direct: Direct, client: DirectClient) -> None:
     reply = client.send("CONFIG", "SET", "timeout", 5, "Hz", "fast")
     assert reply == failed("Hz", "argument couldn't be parsed into an integer")
-    assert direct.server.config.timeout == 0
+    assert direct.server.state.config.timeout == 0
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_set_refuses_what_it_cannot_do(
     direct: Direct, client: DirectClient, arguments: list[str], reply: bytes
 ) -> None:
     assert client.send("CONFIG", "SET", *arguments) == reply
-    assert direct.server.config.timeout == 0
+    assert direct.server.state.config.timeout == 0
 
 
 def test_settings_of_streams_reach_the_engine(direct: Direct, client: DirectClient) -> None:
@@ -109,7 +109,7 @@ def test_settings_of_streams_reach_the_engine(direct: Direct, client: DirectClie
         "stream-node-max-bytes", "1kb", "stream-node-max-entries", 7,
         "stream-idmp-duration", 8, "stream-idmp-maxsize", 9,
     ) == b"+OK\r\n"  # fmt: skip
-    limits = direct.server.keyspace.limits
+    limits = direct.server.state.keyspace.limits
     assert (limits.max_bytes, limits.max_entries) == (1024, 7)
     assert (limits.idmp_duration, limits.idmp_maxsize) == (8, 9)
 
@@ -125,12 +125,14 @@ def test_keyspace_events_are_shown_in_one_order(client: DirectClient) -> None:
 def test_resetstat_sets_the_counters_to_zero(direct: Direct, client: DirectClient) -> None:
     client.send("CONFIG", "GET", "hz")
     client.send("NO-SUCH-COMMAND")
-    assert direct.server.commands_processed() == 1
-    assert direct.server.stats.errors["ERR"] == 1
+    assert direct.server.state.commands_processed() == 1
+    assert direct.server.state.stats.errors["ERR"] == 1
     assert client.send("CONFIG", "RESETSTAT") == b"+OK\r\n"
-    assert direct.server.stats.errors["ERR"] == 0
+    assert direct.server.state.stats.errors["ERR"] == 0
     client.send("CONFIG", "GET", "hz")
-    assert direct.server.commands_processed() == 2  # RESETSTAT itself is counted when it has run
+    assert (
+        direct.server.state.commands_processed() == 2
+    )  # RESETSTAT itself is counted when it has run
 
 
 def test_rewrite_needs_a_file(client: DirectClient) -> None:
@@ -143,15 +145,15 @@ def test_rewrite_writes_what_has_changed(
     direct: Direct, client: DirectClient, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.conf"
-    path.write_text(f"timeout 1\ndir {direct.server.config.dir}\n")
-    direct.server.config.file = str(path)
+    path.write_text(f"timeout 1\ndir {direct.server.state.config.dir}\n")
+    direct.server.state.config.file = str(path)
     client.send("CONFIG", "SET", "timeout", 5)
     assert client.send("CONFIG", "REWRITE") == b"+OK\r\n"
-    assert path.read_text() == f"timeout 5\ndir {direct.server.config.dir}\n"
+    assert path.read_text() == f"timeout 5\ndir {direct.server.state.config.dir}\n"
 
 
 def test_rewrite_says_why_it_cannot(direct: Direct, client: DirectClient, tmp_path: Path) -> None:
-    direct.server.config.file = str(tmp_path / "gone.conf")
+    direct.server.state.config.file = str(tmp_path / "gone.conf")
     assert (
         client.send("CONFIG", "REWRITE")
         == b"-ERR Rewriting config file: No such file or directory\r\n"

@@ -188,11 +188,15 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
         text = witness.socket.recv(size + 2, socket.MSG_WAITALL)
         if text.count(b"id=") == 1:
             break
-    blocking = server.server.blocking
+    blocking = server.server.services.blocking
     assert not blocking.waiters
     assert not blocking.waiting
-    assert not server.server.pubsub.channels
-    assert len(server.server.sessions) == len(server.server.connections) == 1
+    assert not server.server.services.pubsub.channels
+    assert (
+        len(server.server.state.sessions)
+        == len(server.server.listening.connections.by_session)
+        == 1
+    )
     witness.socket.close()
 
 
@@ -203,10 +207,10 @@ def test_a_connection_that_is_reset_while_it_waits_leaves_nothing_behind(
     client.send("XREAD BLOCK 0 STREAMS k $")
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.socket.close()
-    while identity in server.server.sessions:
+    while identity in server.server.state.sessions:
         other.send("PING")
         other.receive(PONG)
-    assert not server.server.blocking.waiters
+    assert not server.server.services.blocking.waiters
 
 
 def test_pushes_come_behind_the_reply_that_was_due_before_them(
@@ -284,7 +288,7 @@ def test_a_protocol_error_closes_after_the_replies_before_it(
     client.socket.sendall(PING * 2 + b"*1\r\n+PING\r\n" + PING)
     client.receive(PONG * 2 + b"-ERR Protocol error: expected '$', got '+'\r\n")
     assert client.closed()
-    assert server.server.stats.errors["ERR"] == 1
+    assert server.server.state.stats.errors["ERR"] == 1
 
 
 def test_a_client_that_closes_its_side_gets_what_it_asked_for(client: Client) -> None:
@@ -319,8 +323,8 @@ def test_too_many_clients_are_turned_away(
     third = connect(server)
     third.send("PING")
     third.receive(PONG)
-    assert server.server.stats.rejected_connections == 1
-    assert server.server.stats.connections == 2
+    assert server.server.state.stats.rejected_connections == 1
+    assert server.server.state.stats.connections == 2
 
 
 def test_a_client_that_is_killed_is_cut_off_while_it_waits(
@@ -328,13 +332,13 @@ def test_a_client_that_is_killed_is_cut_off_while_it_waits(
 ) -> None:
     identity = client.identity()
     client.send("XREAD BLOCK 0 STREAMS k $", "PING")
-    while not server.server.blocking.waiters:
+    while not server.server.services.blocking.waiters:
         other.send("PING")
         other.receive(PONG)
     other.send(f"CLIENT KILL ID {identity}")
     other.receive(b":1\r\n")
     assert client.closed()
-    assert not server.server.blocking.waiters
+    assert not server.server.services.blocking.waiters
 
 
 # --- clients that do not read ----------------------------------------------------------------
@@ -367,8 +371,8 @@ def test_a_subscriber_that_does_not_read_is_cut_off(
     publisher.socket.sendall(request)
     while publisher.line() == b":1\r\n":
         publisher.socket.sendall(request)
-    assert server.server.stats.output_limit_disconnections == 1
-    assert not server.server.pubsub.channels
+    assert server.server.state.stats.output_limit_disconnections == 1
+    assert not server.server.services.pubsub.channels
 
 
 def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
@@ -381,8 +385,8 @@ def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
     client.receive(b"+OK\r\n")
     client.send("GET k")
     client.drain()
-    assert server.server.stats.output_limit_disconnections == 1
-    assert not server.server.sessions
+    assert server.server.state.stats.output_limit_disconnections == 1
+    assert not server.server.state.sessions
 
 
 def test_a_waiting_client_that_sends_too_much_is_cut_off(
@@ -393,7 +397,7 @@ def test_a_waiting_client_that_sends_too_much_is_cut_off(
     client.send("XREAD BLOCK 0 STREAMS k $")
     with pytest.raises(ConnectionError):
         client.socket.sendall(b"x" * 100_000_000)
-    assert not server.server.blocking.waiters
+    assert not server.server.services.blocking.waiters
 
 
 def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
@@ -423,7 +427,7 @@ def test_a_transaction_that_queues_too_much_is_cut_off(
             assert client.line() == b"+QUEUED\r\n"
             queued += 1
     assert 90 < queued < 104
-    assert server.server.stats.query_limit_disconnections == 1
+    assert server.server.state.stats.query_limit_disconnections == 1
 
 
 @pytest.mark.parametrize(
@@ -443,7 +447,7 @@ def test_a_request_that_is_too_much_is_cut_off_and_those_before_it_are_answered(
     with contextlib.suppress(ConnectionError):
         client.socket.sendall(data)
     assert client.closed()
-    assert server.server.stats.query_limit_disconnections == 1
+    assert server.server.state.stats.query_limit_disconnections == 1
 
 
 def test_a_value_as_long_as_the_query_buffer_may_be_is_taken(
@@ -497,7 +501,9 @@ class Transport(asyncio.Transport):
 
 
 def open_connection(direct: Direct) -> tuple[Connection, Transport]:
-    connection, transport = Connection(direct.server), Transport()
+    server = direct.server
+    connection = Connection(server.services, server.listening.connections)
+    transport = Transport()
     connection.connection_made(transport)
     return connection, transport
 
@@ -526,7 +532,7 @@ async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten() -> None
     connection.connection_lost(None)
     await asyncio.sleep(0)
     assert transport.written == b""
-    assert not direct.server.connections
+    assert not direct.server.listening.connections.by_session
     connection.data_received(PING)
     connection.resume()
     assert transport.written == b""
@@ -539,7 +545,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more() -
     session = connection.session
     assert session is not None
     direct.client().send("SUBSCRIBE", "c")
-    listener = next(iter(direct.server.pubsub.channels[b"c"]))
+    listener = next(iter(direct.server.services.pubsub.channels[b"c"]))
     listener.send = lambda data: session.close()
     connection.data_received(PING + packed("PUBLISH c m") + PING)
     assert transport.aborted
@@ -554,7 +560,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more() -
 def impatient() -> Direct:
     """A server that runs one request of a client in each turn."""
     direct = Direct()
-    direct.server.turns = Turns(share_ns=-1)
+    direct.server.services.turns = Turns(share_ns=-1)
     return direct
 
 
@@ -642,10 +648,14 @@ async def test_the_turns_of_clients_are_counted_as_cycles_of_the_event_loop(
     connection.data_received(PING * 3)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert impatient.server.turns.cycles == 3
-    assert impatient.server.turns.nanoseconds >= impatient.server.command_nanoseconds() > 0
+    assert impatient.server.services.turns.cycles == 3
+    assert (
+        impatient.server.services.turns.nanoseconds
+        >= impatient.server.state.command_nanoseconds()
+        > 0
+    )
     impatient.client().send("CONFIG", "RESETSTAT")
-    assert impatient.server.turns.cycles == 0
+    assert impatient.server.services.turns.cycles == 0
     transport.close()
 
 
@@ -655,9 +665,8 @@ async def test_the_turns_of_clients_are_counted_as_cycles_of_the_event_loop(
 def line_of(connection: Connection, names: str) -> dict[str, str]:
     """Fields of the client's line in CLIENT LIST."""
     assert connection.session is not None
-    fields = dict(
-        field.partition("=")[::2] for field in client_line(connection.session).decode().split()
-    )
+    line = client_line(connection.session, connection.session.created_ms).decode()
+    fields = dict(field.partition("=")[::2] for field in line.split())
     return {name: fields[name] for name in names.split()}
 
 
@@ -704,21 +713,21 @@ async def test_replies_that_wait_for_the_disk_count_as_unsent() -> None:
     direct = Direct()
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0")
     connection, transport = open_connection(direct)
-    direct.server.holding = True
+    direct.server.services.gate.holding = True
     connection.data_received(packed("ECHO " + "x" * 500))
     assert line_of(connection, "omem oll") == {"omem": "508", "oll": "1"}
     connection.data_received(packed("ECHO " + "x" * 500))
     assert transport.aborted
-    assert direct.server.stats.output_limit_disconnections == 1
+    assert direct.server.state.stats.output_limit_disconnections == 1
 
 
 async def test_what_is_released_counts_no_more() -> None:
     direct = Direct()
     connection, transport = open_connection(direct)
-    direct.server.holding = True
+    direct.server.services.gate.holding = True
     connection.data_received(PING)
     connection.release(PONG)
-    direct.server.holding = False
+    direct.server.services.gate.holding = False
     assert transport.written == PONG
     assert line_of(connection, "omem") == {"omem": "0"}
     transport.close()

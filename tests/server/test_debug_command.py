@@ -69,15 +69,15 @@ def test_active_expiry_can_be_switched_off(direct: Direct, client: DirectClient)
     client.send("SET", "k", "v", "PX", 10)
     direct.now_ms += 10
     direct.cron()
-    assert len(direct.server.keyspace.databases[0]) == 1
+    assert len(direct.server.state.keyspace.databases[0]) == 1
     assert client.send("DEBUG", "SET-ACTIVE-EXPIRE", 1) == b"+OK\r\n"
     direct.cron()
-    assert len(direct.server.keyspace.databases[0]) == 0
+    assert len(direct.server.state.keyspace.databases[0]) == 0
 
 
 def test_log_writes_to_the_log(direct: Direct, client: DirectClient) -> None:
     stream = io.StringIO()
-    direct.server.log = Log(stream)
+    direct.server.state.log = Log(stream)
     assert client.send("DEBUG", "LOG", "hello") == b"+OK\r\n"
     assert stream.getvalue().endswith(" # DEBUG LOG: hello\n")
 

@@ -182,7 +182,7 @@ class TestWebPages:
 
 class TestCounting:
     def test_calls_failures_and_refusals_are_counted_apart(self, client: DirectClient) -> None:
-        table = client.session.server.table
+        table = client.server.state.table
         client.send("SELECT", 1)
         client.send("SELECT", 99)
         client.send("SELECT")
@@ -196,14 +196,14 @@ class TestCounting:
         one, other = Direct(), Direct()
         one.client().send("CLIENT", "ID")
         one.client().send("PING")
-        assert one.server.commands_processed() == 2
-        assert other.server.commands_processed() == 0
+        assert one.server.state.commands_processed() == 2
+        assert other.server.state.commands_processed() == 0
         assert sum(entry.calls for entry in command_table.every()) == 0
 
     def test_counts_can_be_forgotten(self, client: DirectClient) -> None:
-        server = client.session.server
+        server = client.server
         client.send("CLIENT", "ID")
         client.send("FOO")
-        server.forget_counts()
-        assert server.commands_processed() == 0
-        assert not server.stats.errors
+        server.state.forget_counts()
+        assert server.state.commands_processed() == 0
+        assert not server.state.stats.errors

@@ -73,7 +73,7 @@ def test_a_key_that_is_not_there_gets_no_expiry(direct: Direct, name: str) -> No
     listener = Listener(direct)
     assert direct.client().send(name, "absent", "100") == b":0\r\n"
     assert listener.heard() == []
-    assert direct.server.keyspace.misses == 0
+    assert direct.server.state.keyspace.misses == 0
 
 
 def test_a_stream_expires_too(direct: Direct, client: DirectClient) -> None:

@@ -31,9 +31,9 @@ async def test_what_is_told_later_never_comes_first(start: Start) -> None:
     rig.first.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
     rig.first.send("PUBLISH", "ch", "first")
     rig.first.send("EXEC")
-    await rig.until(lambda: rig.server.table[b"exec"].calls)
+    await rig.until(lambda: rig.server.state.table[b"exec"].calls)
     rig.first.send("PUBLISH", "ch", "second")
-    await rig.until(lambda: rig.server.table[b"publish"].calls == 2)
+    await rig.until(lambda: rig.server.state.table[b"publish"].calls == 2)
     assert not await listener.has_reply()
     rig.disk.gate.set()
     messages = [await asyncio.wait_for(listener.reply(), LONG_S) for _ in range(2)]
@@ -48,9 +48,9 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
     length = UNRELEASED // 8
     direct.client().send("SET", "k", bytes(length))
     connection, transport = open_connection(direct)
-    appender = direct.server.persistence.appender
-    held = appender._held
-    direct.server.holding = True
+    gate = direct.server.services.gate
+    held = gate._held
+    gate.holding = True
     for _ in range(1 if pipelined else 100):
         connection.data_received(packed("GET k") * (100 if pipelined else 1))
     replies = 100
@@ -62,7 +62,7 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
             del held[0]
             owner.release(data)
             await asyncio.sleep(0)
-    direct.server.holding = False
+    direct.server.services.gate.holding = False
     assert transport.reading
     assert len(transport.written) == replies * (length + len(b"$%d\r\n\r\n" % length))
     transport.close()

@@ -114,14 +114,14 @@ class TestServer:
     def test_it_tells_where_it_listens(self, tmp_path: Path) -> None:
         path = str(tmp_path / "socket")
         direct = Direct(bind="127.0.0.1 -::1", unixsocket=path)
-        direct.server.listening.port = 7000
+        direct.server.state.port = 7000
         found = fields(direct.client(), "server")
         assert found["tcp_port"] == "7000"
         assert found["listener0"] == "name=tcp,bind=127.0.0.1,bind=-::1,port=7000"
         assert found["listener1"] == f"name=unix,bind={path}"
 
     def test_it_names_the_configuration_file(self, direct: Direct, client: DirectClient) -> None:
-        direct.server.config.file = "/etc/penstock.conf"
+        direct.server.state.config.file = "/etc/penstock.conf"
         assert fields(client, "server")["config_file"] == "/etc/penstock.conf"
 
 
@@ -245,13 +245,13 @@ class TestStats:
 
     def test_rates_are_made_of_the_last_samples(self, direct: Direct, client: DirectClient) -> None:
         assert fields(client, "stats")["instantaneous_ops_per_sec"] == "0"
-        direct.server.stats.samples.clear()
+        direct.server.state.stats.samples.clear()
         for _ in range(3):
             direct.cron()
             client.send("PING")
             client.send("PING")
-            direct.server.stats.bytes_in += 1024
-            direct.server.stats.bytes_out += 512
+            direct.server.state.stats.bytes_in += 1024
+            direct.server.state.stats.bytes_out += 512
             direct.now_ms += 500
         found = fields(client, "stats")
         assert found["instantaneous_ops_per_sec"] == "4"
@@ -272,8 +272,8 @@ class TestStats:
         client.send("SELECT", 99)
         client.send("SELECT")
         client.send("CLIENT", "ID")
-        client.session.server.table[b"select"].nanoseconds = 5_000
-        client.session.server.table[b"client"].subcommands[b"id"].nanoseconds = 2_000
+        client.server.state.table[b"select"].nanoseconds = 5_000
+        client.server.state.table[b"client"].subcommands[b"id"].nanoseconds = 2_000
         assert fields(client, "commandstats") == {
             "cmdstat_select": ("calls=2,usec=5,usec_per_call=2.50,rejected_calls=1,failed_calls=1"),
             "cmdstat_client|id": (

@@ -38,7 +38,7 @@ class Loading:
 
     def __init__(self, *lines: str | list[bytes]) -> None:
         self.direct = Direct()
-        self.loader = Loader(self.direct.server)
+        self.loader = Loader(self.direct.server.state, self.direct.server.services.dispatcher)
         self.loader.begin_file()
         self.apply(*lines)
 
@@ -50,7 +50,7 @@ class Loading:
     @property
     def db(self) -> Database:
         """The first database."""
-        return self.direct.server.keyspace.databases[0]
+        return self.direct.server.state.keyspace.databases[0]
 
     @property
     def stream(self) -> Stream:
@@ -90,7 +90,7 @@ def test_what_redis_writes_of_strings_is_done() -> None:
         b"a": b"42x", b"d": b"2", b"e": b"v", b"f": b"v", b"h": b"v",
     }  # fmt: skip
     assert loading.db.expires == {b"e": 5, b"h": 7}
-    assert loading.direct.server.keyspace.databases[1].values == {b"a": b"3"}
+    assert loading.direct.server.state.keyspace.databases[1].values == {b"a": b"3"}
 
 
 def test_an_id_may_be_written_as_the_client_did() -> None:
@@ -265,7 +265,7 @@ def test_settings_hold_for_what_follows_but_not_for_the_server() -> None:
     assert loading.stream.log.block_count == 3
     assert (loading.stream.idempotency.duration, loading.stream.idempotency.maxsize) == (7, 8)
     loading.loader.finish()
-    limits = loading.direct.server.keyspace.limits
+    limits = loading.direct.server.state.keyspace.limits
     assert (limits.max_entries, limits.max_bytes) == (100, 4096)
     assert (limits.idmp_duration, limits.idmp_maxsize) == (100, 100)
 
@@ -354,7 +354,7 @@ def test_a_group_counts_when_its_end_has_come() -> None:
     assert loading.loader.open_group == 4
     loading.apply("EXEC")
     assert loading.db.values == {b"a": b"1"}
-    assert loading.direct.server.keyspace.databases[1].values == {b"b": b"2"}
+    assert loading.direct.server.state.keyspace.databases[1].values == {b"b": b"2"}
     assert loading.loader.open_group == 0
 
 
@@ -442,28 +442,28 @@ def test_nothing_expires_while_files_are_loaded() -> None:
 def test_nobody_hears_of_it_and_nothing_is_counted() -> None:
     direct = Direct()
     listener = Listener(direct)
-    on_miss = direct.server.keyspace.on_miss
+    on_miss = direct.server.state.keyspace.on_miss
     assert on_miss is not None
-    loader = Loader(direct.server)
+    loader = Loader(direct.server.state, direct.server.services.dispatcher)
     for line in (*A_GROUP, "SET s v", "GETDEL s", "COPY nothing t", "DEL k"):
         loader.apply(words(line))
-    assert not direct.server.keyspace.effects
+    assert not direct.server.state.keyspace.effects
     loader.finish()
-    keyspace = direct.server.keyspace
+    keyspace = direct.server.state.keyspace
     assert (keyspace.hits, keyspace.misses, keyspace.expired) == (0, 0, 0)
     assert keyspace.on_miss is on_miss
     assert listener.heard() == []
-    assert direct.server.table[b"set"].calls == 0
+    assert direct.server.state.table[b"set"].calls == 0
 
 
 def test_it_counts_as_the_last_use_of_every_key() -> None:
     loading = Loading("SET s v", *A_STREAM, "SELECT 1", "SET t v")
     loading.loader.finish()
-    assert [db.used for db in loading.direct.server.keyspace.databases[:2]] == [
+    assert [db.used for db in loading.direct.server.state.keyspace.databases[:2]] == [
         {b"s": T, b"k": T},
         {b"t": T},
     ]
-    assert loading.direct.server.keyspace.now_ms == T
+    assert loading.direct.server.state.keyspace.now_ms == T
 
 
 def test_no_password_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_what_one_round_leaves_to_pack_is_packed_soon(monkeypatch: pytest.Monkey
         direct.cron()
         direct.cron()
         await asyncio.sleep(0.01)
-        stream = direct.server.keyspace.databases[0].values[b"k"]
+        stream = direct.server.state.keyspace.databases[0].values[b"k"]
         assert isinstance(stream, Stream)
         return [block.packed is not None for block in stream.log.blocks]
 

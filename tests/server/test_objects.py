@@ -113,7 +113,7 @@ def test_nothing_is_known_of_a_key_that_is_not_there(direct: Direct, subcommand:
     listener = Listener(direct)
     assert direct.client().send("OBJECT", subcommand, "absent") == b"$-1\r\n"
     assert direct.client(resp3=True).send("OBJECT", subcommand, "absent") == b"_\r\n"
-    assert direct.server.keyspace.misses == 2
+    assert direct.server.state.keyspace.misses == 2
     assert listener.heard() == []
 
 

@@ -47,17 +47,19 @@ def lines(penstock: PenstockThread) -> Iterator[list[Line]]:
 
 def held(penstock: PenstockThread) -> int:
     """How many connections a pause holds."""
-    return len(penstock.server.pauses.held)
+    return len(penstock.server.services.pauses.held)
 
 
 def pause(penstock: PenstockThread, mode: str) -> None:
     penstock.call(
-        lambda: penstock.server.pauses.pause(penstock.server.clock() + ALL_DAY, mode == "ALL")
+        lambda: penstock.server.services.pauses.pause(
+            penstock.server.state.clock() + ALL_DAY, mode == "ALL"
+        )
     )
 
 
 def unpause(penstock: PenstockThread) -> None:
-    penstock.call(penstock.server.pauses.unpause)
+    penstock.call(penstock.server.services.pauses.unpause)
 
 
 def test_writes_wait_and_reads_do_not(penstock: PenstockThread, lines: list[Line]) -> None:
@@ -126,17 +128,17 @@ def test_a_pause_ends_by_itself(lines: list[Line]) -> None:
 
 def test_a_second_pause_extends_the_first_and_never_shortens_it() -> None:
     direct = Direct()
-    client, pauses = direct.client(), direct.server.pauses
+    client, pauses = direct.client(), direct.server.services.pauses
     client.send("CLIENT", "PAUSE", 5000, "ALL")
     client.send("CLIENT", "PAUSE", 100, "WRITE")
     assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 5000, True)
     client.send("CLIENT", "PAUSE", 9000, "write")
     assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 9000, True)
     assert client.send("CLIENT", "UNPAUSE") == b"+OK\r\n"
-    assert not direct.server.pausing
+    assert not direct.server.services.pauses.active
     client.send("CLIENT", "PAUSE", 100, "WRITE")
     assert (pauses.until_ms, pauses.everything) == (direct.now_ms + 100, False)
-    direct.server.pauses.close()
+    direct.server.services.pauses.close()
 
 
 def test_keys_do_not_expire_by_themselves_in_a_pause() -> None:
@@ -146,10 +148,10 @@ def test_keys_do_not_expire_by_themselves_in_a_pause() -> None:
     client.send("CLIENT", "PAUSE", 5000, "WRITE")
     direct.now_ms += 20
     direct.cron()
-    assert direct.server.keyspace.expired == 0
+    assert direct.server.state.keyspace.expired == 0
     client.send("CLIENT", "UNPAUSE")
     direct.cron()
-    assert direct.server.keyspace.expired == 1
+    assert direct.server.state.keyspace.expired == 1
 
 
 @pytest.mark.parametrize(
@@ -170,4 +172,4 @@ def test_bad_arguments_pause_nothing(words: list[str], text: bytes) -> None:
     direct = Direct()
     client: DirectClient = direct.client()
     assert client.send("CLIENT", "PAUSE", *words) == b"-%b\r\n" % text
-    assert not direct.server.pausing
+    assert not direct.server.services.pauses.active

@@ -109,8 +109,8 @@ def test_a_client_that_goes_leaves_no_subscription(direct: Direct, client: Direc
     client.send("SUBSCRIBE", "a", "b")
     client.send("PSUBSCRIBE", "a*")
     client.disconnect()
-    assert not direct.server.pubsub.channels
-    assert not direct.server.pubsub.patterns
+    assert not direct.server.services.pubsub.channels
+    assert not direct.server.services.pubsub.patterns
     assert direct.client().send("PUBLISH", "a", "m") == b":0\r\n"
 
 

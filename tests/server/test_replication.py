@@ -40,7 +40,7 @@ def test_without_a_timeout_it_waits_for_ever(direct: Direct, client: DirectClien
     direct.advance(10**19)
     assert client.parked
     client.disconnect()
-    assert not direct.server.blocking.waiters
+    assert not direct.server.services.blocking.waiters
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from itertools import count
 
 import pytest
 
+from server.clients.working import TURN_NS
 from server.command_table import Arguments
 from server.commands.entries import MANY as MANY_ENTRIES
-from server.scripting.engine import Scripting
+from server.net.admission import farewell
 from server.session import Session
-from server.steps import LONG, TURN_NS, Steps, Work
+from server.steps import LONG, Steps, Work
 from storage.stream import Stream
 from storage.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient
@@ -24,7 +25,7 @@ MANY = 3000
 def one_step_a_turn(direct: Direct) -> None:
     """From now on a turn is over after one step."""
     clock = count(0, TURN_NS)
-    direct.server.working.nanoseconds = lambda: next(clock)
+    direct.server.services.working.nanoseconds = lambda: next(clock)
 
 
 @pytest.fixture
@@ -39,8 +40,8 @@ def direct() -> Direct:
 def finish(direct: Direct) -> int:
     """Ends all work; returns in how many turns."""
     turns = 0
-    while len(direct.server.working):
-        direct.server.working.turn()
+    while len(direct.server.services.working):
+        direct.server.services.working.turn()
         turns += 1
     return turns
 
@@ -66,7 +67,7 @@ def test_others_are_answered_between_the_steps_of_a_command(direct: Direct) -> N
 
 
 def test_a_command_that_takes_a_moment_is_answered_at_once(direct: Direct) -> None:
-    direct.server.working.nanoseconds = lambda: 0
+    direct.server.services.working.nanoseconds = lambda: 0
     assert keys_in(direct.client().send("KEYS", "*")) == ALL
 
 
@@ -113,9 +114,9 @@ def test_several_clients_take_turns(direct: Direct) -> None:
         assert client.send("KEYS", "*") is None
     ends: list[int] = []
     for turn in count():
-        if not len(direct.server.working):
+        if not len(direct.server.services.working):
             break
-        direct.server.working.turn()
+        direct.server.services.working.turn()
         ends += [turn for client in clients if not client.parked and len(ends) < 3]
     assert ends[-1] - ends[0] < 3 * 3
     assert all(keys_in(client.reply_when_woken) == ALL for client in clients)
@@ -124,17 +125,17 @@ def test_several_clients_take_turns(direct: Direct) -> None:
 def test_a_client_that_is_gone_ends_its_work(direct: Direct) -> None:
     client = direct.client()
     assert client.send("KEYS", "*") is None
-    direct.server.farewell(client.session)
-    assert len(direct.server.working) == 0
+    farewell(direct.server.services, client.session)
+    assert len(direct.server.services.working) == 0
     assert client.session.awaited is None
-    direct.server.working.turn()
+    direct.server.services.working.turn()
 
 
 def test_the_end_of_the_server_ends_all_work(direct: Direct) -> None:
     client = direct.client()
     assert client.send("KEYS", "*") is None
-    direct.server.working.close()
-    assert len(direct.server.working) == 0
+    direct.server.services.working.close()
+    assert len(direct.server.services.working) == 0
 
 
 def test_in_a_transaction_all_steps_are_taken_at_once(direct: Direct) -> None:
@@ -156,7 +157,7 @@ def test_a_command_in_steps_counts_once(direct: Direct) -> None:
     client.send("CONFIG", "RESETSTAT")
     client.send("KEYS", "*")
     finish(direct)
-    command = direct.server.table[b"keys"]
+    command = direct.server.state.table[b"keys"]
     assert (command.calls, command.failed, command.nanoseconds > TURN_NS) == (1, 0, True)
 
 
@@ -185,10 +186,10 @@ def test_a_scan_tells_of_the_keys_that_it_finds_expired(direct: Direct) -> None:
     finish(direct)
     assert scanned(client.reply_when_woken) == (0, [key for key in ALL if key != b"key:5"])
     assert b"key:5" in listener.take_pushed()
-    assert direct.server.keyspace.effects == []
+    assert direct.server.state.keyspace.effects == []
 
 
-def failing(session: Session, args: Arguments) -> Steps:
+def failing(server: object, session: Session, args: Arguments) -> Steps:
     def work() -> Work:
         yield
         yield
@@ -201,7 +202,7 @@ def test_a_defect_in_a_step_closes_the_connection(
     direct: Direct, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client: DirectClient = direct.client()
-    monkeypatch.setattr(direct.server.table[b"keys"], "handler", failing)
+    monkeypatch.setattr(direct.server.state.table[b"keys"], "handler", failing)
     assert client.send("KEYS", "*") is None
     with pytest.raises(ZeroDivisionError):
         finish(direct)
@@ -222,7 +223,7 @@ async def test_the_loop_does_the_work_by_itself(direct: Direct) -> None:
 def full(direct: Direct, client: DirectClient, *change: str) -> bytes | None:
     """The full form of ``s``; while it is written the requests are sent by another client."""
     other = direct.client()
-    direct.server.working.nanoseconds = (lambda: 0) if not change else _stepping()
+    direct.server.services.working.nanoseconds = (lambda: 0) if not change else _stepping()
     reply = client.send("XINFO", "STREAM", "s", "FULL", "COUNT", "0")
     if not change:
         return reply
@@ -253,8 +254,8 @@ def test_the_full_form_of_a_stream_is_that_of_the_moment_it_was_asked_for(
         writer.send(*("XREADGROUP", "GROUP", "g", consumer, "COUNT", "400", "STREAMS", "s", ">"))
     if packed:
         for _ in range(3):
-            direct.server.keyspace.limits.packer.round(direct.now_ms)
-        for block in direct.server.keyspace.databases[0].stream(b"s").log.blocks[::2]:  # type: ignore[union-attr]
+            direct.server.state.keyspace.limits.packer.round(direct.now_ms)
+        for block in direct.server.state.keyspace.databases[0].stream(b"s").log.blocks[::2]:  # type: ignore[union-attr]
             if block.packed is not None:
                 block.packed.squeeze()
     expected = full(direct, client)
@@ -342,7 +343,7 @@ def with_long_strings(edited: bool) -> Direct:
         if edited:
             client.send("SETRANGE", key, "0", value[:1])
     one_step_a_turn(direct)
-    direct.server.working._scheduled = True  # Only the test lets the work go on.
+    direct.server.services.working._scheduled = True  # Only the test lets the work go on.
     return direct
 
 
@@ -372,7 +373,7 @@ def test_what_is_told_of_a_long_string_is_of_the_moment_it_was_asked_for(
     direct = with_long_strings(edited)
     client, other = direct.client(), direct.client()
     assert client.send(*request_.split()) is None
-    direct.server.working.turn()
+    direct.server.services.working.turn()
     for change in changes:
         other.send(*change.format(request_.split()[1]).split())
     finish(direct)
@@ -382,7 +383,7 @@ def test_what_is_told_of_a_long_string_is_of_the_moment_it_was_asked_for(
 def test_a_string_is_edited_in_place_again_when_nobody_reads_it_any_more() -> None:
     direct = with_long_strings(edited=True)
     client, second, other = direct.client(), direct.client(), direct.client()
-    values = direct.server.keyspace.databases[0].values
+    values = direct.server.state.keyspace.databases[0].values
     before = values[b"s"]
     assert client.send("BITCOUNT", "s") is None
     assert second.send("BITCOUNT", "s", "0", "-2") is None
@@ -402,12 +403,12 @@ def test_a_string_is_edited_in_place_again_when_nobody_reads_it_any_more() -> No
 def test_a_client_that_is_gone_has_borrowed_nothing() -> None:
     direct = with_long_strings(edited=True)
     client, behind, other = direct.client(), direct.client(), direct.client()
-    values = direct.server.keyspace.databases[0].values
+    values = direct.server.state.keyspace.databases[0].values
     before = values[b"s"]
     assert client.send("BITCOUNT", "s") is None
     assert behind.send("BITCOUNT", "s") is None  # No step of it is taken.
-    direct.server.farewell(client.session)
-    direct.server.farewell(behind.session)
+    farewell(direct.server.services, client.session)
+    farewell(direct.server.services, behind.session)
     other.send("SETBIT", "s", "1", "0")
     assert values[b"s"] is before
 
@@ -457,7 +458,7 @@ def _built(packed: bool, delivered: bool) -> Direct:
     client.send("XGROUP", "CREATE", "s", "g", "0")
     if packed:
         for _ in range(MANY_ENTRIES // 100):
-            direct.server.keyspace.limits.packer.round(direct.now_ms)
+            direct.server.state.keyspace.limits.packer.round(direct.now_ms)
     if delivered:
         client.send("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
         client.send("XDEL", "s", "77-1")
@@ -469,12 +470,12 @@ def stream_of_many(packed: bool, delivered: bool) -> Direct:
     """A stream ``s`` with a group ``g``, all of which is pending for ``a`` if ``delivered``; of
     what is pending 77-1 is no longer there."""
     source = _built(packed, delivered)
-    stream = source.server.keyspace.databases[0].values[b"s"]
+    stream = source.server.state.keyspace.databases[0].values[b"s"]
     assert isinstance(stream, Stream)
     direct = Direct()
     direct.now_ms = source.now_ms
-    direct.server.keyspace.now_ms = source.now_ms
-    direct.server.keyspace.databases[0].attach(b"s", stream.copy())
+    direct.server.state.keyspace.now_ms = source.now_ms
+    direct.server.state.keyspace.databases[0].attach(b"s", stream.copy())
     return direct
 
 
@@ -537,17 +538,15 @@ def test_what_a_long_reply_tells_of_has_happened_before_its_first_step(
     assert in_steps.client().send(*command.split()) == expected
 
 
-def test_work_rests_while_a_script_takes_long(
-    direct: Direct, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_rests_while_a_script_takes_long(direct: Direct) -> None:
     """What the script has done so far is not to be seen before it ends."""
     client = direct.client()
     assert client.send("SCAN", "0", "COUNT", "5000") is None
-    monkeypatch.setattr(Scripting, "busy", True)
+    direct.server.state.set_busy("BUSY")
     for _ in range(10):
-        direct.server.working.turn()
+        direct.server.services.working.turn()
     assert client.parked
-    monkeypatch.undo()
+    direct.server.state.set_busy(None)
     one_step_a_turn(direct)
     finish(direct)
     assert scanned(client.reply_when_woken) == (0, ALL)

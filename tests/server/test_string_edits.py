@@ -28,7 +28,7 @@ def client(direct: Direct) -> DirectClient:
 
 def kept(direct: Direct, key: bytes = b"k") -> Value:
     """The string as it is kept."""
-    return direct.server.keyspace.databases[0].values[key]
+    return direct.server.state.keyspace.databases[0].values[key]
 
 
 @pytest.mark.parametrize(

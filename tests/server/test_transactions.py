@@ -49,7 +49,7 @@ def test_discard_forgets_the_queue_and_what_was_watched(
     assert client.send("DISCARD") == b"+OK\r\n"
     assert client.send("GET", "k") == b"$-1\r\n"
     assert client.send("DISCARD") == b"-ERR DISCARD without MULTI\r\n"
-    assert not direct.server.watching.watchers
+    assert not direct.server.services.watching.watchers
 
 
 def test_an_error_while_running_is_an_element_and_stops_nothing(client: DirectClient) -> None:
@@ -156,7 +156,7 @@ def test_all_commands_of_a_transaction_run_at_one_time(
     direct: Direct, client: DirectClient
 ) -> None:
     ticks = iter(range(START_MS, START_MS + 100))
-    direct.server.clock = lambda: next(ticks)
+    direct.server.state.clock = lambda: next(ticks)
     reply = transact(client, "XADD k * a b", "XADD k * a b", "XADD k * a b")
     assert reply is not None
     ids = reply.split(b"\r\n")[2::2]

@@ -178,7 +178,7 @@ def test_nothing_is_left_of_watching_when_it_ends(end: str) -> None:
         if end != "UNWATCH":
             client.send("MULTI")
         client.send(end)
-    assert not direct.server.watching.watchers
+    assert not direct.server.services.watching.watchers
     assert not one.session.watching
     one.send("SET", "k", "v")
     assert not one.session.dirty
@@ -190,9 +190,9 @@ def test_nothing_is_left_of_watching_when_the_client_goes() -> None:
     one.send("WATCH", "k")
     two.send("WATCH", "k")
     one.disconnect()
-    assert list(direct.server.watching.watchers[(0, b"k")]) == [two.session]
+    assert list(direct.server.services.watching.watchers[(0, b"k")]) == [two.session]
     two.disconnect()
-    assert not direct.server.watching.watchers
+    assert not direct.server.services.watching.watchers
 
 
 IN_0, IN_1 = "SET k v PX 50", "SELECT 1;SET k v PX 50;SELECT 0"

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage import ids
-from storage.log import Block, StreamLimits, encode_entry
+from storage.limits import StreamLimits
+from storage.log import Block, encode_entry
 from storage.stream import Stream
 from storage.trimming import KEEPREF, Trim, trim
 from tests.conformance.reference import RealServer

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from storage import compression, ids
 from storage.compression import COLD_AFTER_MS, Packed, Packer
 from storage.entries import encode_entry
-from storage.log import EntryLog, StreamLimits
+from storage.limits import StreamLimits
+from storage.log import EntryLog
 
 IDENTITIES = st.one_of(
     st.builds(

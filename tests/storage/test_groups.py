@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from storage.groups import Claim, Claims, Group, claim_idle, claim_ids, claim_one, claim_scanning
-from storage.log import EntryLog, StreamLimits
+from storage.limits import StreamLimits
+from storage.log import EntryLog
 from storage.pending import MOST, NEVER, Consumer, PendingEntry
 
 NOW = 1000

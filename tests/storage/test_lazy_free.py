@@ -11,7 +11,8 @@ from storage import ids
 from storage.groups import Group
 from storage.keyspace import Keyspace
 from storage.lazy_free import FEW
-from storage.log import EntryLog, StreamLimits
+from storage.limits import StreamLimits
+from storage.log import EntryLog
 from storage.stream import Stream
 from tests.support.direct import Direct
 
@@ -48,7 +49,7 @@ def test_what_was_kept_is_counted_when_it_is_freed() -> None:
 def test_info_tells_what_is_freed_and_what_waits_for_it() -> None:
     direct = Direct()
     client = direct.client()
-    direct.server.keyspace.limits.disposal.take(filled(StreamLimits(), LONG)._blocks)
+    direct.server.state.keyspace.limits.disposal.take(filled(StreamLimits(), LONG)._blocks)
 
     def shown() -> list[str]:
         reply = client.send("INFO", "memory") or b""
@@ -188,12 +189,12 @@ def test_no_round_takes_long() -> None:
     client = direct.client()
     client.send("MSET", *(word for number in range(1000) for word in (number, "v")))
     clock = count(0, ROUND_NS // 2)
-    direct.server.disposing.nanoseconds = lambda: next(clock)
+    direct.server.services.cron.disposing.nanoseconds = lambda: next(clock)
     client.send("UNLINK", *range(1000))
-    disposal = direct.server.keyspace.limits.disposal
+    disposal = direct.server.state.keyspace.limits.disposal
     direct.cron()
     assert len(disposal) == 1000 - PORTION
-    direct.server.disposing.stop()
+    direct.server.services.cron.disposing.stop()
 
 
 def test_the_server_frees_a_portion_a_round() -> None:
@@ -202,6 +203,6 @@ def test_the_server_frees_a_portion_a_round() -> None:
     for _ in range(FEW + 1):
         client.send("XADD", "k", "*", "a", "b")
     client.send("DEL", "k")
-    assert len(direct.server.keyspace.limits.disposal) == FEW + 1
+    assert len(direct.server.state.keyspace.limits.disposal) == FEW + 1
     direct.cron()
-    assert len(direct.server.keyspace.limits.disposal) == 0
+    assert len(direct.server.state.keyspace.limits.disposal) == 0

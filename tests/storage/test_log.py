@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage import ids, nodes
 from storage.compression import COLD_AFTER_MS
 from storage.errors import EntryTooLarge
-from storage.log import Block, EntryLog, StreamLimits, decode_entry, encode_entry, id_of
+from storage.limits import StreamLimits
+from storage.log import Block, EntryLog, decode_entry, encode_entry, id_of
 from tests.storage.strategies import items
 from tests.support.examples import scaled
 

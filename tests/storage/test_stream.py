@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from storage import ids
 from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
-from storage.log import StreamLimits, encode_entry
+from storage.limits import StreamLimits
+from storage.log import encode_entry
 from storage.pending import NEVER, PendingEntry
 from storage.stream import Stream
 from storage.trimming import KEEPREF, Trim, trim

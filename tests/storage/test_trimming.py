@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.log import StreamLimits
+from storage.limits import StreamLimits
 from storage.stream import Stream
 from storage.trimming import ACKED, DELREF, KEEPREF, Trim, trim
 

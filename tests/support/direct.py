@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from server.app import Server
 from server.config.registry import Config
+from server.net.admission import farewell
 from server.net.turns import Turns
 from server.runtime.phase import Phase
 from server.session import Session
@@ -86,7 +87,7 @@ class DirectClient:
         """What was sent to the client without being a reply."""
         self.closed = False
         """Whether the server has cut the connection."""
-        self._server = server
+        self.server = server
         self._loop = loop
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         session.send = self.pushed.append
@@ -99,8 +100,8 @@ class DirectClient:
 
     def _execute(self, request: list[bytes]) -> bytes | None:
         assert self.session.awaited is None, "a parked client is not read from"
-        self.session.seen_ms = self._server.clock()
-        reply = self._server.dispatcher.execute(self.session, request)
+        self.session.seen_ms = self.server.state.clock()
+        reply = self.server.services.dispatcher.execute(self.session, request)
         if reply is None:
             self._parked = self.session.awaited
             assert self._parked is not None
@@ -128,7 +129,7 @@ class DirectClient:
 
     def disconnect(self) -> None:
         """Goes away, as a client does whose connection is lost."""
-        self._server.farewell(self.session)
+        farewell(self.server.services, self.session)
 
     def _close(self) -> None:
         self.closed = True
@@ -145,9 +146,9 @@ class Direct:
         if "dir" not in settings:
             settings["dir"] = folder_of(self._clock)  # Which the server keeps.
         self.server = Server(Config(**settings), clock=self._clock)
-        self.server.enter(Phase.SERVING)
-        self.server.working.nanoseconds = lambda: 0  # No command takes long.
-        self.server.turns = Turns(ENDLESS_NS)
+        self.server.state.enter(Phase.SERVING)
+        self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
+        self.server.services.turns = Turns(ENDLESS_NS)
 
     @property
     def now_ms(self) -> int:
@@ -161,15 +162,15 @@ class Direct:
     def client(self, resp3: bool = False) -> DirectClient:
         """A client that has just connected."""
         self._clients += 1
-        session = Session(self.server, self._clients, "127.0.0.1:50000", "127.0.0.1:6379")
+        session = self.server.state.new_session(self._clients, "127.0.0.1:50000", "127.0.0.1:6379")
         session.resp3 = resp3
-        self.server.sessions[session.id] = session
+        self.server.state.sessions[session.id] = session
         return DirectClient(self.server, session, self._loop)
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass: waits whose deadline comes are ended."""
         self.now_ms += milliseconds
-        self._loop.run(lambda: self.server.blocking.pass_time(self.now_ms))
+        self._loop.run(lambda: self.server.services.reactions.pass_time(self.now_ms))
 
     def cron(self) -> None:
         """Lets the server do one round of its periodic work."""

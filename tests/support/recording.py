@@ -18,12 +18,12 @@ class Recording:
 
     def __init__(self, direct: Direct | None = None) -> None:
         self.direct = direct or Direct()
-        self.keyspace = self.direct.server.keyspace
+        self.keyspace = self.direct.server.state.keyspace
         self.forms = Forms(self.keyspace)
         self.client: DirectClient = self.direct.client()
         self.out: list[bytes] = []
         self._effects: list[Effect] = []
-        self.direct.server.record = self._record
+        self.direct.server.services.reactions.record = self._record
         self.forms.begin(self.out)
 
     def _record(self, effects: Sequence[Effect], session: object) -> None:
@@ -82,7 +82,7 @@ def readable(data: bytes) -> list[str]:
 
 def load(direct: Direct, *files: bytes) -> None:
     """Loads files into a server."""
-    loader = Loader(direct.server)
+    loader = Loader(direct.server.state, direct.server.services.dispatcher)
     for data in files:
         loader.begin_file()
         for command in commands_of(data):

@@ -95,8 +95,8 @@ class Rig:
         config = Config(**{**own, "enable_debug_command": "yes", **settings})
         log = Log(self._output, "notice")
         self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
-        self.server.turns = Turns(ENDLESS_NS)  # What a client sends at once is one round.
-        self.persistence = self.server.persistence
+        self.server.services.turns = Turns(ENDLESS_NS)  # What a client sends at once is one round.
+        self.persistence = self.server.services.persistence
         self.clients: list[Client] = []
         self.first: Client
 
@@ -129,7 +129,7 @@ class Rig:
         """
         connections = {
             connection.transport.get_extra_info("peername")[1]: connection
-            for connection in self.server.connections.values()
+            for connection in self.server.listening.connections.by_session.values()
         }
         loop = asyncio.get_running_loop()
         for client, data in arrivals:
@@ -174,7 +174,7 @@ class Rig:
     @property
     def state(self) -> list[str]:
         """The data, as the commands that would make it."""
-        return readable(b"".join(snapshot(self.server.keyspace)))
+        return readable(b"".join(snapshot(self.server.state.keyspace)))
 
     @property
     def log(self) -> list[str]:

@@ -72,7 +72,7 @@ async def test_parked_readers_go_on_waiting(start: Start, command: str) -> None:
     reader.send("XREADGROUP", "GROUP", "g", "d", "BLOCK", 0, "STREAMS", "s", ">")
     assert await reader.reply() == [[b"s", [[b"2-1", [b"f", b"v"]]]]]
     reader.send("XREADGROUP", "GROUP", "g", "d", "BLOCK", 0, "STREAMS", "s", ">")
-    await rig.until(lambda: rig.server.blocking.waiters)
+    await rig.until(lambda: rig.server.services.blocking.waiters)
     assert await rig.ask("DEBUG", command) == b"OK"
     assert not await reader.has_reply()
     assert await rig.ask("XADD", "s", "3-1", "f", "v") == b"3-1"

@@ -161,10 +161,10 @@ async def test_a_command_that_stalled_does_not_run_when_the_server_ends(
     rig.cron()
     writer = rig.client()
     writer.send("SET", "late", 1)
-    await rig.until(lambda: rig.server.pauses.held)
+    await rig.until(lambda: rig.server.services.pauses.held)
     rig.disk.gate.set()
     await rig.server.stop()
-    assert b"late" not in rig.server.keyspace.databases[0].values
+    assert b"late" not in rig.server.state.keyspace.databases[0].values
     assert await writer.reply() == "closed"
 
 

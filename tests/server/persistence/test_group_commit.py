@@ -79,7 +79,7 @@ async def test_the_event_loop_goes_on_while_the_disk_works(start: Start) -> None
     await rig.until(rig.disk.waiting.is_set)
     for number in range(1, 4):
         clients[1].send("SET", "k", number)
-    await rig.until(lambda: rig.server.keyspace.databases[0].values[b"k"] == b"3")
+    await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"3")
     rig.disk.gate.set()
     assert [await clients[1].reply() for _ in range(3)] == [b"OK"] * 3
 
@@ -116,7 +116,7 @@ async def test_a_reader_that_is_woken_gets_its_entry_after_the_sync(start: Start
     rig, clients = await start_always(start)
     assert await rig.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM") == b"OK"
     clients[1].send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
-    await rig.until(lambda: rig.server.blocking.waiters)
+    await rig.until(lambda: rig.server.services.blocking.waiters)
     rig.disk.gate.clear()
     clients[0].send("XADD", "s", "1-1", "f", "v")
     await rig.until(rig.disk.waiting.is_set)
@@ -158,7 +158,7 @@ async def test_a_client_that_has_left_is_passed_over(start: Start) -> None:
     clients[0].send("SET", "k", "v")
     await rig.until(rig.disk.waiting.is_set)
     clients[0].close()
-    await rig.until(lambda: len(rig.server.sessions) == 3)
+    await rig.until(lambda: len(rig.server.state.sessions) == 3)
     rig.disk.gate.set()
     assert await rig.ask("GET", "k") == b"v"
 

@@ -263,7 +263,7 @@ async def test_a_file_that_cannot_be_turned_on_after_loading_stops_the_start(
     async def load_and_change() -> None:
         await load()
         (tmp_path / "appendonlydir").write_text("in the way")
-        rig.server.config.set_text("appendonly", "yes")
+        rig.server.state.config.set_text("appendonly", "yes")
 
     monkeypatch.setattr(rig.persistence, "load", load_and_change)
     with pytest.raises(PersistenceError, match="Not a directory"):
@@ -282,7 +282,7 @@ async def test_what_was_loaded_is_not_cold_at_once(
     await rig.stop()
     again = Rig(tmp_path, stream_node_max_entries=1)
     await again.start()
-    packer = again.server.keyspace.limits.packer
+    packer = again.server.state.keyspace.limits.packer
     again.cron()
     assert packer.freed == 0
     again.cron(compression.COLD_AFTER_MS)

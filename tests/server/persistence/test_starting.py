@@ -135,7 +135,7 @@ async def test_a_server_that_is_told_to_end_while_it_binds_saves_nothing_in_plac
     with monkeypatch.context() as patch:
         at_each_step(patch, end)
         await other.server.start()
-    assert other.server.phase is not Phase.SERVING
+    assert other.server.state.phase is not Phase.SERVING
     await other.stop()
     again = Rig(tmp_path)
     await again.start()
@@ -161,16 +161,16 @@ async def test_nobody_is_answered_after_loading_has_failed(
     monkeypatch.setattr(Persistence, "load", fail)
     with pytest.raises(type(error)):
         await rig.server.start()
-    assert rig.server.phase is Phase.STOPPED
+    assert rig.server.state.phase is Phase.STOPPED
     assert [await client.reply() for client in clients] == ["closed", "closed"]
-    assert not rig.server.transports
+    assert not rig.server.listening.connections.transports
     await rig.stop()
 
 
 async def test_who_is_accepted_after_the_end_is_not_answered(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     await rig.start()
-    rig.server.enter(Phase.STOPPED)
+    rig.server.state.enter(Phase.STOPPED)
     late = rig.client()
     late.send("CONFIG", "GET", "port")
     assert await late.reply() == "closed"

@@ -17,7 +17,7 @@ async def sync(rig: Rig) -> None:
 async def waiting(rig: Rig, client: Client, *arguments: int) -> None:
     """Sends WAITAOF, which is not answered for now."""
     client.send("WAITAOF", *arguments)
-    await rig.until(lambda: rig.server.blocking.waiters)
+    await rig.until(lambda: rig.server.services.blocking.waiters)
     assert not await client.has_reply()
 
 
@@ -51,7 +51,7 @@ async def test_a_sync_counts_for_what_was_written_before_it_began(start: Start) 
     assert await late.ask("SET", "k", 2) == b"OK"
     await waiting(rig, early, 1, 0, 0)
     late.send("WAITAOF", 1, 0, 0)
-    await rig.until(lambda: len(rig.server.blocking.waiters) == 2)
+    await rig.until(lambda: len(rig.server.services.blocking.waiters) == 2)
     rig.disk.gate.set()
     assert await early.reply() == [1, 0]
     assert not await late.has_reply()
@@ -66,13 +66,13 @@ async def test_a_timeout_tells_how_it_stands_by_then(start: Start) -> None:
     assert await client.ask("SET", "k", "v") == b"OK"
     await waiting(rig, client, 1, 0, 100)
     rig.now_ms += 100
-    rig.server.blocking.pass_time(rig.now_ms)
+    rig.server.services.reactions.pass_time(rig.now_ms)
     assert await client.reply() == [0, 0]
     await waiting(rig, client, 0, 1, 5000)
     await sync(rig)
     assert not await client.has_reply()
     rig.now_ms += 5000
-    rig.server.blocking.pass_time(rig.now_ms)
+    rig.server.services.reactions.pass_time(rig.now_ms)
     assert await client.reply() == [1, 0]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from server.net.connection import Connection
-from server.persistence.appender import LARGE
+from server.net.output_gate import LARGE
 from storage.aof.writer import Writer
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Client, Rig
@@ -88,7 +88,7 @@ async def test_a_reader_that_is_woken_gets_its_entry_after_the_write(
     [reader] = await clients_of(rig, 1)
     assert await rig.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM") == b"OK"
     reader.send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
-    await rig.until(lambda: rig.server.blocking.waiters)
+    await rig.until(lambda: rig.server.services.blocking.waiters)
     order.clear()
     assert await rig.ask("XADD", "s", "1-1", "f", "v") == b"1-1"
     assert await reader.reply() == [[b"s", [[b"1-1", [b"f", b"v"]]]]]
@@ -134,14 +134,14 @@ async def test_what_a_unit_did_not_change_holds_nobody_up(start: Start) -> None:
     assert await rig.ask("MULTI") == b"OK"
     assert await rig.ask(*read) == b"QUEUED"
     assert await rig.ask("EXEC") == [None]
-    assert not rig.server.holding
+    assert not rig.server.services.gate.holding
 
 
 async def test_who_asks_while_a_script_takes_long_is_told_so_at_once(start: Start) -> None:
     rig = await start(busy_reply_threshold=1)
     [other] = await clients_of(rig, 1)
     rig.first.send("EVAL", "redis.call('SET', 'k', 1) while true do end", 0)
-    await rig.until(lambda: rig.server.scripting.busy)
+    await rig.until(lambda: rig.server.services.scripting.busy)
     assert str(await other.ask("GET", "k")).startswith("BUSY ")
     assert str(await other.ask("SCRIPT", "KILL")).startswith("UNKILLABLE ")
     other.send("SHUTDOWN", "NOSAVE")
@@ -151,7 +151,7 @@ async def test_who_asks_while_a_script_takes_long_is_told_so_at_once(start: Star
 async def test_much_is_not_kept_until_the_end_of_the_round(start: Start, order: list[str]) -> None:
     rig = await start()
     large = b"x" * LARGE
-    rig.server.keyspace.databases[0].values[b"large"] = large
+    rig.server.state.keyspace.databases[0].values[b"large"] = large
     order.clear()
     rig.first.send_bytes(b"SET k 1\r\nGET large\r\nSET k 2\r\nGET large\r\n")
     assert [await rig.first.reply() for _ in range(4)] == [b"OK", large] * 2
@@ -180,7 +180,7 @@ async def test_replies_wait_for_a_write_that_takes_long_and_the_event_loop_does_
     await stuck(rig, writer)
     reader.send("GET", "k")
     later.send("SET", "k", 2)
-    await rig.until(lambda: rig.server.keyspace.databases[0].values[b"k"] == b"2")
+    await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     for client in (writer, reader, later):
         assert not await client.has_reply()
     rig.disk.write_gate.set()
@@ -199,7 +199,7 @@ async def test_events_of_a_transaction_wait_for_their_own_write(
     await stuck(rig, writer)
     order.clear()
     rig.first.send_bytes(b"MULTI\r\nSET x 1\r\nEXEC\r\n")
-    await rig.until(lambda: b"x" in rig.server.keyspace.databases[0].values)
+    await rig.until(lambda: b"x" in rig.server.state.keyspace.databases[0].values)
     rig.disk.write_gate.set()
     assert [(await listener.reply())[2] for _ in range(3)] == [b"before", b"k", b"x"]
     assert order[:4] == ["release", "release", "write", "release"]
@@ -225,7 +225,7 @@ async def test_a_write_that_fails_beside_a_sync_is_not_answered(start: Start) ->
     await stuck(rig, writer)
     reader.send("ECHO", "x")
     later.send("SET", "k", 2)
-    await rig.until(lambda: rig.server.keyspace.databases[0].values[b"k"] == b"2")
+    await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     rig.disk.refused.add("write .incr.aof")
     rig.disk.write_gate.set()
     assert await writer.reply() == "closed"
@@ -245,7 +245,7 @@ async def test_a_sync_that_fails_leaves_the_write_beside_it_what_it_is(start: St
     writer, later = await clients_of(rig, 2)
     await stuck(rig, writer)
     later.send("SET", "k", 2)
-    await rig.until(lambda: rig.server.keyspace.databases[0].values[b"k"] == b"2")
+    await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     rig.disk.refused.add("sync .1.incr.aof")
     rig.disk.gate.set()
     await rig.until(lambda: rig.persistence.refusal)

@@ -108,7 +108,7 @@ def test_what_parked_readers_wait_for_comes_when_the_script_has_ended(
     with Redis(penstock.host, penstock.port, decode_responses=True) as reader:
         waiting = connection_of(reader)
         waiting.send_command("XREAD", "BLOCK", "0", "STREAMS", "s", "$")
-        while not penstock.call(lambda: len(penstock.server.blocking.waiters)):
+        while not penstock.call(lambda: len(penstock.server.services.blocking.waiters)):
             pass
         script = (
             "redis.call('xadd','s','1-1','a','b') local stop=os.clock()+0.5"

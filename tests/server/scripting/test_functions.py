@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from server.net.connection import Connection
+from server.net.paused_requests import hold_back
 from server.scripting import payload
 from storage.aof.framing import parse
 from tests.conformance.reference import RealServer
@@ -249,11 +249,10 @@ def test_long_lengths_are_read_as_they_are_written() -> None:
 def test_a_pause_of_writes_holds_a_function_that_may_write(client: DirectClient) -> None:
     client.send("FUNCTION", "LOAD", COUNTER)
     client.send("FUNCTION", "LOAD", OTHER)
-    server = client.session.server
     client.send("CLIENT", "PAUSE", "100000", "WRITE")
-    connection = Connection(server)
+    server = client.server.services
     held = [
-        server.hold(connection, client.session, request)
+        hold_back(server, client.session, request, lambda: None)
         for request in (
             [b"FCALL", b"add", b"1", b"k", b"1"],
             [b"FCALL", b"say", b"0"],

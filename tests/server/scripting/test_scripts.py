@@ -34,7 +34,7 @@ def evaluate(client: DirectClient, script: str, *arguments: str) -> bytes:
 
 def test_a_script_runs_at_one_time(direct: Direct, client: DirectClient) -> None:
     ticks = iter(range(direct.now_ms, direct.now_ms + 100))
-    direct.server.clock = lambda: next(ticks)
+    direct.server.state.clock = lambda: next(ticks)
     reply = evaluate(
         client, "local a,b=redis.call('time'),redis.call('time') return {a[1]==b[1],a[2]==b[2]}"
     )
@@ -47,8 +47,8 @@ def test_an_error_is_counted_once(direct: Direct, client: DirectClient) -> None:
     evaluate(client, "redis.pcall('xlen','k') return 1")
     evaluate(client, "return {err='FOO bar'}")
     evaluate(client, "return redis.call('get')")
-    assert direct.server.stats.errors == {"ERR": 2, "WRONGTYPE": 1, "FOO": 1}
-    commands = direct.server.table
+    assert direct.server.state.stats.errors == {"ERR": 2, "WRONGTYPE": 1, "FOO": 1}
+    commands = direct.server.state.table
     assert (commands[b"eval"].calls, commands[b"eval"].failed) == (4, 3)
     assert (commands[b"incr"].calls, commands[b"incr"].failed) == (1, 1)
     assert (commands[b"get"].calls, commands[b"get"].rejected) == (0, 1)
@@ -56,7 +56,7 @@ def test_an_error_is_counted_once(direct: Direct, client: DirectClient) -> None:
 
 def test_scripts_that_write_fail_while_the_disk_does(direct: Direct, client: DirectClient) -> None:
     evaluate(client, "return 1")
-    direct.server.persistence.appender.failure = "No space left on device"
+    direct.server.state.set_disk_error("No space left on device")
     reply = evaluate(client, "return redis.call('set','k','v')")
     text = b"-MISCONF Errors writing to the AOF file: No space left on device script: "
     assert reply.startswith(text)
@@ -75,8 +75,8 @@ def test_the_oldest_script_that_eval_brought_leaves_a_full_cache(
         evaluate(client, f"return {number}")
         evaluate(client, "return 0")
     sha1 = "1e4a8a71b1d4ee8bf9a6b5a62ea0c0a2b6ed2c7b"
-    assert direct.server.scripting.count == 501
-    assert direct.server.scripting.evicted == 1
+    assert direct.server.services.scripting.count == 501
+    assert direct.server.services.scripting.evicted == 1
     assert client.send("SCRIPT", "EXISTS", loaded[5:-2], sha1) == b"*2\r\n:1\r\n:0\r\n"
     assert client.send("EVALSHA", loaded[5:-2], 0) == b"$6\r\nloaded\r\n"
 
@@ -145,7 +145,7 @@ def test_a_command_that_fails_unexpectedly_ends_the_request(
     def fail(*_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(direct.server.table[b"get"], "handler", fail)
+    monkeypatch.setattr(direct.server.state.table[b"get"], "handler", fail)
     with pytest.raises(RuntimeError, match="broken"):
         evaluate(client, "redis.pcall('get','k') return 1")
     assert evaluate(client, "return 1") == b":1\r\n"

@@ -44,8 +44,8 @@ def assert_loads(recording: Recording) -> Direct:
     assert picture(recording.keyspace) == before
     loaded = Direct(now_ms=recording.direct.now_ms)
     load(loaded, data)
-    loaded.server.keyspace.check()
-    assert picture(loaded.server.keyspace) == before
+    loaded.server.state.keyspace.check()
+    assert picture(loaded.server.state.keyspace) == before
     return loaded
 
 
@@ -210,13 +210,13 @@ def test_where_the_blocks_are_written_they_need_not_be_measured_before() -> None
     assert lines[6].startswith("<blocks k ")
     assert lines[7] == "<settings 2 4096 100 100>"
     loaded = assert_loads(recording)
-    assert loaded.server.keyspace.limits.max_entries == 100
+    assert loaded.server.state.keyspace.limits.max_entries == 100
 
 
 def test_a_group_may_have_read_more_than_a_stream_says_was_added() -> None:
     recording = recorded(*PENDING, "XTRIM k MAXLEN 0", "XSETID k 2-1 ENTRIESADDED 1")
     loaded = assert_loads(recording)
-    stream = loaded.server.keyspace.databases[0].values[b"k"]
+    stream = loaded.server.state.keyspace.databases[0].values[b"k"]
     assert isinstance(stream, Stream)
     assert stream.entries_added == 1
     assert stream.groups[b"g"].entries_read == 3
@@ -246,7 +246,7 @@ def test_the_highest_id_of_all_may_be_pending_and_gone() -> None:
         f"XDEL k {HIGHEST}",
     )
     loaded = assert_loads(recording)
-    stream = loaded.server.keyspace.databases[0].values[b"k"]
+    stream = loaded.server.state.keyspace.databases[0].values[b"k"]
     assert isinstance(stream, Stream)
     assert stream.last_id == MAX
     assert f"XADD k {HIGHEST} x y" in rewritten(recording)
@@ -309,6 +309,6 @@ def test_idempotent_ids_come_back_in_the_order_in_which_they_were_noted() -> Non
     loaded = assert_loads(recording)
     client = loaded.client()
     client.send("XIDMPRECORD", "k", "p", "w", "1-1")
-    stream = loaded.server.keyspace.databases[0].values[b"k"]
+    stream = loaded.server.state.keyspace.databases[0].values[b"k"]
     assert isinstance(stream, Stream)
     assert list(stream.idempotency.records()[b"p"]) == [b"z", b"w"]

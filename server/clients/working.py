@@ -1,0 +1,126 @@
+"""Work of commands that take long: clients that wait for it, and the turns in which it goes on.
+
+A handler that may have much to do returns :class:`~server.steps.Steps`. What takes a moment is done
+at once. For longer work the client is parked, like one that waits for a key, and all such work
+takes turns with the event loop. Inside a transaction or a script it is done at once, however long
+it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from server.clients.reactions import Reactions
+from server.command_table import Command
+from server.session import Job, Session
+from server.state import ServerState
+from server.steps import Pieces, Steps, finish
+
+TURN_NS: Final = 4_000_000
+"""How long work goes on before others are answered again."""
+
+
+class Working:
+    """All work of a server that is under way. ``nanoseconds`` is a clock that never goes back."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        reactions: Reactions,
+        nanoseconds: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self._state = state
+        self._reactions = reactions
+        self.nanoseconds = nanoseconds
+        self._jobs: dict[Job, None] = {}
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def do(self, session: Session, command: Command, steps: Steps) -> bytes | None:
+        """Does the work, or what fits in one turn: then the client is parked (``None``)."""
+        if session.executing:
+            command.calls += 1
+            reply = finish(steps)
+            self._apply_effects(session)
+            return reply
+        job = Job(session, command, steps.work)
+        if not self._jobs:  # Where others are at work, this waits for its turn.
+            pieces = self._work(job)
+            if pieces is not None:
+                return b"".join(pieces)
+        job.future = asyncio.get_running_loop().create_future()
+        session.job = job
+        self._jobs[job] = None
+        self._schedule()
+        return None
+
+    def abandon(self, job: Job) -> None:
+        """The client is gone: nobody wants the reply."""
+        self._jobs.pop(job, None)
+        job.session.job = None
+        job.work.close()
+        job.future.cancel()
+
+    def close(self) -> None:
+        """Ends all work, at the end of the server."""
+        for job in list(self._jobs):
+            self.abandon(job)
+
+    def _schedule(self) -> None:
+        if self._jobs and not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        try:
+            self.turn()
+        finally:
+            self._schedule()
+
+    def turn(self) -> None:
+        """Lets the work go on that has waited longest, for one turn; none goes on while a script
+        takes long, of which nothing is to be seen before its end."""
+        if not self._jobs or self._state.busy is not None:
+            return
+        job = next(iter(self._jobs))
+        self._state.keyspace.now_ms = self._state.clock()
+        try:
+            pieces = self._work(job)
+        except Exception:
+            job.session.close()
+            raise
+        self._reactions.drain()
+        if job not in self._jobs:  # The client was cut off by what the work led to.
+            return
+        del self._jobs[job]
+        if pieces is None:
+            self._jobs[job] = None
+        else:
+            job.session.job = None
+            job.future.set_result(pieces)
+
+    def _work(self, job: Job) -> Pieces | None:
+        """One turn of work; the reply, if that is done."""
+        started = now = self.nanoseconds()
+        try:
+            while now - started < TURN_NS:
+                next(job.work)
+                now = self.nanoseconds()
+        except StopIteration as stop:
+            job.command.calls += 1
+            pieces: Pieces = stop.value
+            return pieces
+        finally:
+            job.command.nanoseconds += self.nanoseconds() - started
+            self._apply_effects(job.session)
+        return None
+
+    def _apply_effects(self, session: Session) -> None:
+        if self._state.keyspace.effects:
+            self._reactions.apply(session)

@@ -1,0 +1,117 @@
+"""Periodic work: expiry, idle clients, the disk, memory to free and to pack, rates."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from server.clients.blocking import Blocking
+from server.clients.client_pause import Pausing
+from server.clients.reactions import Reactions
+from server.net.output_limits import OutputLimits
+from server.net.turns import Turns
+from server.persistence.manager import Persistence
+from server.runtime.lazy_free_scheduler import Disposing
+from server.runtime.packing_scheduler import Resting
+from server.state import ServerState
+
+EXPIRE_BATCH: Final = 1000
+"""How many keys one round removes at most, so that no round takes long."""
+
+ALL_KEYS: Final = 2**62
+"""More keys than there can be."""
+
+
+class Cron:
+    """What a server does now and then; :mod:`server.app` says when."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        turns: Turns,
+        output_limits: OutputLimits,
+        blocking: Blocking,
+        reactions: Reactions,
+        pauses: Pausing,
+        persistence: Persistence,
+    ) -> None:
+        self._state = state
+        self._turns = turns
+        self._output_limits = output_limits
+        self._blocking = blocking
+        self._reactions = reactions
+        self._pauses = pauses
+        self._persistence = persistence
+        limits = state.keyspace.limits
+        self.disposing = Disposing(limits.disposal)
+        self.resting = Resting(limits.packer, lambda: state.clock())
+
+    def run(self) -> None:
+        """One round."""
+        state = self._state
+        now = state.clock()
+        self._expire_keys(now, EXPIRE_BATCH)
+        if state.config.timeout:
+            self._close_idle(now)
+        for outlet in self._output_limits.watched():
+            outlet.check_output()
+        if state.busy is None:
+            self._persistence.cron(now)
+        self.disposing.cron()
+        self.resting.cron(now)
+        self.sample(now)
+
+    def stop(self) -> None:
+        """Ends the work that goes on between rounds."""
+        self.resting.stop()
+        self.disposing.stop()
+
+    def _expire_keys(self, now: int, most: int) -> None:
+        """Removes up to ``most`` keys of each database that are past their expiry."""
+        state = self._state
+        if self._pauses.active or not state.active_expiry or state.busy is not None:
+            return
+        keyspace = state.keyspace
+        keyspace.now_ms = now
+        for database in keyspace.databases:
+            if database.expires:
+                database.expire_due(most)
+        if keyspace.effects:
+            self._reactions.apply()
+            self._reactions.drain()
+
+    def turn_clock(self, by_ms: int) -> None:
+        """Moves the time forward at once, or back; what is due by then has happened afterwards.
+
+        Times that were noted stay as they are. Only waits that are counted from their beginning do
+        not become longer when the clock goes back.
+        """
+        state = self._state
+        state.turn_clock(by_ms)
+        # Rates are counts by time, and this time has not passed.
+        state.stats.samples.clear()
+        self._pauses.turn_clock(by_ms)
+        self._expire_keys(state.clock(), ALL_KEYS)
+        self._blocking.turn_clock(by_ms)
+        self.run()
+
+    def _close_idle(self, now: int) -> None:
+        limit = self._state.config.timeout * 1000
+        for session in list(self._state.sessions.values()):
+            waiting = session.is_blocked or session.job is not None or session.subscriptions
+            if not waiting and now - session.seen_ms > limit:
+                session.close()
+
+    def sample(self, now: int) -> None:
+        """Notes the counters from which the rates of INFO are made."""
+        state, turns = self._state, self._turns
+        stats = state.stats
+        stats.samples.append(
+            (
+                now,
+                state.commands_processed(),
+                stats.bytes_in,
+                stats.bytes_out,
+                turns.cycles,
+                turns.nanoseconds,
+            )
+        )

@@ -1,0 +1,48 @@
+"""The coming and going of clients."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+
+from server.config.registry import Config
+from server.net.addresses import address_text
+from server.services import Services
+from server.session import Session
+
+
+def welcome(server: Services, transport: asyncio.Transport) -> Session:
+    """A session for a client that has just connected."""
+    state = server.state
+    sock = transport.get_extra_info("socket")
+    if sock.family != socket.AF_UNIX:
+        _tune(state.config, sock)
+    state.last_id += 1
+    peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    # The own address is the same for most clients: one copy of it is enough.
+    laddr = sys.intern(address_text(own, own))
+    session = state.new_session(state.last_id, address_text(peer, own), laddr)
+    state.sessions[session.id] = session
+    return session
+
+
+def _tune(config: Config, sock: socket.socket) -> None:
+    keepalive = config.tcp_keepalive
+    if keepalive:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, keepalive)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, keepalive // 3))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+def farewell(server: Services, session: Session) -> None:
+    """Forgets a client that is gone, and everything it waits for and listens to."""
+    server.state.sessions.pop(session.id, None)
+    if session.waiter is not None:
+        server.blocking.abandon(session.waiter)
+    if session.job is not None:
+        server.working.abandon(session.job)
+    server.watching.end_transaction(session)
+    server.pubsub.leave_all(session)
+    server.pauses.release(session)

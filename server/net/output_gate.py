@@ -1,0 +1,92 @@
+"""Holding replies back until what they speak of is safe.
+
+Whatever goes out to clients, be it a reply, a message or the entries of a woken reader, may tell of
+a change that is not in the append-only file yet. From the first change of a round of the event loop
+on, ``holding`` is true, and connections give what they have to send to :meth:`OutputGate.hold`. A
+*flight* is what waits for a write that is going on; what is held later waits for the next one.
+
+Whoever writes the file says when: it begins flights, lets go what has become safe, and tells
+whether there is anything that has not been written (``has_news``) and how to write it (``flush``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+LARGE: Final = 1024 * 1024
+"""Replies of so many bytes do not wait for the end of the round: only what was given to the
+transport slows a client down that does not read."""
+
+
+class Outlet(Protocol):
+    """Where replies go: a connection."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is to end when everything has been sent."""
+
+    def release(self, data: bytes | None) -> None:
+        """Sends what was held back; ``None`` is the end."""
+
+    def abandon(self) -> None:
+        """Ends without what was held back, which may not be said."""
+
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts the client off if too much waits for it; whether it was."""
+
+
+Held = list[tuple[Outlet, bytes | None]]
+"""What is held back: bytes for a client, or ``None`` for the end of its connection."""
+
+
+def _nothing() -> None:
+    """There is nothing to write."""
+
+
+class OutputGate:
+    """What all connections of a server hold back."""
+
+    def __init__(self) -> None:
+        self.holding = False
+        """Whether what goes out to clients has to wait for the disk."""
+        self.flight: Held | None = None
+        """What waits for the write that is going on, ``None`` if there is none."""
+        self._held: Held = []
+        self.has_news: Callable[[], bool] = lambda: False
+        self.flush: Callable[[], None] = _nothing
+
+    def hold(self, outlet: Outlet, data: bytes | None) -> None:
+        """Keeps what is to be sent until all is safe that has happened so far, and never sends it
+        before what was kept earlier."""
+        if self.flight is not None and not self._held and not self.has_news():
+            self.flight.append((outlet, data))
+            return
+        self._held.append((outlet, data))
+        if data is not None and len(data) >= LARGE:
+            self.flush()
+
+    def begin_flight(self) -> None:
+        """What is held so far waits for the write that is about to begin."""
+        self.flight, self._held = self._held, []
+
+    def update(self, waiting: bool) -> None:
+        """Sees whether replies have to wait: for a flight, or for what is ``waiting`` for one."""
+        self.holding = self.flight is not None or waiting
+
+    def let_go(self, waiting: bool) -> None:
+        """Releases the replies of the flight, which has ended, and all others too if nothing is
+        ``waiting`` to be written."""
+        held, self.flight = self.flight or [], None
+        self.holding = waiting
+        if not waiting:
+            held += self._held
+            self._held = []
+        for outlet, data in held:
+            outlet.release(data)
+
+    def drop_ended(self) -> None:
+        """Abandons the connections that were to end when all was sent: it may not be said now."""
+        for outlet, _ in (self.flight or []) + self._held:
+            if outlet.ended:
+                outlet.abandon()

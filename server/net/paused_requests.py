@@ -1,0 +1,40 @@
+"""Which requests CLIENT PAUSE holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol.requests import Request
+from server.command_table import Command
+from server.services import Services
+from server.session import Session
+
+REPLICATED: Final = frozenset({"publish", "spublish", "eval", "evalsha"})
+"""Commands without the write flag that a pause of writes holds back all the same."""
+
+
+def hold_back(
+    server: Services, session: Session, request: Request, resume: Callable[[], None]
+) -> bool:
+    """Whether the request must wait; ``resume`` is then called after the pause.
+
+    One that would be refused is not held: the client hears of its mistake at once.
+    """
+    command, refusal = server.dispatcher.resolve(session, request)
+    if command is None or refusal is not None:
+        return False
+    if server.pauses.everything or _writes(server, session, command, request):
+        server.pauses.hold(session, resume)
+        session.command = command
+        return True
+    return False
+
+
+def _writes(server: Services, session: Session, command: Command, args: Request) -> bool:
+    """Whether the command changes data or is one that replicas would have to hear of."""
+    if command.name == "exec":
+        return any(_writes(server, session, queued, given) for queued, given in session.queue or ())
+    if command.name == "fcall":
+        return server.scripting.functions.may_write(args[1])
+    return command.writes or command.fullname in REPLICATED

@@ -1,0 +1,89 @@
+"""The parts of a server, made and joined: what handlers and connections are given to work with.
+
+There is no life cycle here (:mod:`server.app` has it): each part takes the state of the server and
+the parts that it calls, by name, and none of them takes this object; the dispatcher only hands it
+on to handlers.
+"""
+
+from __future__ import annotations
+
+from protocol.requests import ChunkReader
+from server.clients.blocking import Blocking
+from server.clients.client_pause import Pausing
+from server.clients.keyspace_events import Notifier
+from server.clients.pubsub import PubSub
+from server.clients.reactions import Reactions
+from server.clients.watch import Watching
+from server.clients.working import Working
+from server.cron import Cron
+from server.dispatcher import Dispatcher
+from server.net.output_gate import OutputGate
+from server.net.output_limits import OutputLimits
+from server.net.turns import Turns
+from server.persistence.manager import Persistence
+from server.scripting.engine import Scripting
+from server.state import ServerState
+from storage.aof.disk import Disk
+
+
+class Services:
+    """All parts of one server, and the ``state`` that they share."""
+
+    __slots__ = (
+        "blocking",
+        "chunk_reader",
+        "cron",
+        "dispatcher",
+        "gate",
+        "notifier",
+        "output_limits",
+        "pauses",
+        "persistence",
+        "pubsub",
+        "reactions",
+        "scripting",
+        "state",
+        "turns",
+        "watching",
+        "working",
+    )
+
+    def __init__(self, state: ServerState, disk: Disk) -> None:
+        self.state = state
+        self.chunk_reader = ChunkReader()
+        self.turns = Turns()
+        self.gate = OutputGate()
+        self.output_limits = OutputLimits(lambda: state.clock())
+        self.watching = Watching(state.keyspace)
+        self.blocking = Blocking(state)
+        self.pubsub = PubSub()
+        self.notifier = Notifier(self.pubsub)
+        self.pauses = Pausing(state)
+        self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
+        self.working = Working(state, self.reactions)
+        self.dispatcher = Dispatcher(
+            self, state, self.watching, self.blocking, self.reactions, self.working
+        )
+        self.persistence = Persistence(
+            state,
+            disk,
+            self.dispatcher,
+            self.gate,
+            self.watching,
+            self.blocking,
+            self.reactions,
+            self.pauses,
+        )
+        self.scripting = Scripting(
+            state, self.dispatcher, self.blocking, self.reactions, self.persistence.appender
+        )
+        self.persistence.when_emptied = self.scripting.functions.forget
+        self.cron = Cron(
+            state,
+            self.turns,
+            self.output_limits,
+            self.blocking,
+            self.reactions,
+            self.pauses,
+            self.persistence,
+        )

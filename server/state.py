@@ -1,0 +1,140 @@
+"""What is true of a server at this moment: the facts that its parts share.
+
+Every part of a server (blocking, persistence, scripting ...) takes this object, and by name the
+other parts that it calls. It has no life cycle of its own: :mod:`server.app` has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from server.auth import Users
+from server.command_table import every, new_table
+from server.config.registry import Config
+from server.runtime.clock import Clock, Reading
+from server.runtime.log import Log
+from server.runtime.phase import Phase
+from server.runtime.process import resident_memory
+from server.runtime.stats import Stats
+from server.session import Session
+from storage.keyspace import Keyspace
+
+
+class ServerState:
+    """Settings, time, messages, data, counters, commands, users and clients of one server.
+
+    ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
+    here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
+    takes long (``busy``), a disk that fails (``disk_error``). They are entered by methods, which
+    keep ``barred`` true while any of them holds: that is all that the fast path looks at.
+    """
+
+    __slots__ = (
+        "active_expiry",
+        "barred",
+        "busy",
+        "changes",
+        "clock",
+        "config",
+        "disk_error",
+        "keyspace",
+        "last_id",
+        "log",
+        "phase",
+        "port",
+        "replication_id",
+        "run_id",
+        "sessions",
+        "started_ms",
+        "startup_memory",
+        "stats",
+        "stopping",
+        "table",
+        "timekeeper",
+        "users",
+    )
+
+    def __init__(self, config: Config, clock: Reading, log: Log) -> None:
+        self.config = config
+        self.timekeeper = Clock(clock)
+        self.clock = self.timekeeper.read
+        self.log = log
+        self.started_ms = clock()
+        self.startup_memory = resident_memory()
+        self.run_id = secrets.token_hex(20)
+        self.replication_id = secrets.token_hex(20)
+        self.keyspace = Keyspace(config.databases)
+        self.keyspace.now_ms = self.started_ms
+        self.stats = Stats()
+        self.table = new_table()
+        self.users = Users()
+        self.sessions: dict[int, Session] = {}
+        self.last_id = 0
+        """The number of the client that connected last."""
+        self.port = 0
+        """The TCP port, chosen by the system if the setting is 0; 0 before the start."""
+        self.active_expiry = True
+        self.changes = 0
+        """How much has changed since a base of the append-only file was last made."""
+        self.stopping = asyncio.Event()
+        """Set when the server is to end."""
+        self.phase = Phase.STARTING
+        self.busy: str | None = None
+        """What other clients are told while a script takes long."""
+        self.disk_error: str | None = None
+        """What the system said when the append-only file could not be written."""
+        self.barred = True
+        """Whether some commands are refused because of the state that the server is in."""
+
+    # --- what forbids commands ------------------------------------------------------------
+
+    def enter(self, phase: Phase) -> None:
+        """Goes on to another phase."""
+        self.phase = phase
+        self._update_bar()
+
+    def set_busy(self, refusal: str | None) -> None:
+        """A script takes long, and others are refused with this text; ``None`` when it ends."""
+        self.busy = refusal
+        self._update_bar()
+
+    def set_disk_error(self, reason: str | None) -> None:
+        """The append-only file cannot be written, for this reason; ``None`` when it can."""
+        self.disk_error = reason
+        self._update_bar()
+
+    def _update_bar(self) -> None:
+        self.barred = (
+            self.phase is not Phase.SERVING or self.disk_error is not None or self.busy is not None
+        )
+
+    # --- clients --------------------------------------------------------------------------
+
+    def new_session(self, identity: int, addr: str = "", laddr: str = "") -> Session:
+        """The session of a client that has just connected, or of nobody (0)."""
+        first = self.keyspace.databases[0]
+        return Session(identity, addr, laddr, self.clock(), first, self.users.default_is_open())
+
+    # --- time and counters ----------------------------------------------------------------
+
+    def turn_clock(self, by_ms: int) -> None:
+        """Moves the time that ``clock`` tells; nothing else follows from it here."""
+        self.timekeeper.turn(by_ms)
+        self.clock = self.timekeeper.read
+
+    def commands_processed(self) -> int:
+        """How many commands have run."""
+        return sum(entry.calls for entry in every(self.table))
+
+    def command_nanoseconds(self) -> int:
+        """How long commands have run."""
+        return sum(entry.nanoseconds for entry in every(self.table))
+
+    def forget_counts(self) -> None:
+        """Sets the counters of commands, of keys and of clients to zero."""
+        self.stats.reset()
+        self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
+        self.keyspace.limits.disposal.freed = 0
+        for entry in every(self.table):
+            entry.forget_calls()
