@@ -1,56 +1,357 @@
-"""The shape of the code: imports point one way, and no module grows too long."""
+"""The shape of the code: imports point one way, those for types included, and no module is long.
+
+Each package below has an order of layers. A module may import what stands above it in the list of
+its package, or what is in its own layer, and the other packages that its package is allowed;
+imports under ``TYPE_CHECKING`` and inside functions count like all others.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[1]
 
-FORBIDDEN = {
-    "protocol": {"storage", "server", "penstock", "asyncio", "socket", "time"},
-    "storage": {"protocol", "server", "penstock", "asyncio", "socket", "time"},
-    "server": {"pyspark_redis_streams"},
-    "penstock/migration": {"protocol", "server", "asyncio"},
-    "penstock/testing": {"protocol", "storage", "server"},
-    "penstock/pipeline": {"protocol", "storage", "server"},
-    "pyspark_redis_streams": {"protocol", "storage", "server", "penstock"},
+LAYERS: Final[dict[str, list[str]]] = {
+    "protocol": [
+        "errors",
+        "replies",
+        "encoder",
+        "inline",
+        "strict",
+        "requests",
+    ],
+    "storage": [
+        "errors",
+        "stepwise",
+        "ids",
+        "entries",
+        "nodes",
+        "records",
+        "effects",
+        "buffers",
+        "counters",
+        "lending",
+        "sorted_ids",
+        "tree",
+        "xxh3",
+        "scan_index",
+        "compression",
+        "lazy_free",
+        "limits",
+        "block",
+        "log",
+        "pending",
+        "groups",
+        "idempotency",
+        "stream",
+        "expiry",
+        "keyspace",
+        "trimming",
+        "aof.errors",
+        "aof.disk",
+        "aof.manifest",
+        "aof.folder",
+        "aof.framing",
+        "aof.reader",
+        "aof.writer",
+        "aof.check",
+        "aof.commands",
+        "aof.seen_times",
+        "aof.extension_records",
+        "aof.encode_strings",
+        "aof.dangling",
+        "aof.encode_effects",
+        "aof.snapshot",
+        "aof.places",
+        "aof.apply_options",
+        "aof.apply_records",
+        "aof.apply_commands",
+    ],
+    "server": [
+        "util",
+        "config.types",
+        "config.registry",
+        "config.file",
+        "runtime",
+        "auth",
+        "steps",
+        "outcomes",
+        "command_table",
+        "session",
+        "state",
+        "clients.watch",
+        "clients.blocking",
+        "clients.client_pause",
+        "clients.client_line",
+        "clients.pubsub",
+        "clients.keyspace_events",
+        "clients.reactions",
+        "clients.working",
+        "net.turns",
+        "net.output_gate",
+        "net.output_limits",
+        "net.addresses",
+        "dispatcher",
+        "persistence",
+        "scripting",
+        "cron",
+        "services",
+        "net.admission",
+        "net.paused_requests",
+        "net.connection",
+        "net.listener",
+        "command_help",
+        "command_syntax",
+        "command_docs",
+        "info",
+        "commands",
+        "app",
+        "__main__",
+    ],
+    "penstock": [
+        "testing",
+        "migration",
+        "pipeline",
+        "check_aof",
+        "cli",
+        "__main__",
+    ],
+    "pyspark_redis_streams": [
+        "errors",
+        "ids",
+        "urls",
+        "values",
+        "options",
+        "settings",
+        "servers",
+        "",
+    ],
 }
-"""What the modules of each folder must not import."""
+"""The layers of each package from the lowest up. A layer is a module, or a folder with all that is
+in it; an empty name stands for every module that is not named."""
 
-MODULES = [path for folder in FORBIDDEN for path in sorted((ROOT / folder).rglob("*.py"))]
+MAY_USE: Final[dict[str, set[str]]] = {
+    "protocol": set(),
+    "storage": set(),
+    "server": {"protocol", "storage"},
+    "server.__main__": {"penstock"},  # It is the command under another name.
+    "penstock.testing": set(),
+    "penstock.migration": {"storage"},
+    "penstock.pipeline": {"pyspark_redis_streams"},
+    "penstock.check_aof": {"storage"},
+    "penstock.cli": {"server"},
+    "penstock.__main__": set(),
+    "pyspark_redis_streams": set(),
+}
+"""Which other packages of the project each package or layer may import."""
+
+WITHOUT: Final[dict[str, set[str]]] = {
+    "protocol": {"asyncio", "socket", "time"},
+    "storage": {"asyncio", "socket", "time"},
+    "server.persistence": {"socket"},
+    "penstock.migration": {"asyncio"},
+}
+"""What of the standard library does not belong into a package."""
+
+Sources = dict[str, str]
+"""The text of each module, by its dotted name."""
+
+Graph = dict[str, set[str]]
+"""Which modules and packages each module imports."""
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The top-level packages that a module imports, at whatever place."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def module_name(path: Path, root: Path) -> str:
+    """The dotted name of a module; a package's ``__init__`` has the name of the package."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def read_sources(root: Path) -> Sources:
+    """All modules of the packages below ``root``."""
+    paths = [path for package in LAYERS for path in sorted((root / package).rglob("*.py"))]
+    return {module_name(path, root): path.read_text() for path in paths}
+
+
+def is_in(module: str, package: str) -> bool:
+    """Whether a module is the package, or in it."""
+    return module == package or module.startswith(f"{package}.")
+
+
+def imported(text: str, modules: Iterable[str]) -> Iterator[str]:
+    """What a module imports, at whatever place: modules of the project, else top-level names."""
+    known = set(modules)
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import hides where it points"
             assert node.module is not None
-            yield node.module.split(".")[0]
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in known else node.module for name in inside]
+        else:
+            continue
+        yield from (name if name in known else name.split(".")[0] for name in names)
 
 
-def folder(path: Path) -> str:
-    """The folder of :data:`FORBIDDEN` that a module is in."""
-    inside = path.relative_to(ROOT).as_posix()
-    return next(name for name in FORBIDDEN if inside.startswith(f"{name}/"))
+def graph_of(sources: Sources) -> Graph:
+    """Which modules and packages each module imports."""
+    return {module: set(imported(text, sources)) for module, text in sources.items()}
+
+
+def layer_of(module: str) -> int | None:
+    """The place of a module in the order of its package; ``None`` for a module without one."""
+    package = module.split(".")[0]
+    found = [
+        (len(layer), place)
+        for place, layer in enumerate(LAYERS[package])
+        if not layer or is_in(module, f"{package}.{layer}")
+    ]
+    return max(found)[1] if found else None
+
+
+def may_use(module: str) -> set[str]:
+    """The other packages that a module may import."""
+    return MAY_USE[max((name for name in MAY_USE if is_in(module, name)), key=len)]
+
+
+def planted(module: str, text: str) -> Graph:
+    """The graph with more imports in one module."""
+    found = imported(SOURCES[module] + text, SOURCES)
+    return {**GRAPH, module: set(found)}
+
+
+def wrong_imports(graph: Graph) -> list[str]:
+    """The imports that the order of layers does not allow, as ``importer -> imported``."""
+    wrong: list[str] = []
+    for module, targets in graph.items():
+        package = module.split(".")[0]
+        banned = {
+            name for where, names in WITHOUT.items() if is_in(module, where) for name in names
+        }
+        for target in sorted(targets):
+            other = target.split(".")[0]
+            if other == package:
+                # The package itself only says what it is: whoever imports it reaches no layer.
+                upward = (layer_of(target) or 0) > (layer_of(module) or 0)
+                bad = upward and module != package and target != package
+            else:
+                bad = target in banned or other == "tests"
+                bad = bad or (other in LAYERS and other not in may_use(module))
+            if bad:
+                wrong.append(f"{module} -> {target}")
+    return wrong
+
+
+def circle(graph: Graph) -> list[str]:
+    """The modules of a circle of imports, in order; empty if there is none."""
+    done: set[str] = set()
+
+    def search(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return path[path.index(module) :]
+        if module in done:
+            return []
+        for target in sorted(graph.get(module, ())):
+            if found := search(target, [*path, module]):
+                return found
+        done.add(module)
+        return []
+
+    return next(filter(None, (search(module, []) for module in sorted(graph))), [])
+
+
+SOURCES: Final = read_sources(ROOT)
+GRAPH: Final = graph_of(SOURCES)
 
 
 def test_there_are_modules_to_look_at() -> None:
-    assert {folder(path) for path in MODULES} == set(FORBIDDEN)
+    assert {module.split(".")[0] for module in SOURCES} == set(LAYERS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_one_way(path: Path) -> None:
-    packages = set(imported(path))
-    assert not packages & (FORBIDDEN[folder(path)] | {"tests"})
+def test_every_module_has_a_place_in_the_order() -> None:
+    folders = {f"{package}.{folder}" for package in LAYERS for folder in _parents(LAYERS[package])}
+    missing = [
+        module
+        for module in SOURCES
+        if layer_of(module) is None and module not in LAYERS and module not in folders
+    ]
+    assert missing == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_holds_one_idea(path: Path) -> None:
-    assert len(path.read_text().splitlines()) < 600
+def _parents(layers: list[str]) -> set[str]:
+    """The folders whose modules are layers of their own."""
+    return {layer.rpartition(".")[0] for layer in layers if "." in layer}
+
+
+def test_every_layer_is_there() -> None:
+    gone = [
+        f"{package}.{layer}"
+        for package, layers in LAYERS.items()
+        for layer in filter(None, layers)
+        if f"{package}.{layer}" not in SOURCES
+    ]
+    assert gone == []
+
+
+def test_imports_point_one_way() -> None:
+    assert wrong_imports(GRAPH) == []
+
+
+def test_there_is_no_circle_of_imports_typed_or_not() -> None:
+    assert circle(GRAPH) == []
+
+
+UPWARD: Final = {
+    "plainly": "from server.app import Server\n",
+    "as a module": "import server.app\n",
+    "for types only": "if TYPE_CHECKING:\n    from server.app import Server\n",
+    "inside a function": "def later() -> None:\n    from server import app\n",
+}
+"""Ways in which a module of a low layer may reach for a high one."""
+
+
+@pytest.mark.parametrize("text", UPWARD.values(), ids=list(UPWARD))
+def test_an_upward_import_is_found(text: str) -> None:
+    graph = planted("server.state", text)
+    assert wrong_imports(graph) == ["server.state -> server.app"]
+    assert {"server.state", "server.app"} <= set(circle(graph))
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "wrong"),
+    [
+        ("protocol.replies", "from storage import ids\n", "storage.ids"),
+        ("storage.ids", "from storage.stream import Stream\n", "storage.stream"),
+        ("storage.ids", "import time\n", "time"),
+        ("server.persistence.appender", "import socket\n", "socket"),
+        ("server.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
+        ("penstock.testing.server", "from server.app import Server\n", "server.app"),
+        ("penstock.pipeline.model", "from penstock import cli\n", "penstock.cli"),
+        ("pyspark_redis_streams.ids", "from penstock import cli\n", "penstock.cli"),
+        (
+            "pyspark_redis_streams.ids",
+            "from pyspark_redis_streams.writer import Writer\n",
+            "pyspark_redis_streams.writer",
+        ),
+        ("server.app", "from tests.support import direct\n", "tests"),
+    ],
+)
+def test_an_import_that_is_not_allowed_is_found(module: str, text: str, wrong: str) -> None:
+    assert wrong_imports(planted(module, text)) == [f"{module} -> {wrong}"]
+
+
+def test_a_circle_within_a_layer_is_found() -> None:
+    lower, upper = "server.util.glob", "server.util.arguments"
+    graph = planted(lower, f"if TYPE_CHECKING:\n    import {upper}\n")
+    graph |= {upper: {lower}}
+    assert set(circle(graph)) == {lower, upper}
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_module_holds_one_idea(module: str) -> None:
+    assert len(SOURCES[module].splitlines()) < 600
