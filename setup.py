@@ -62,6 +62,7 @@ HOT = {
         "working",
     ],
     "server/commands": [
+        "add_options",
         "connection",
         "entries",
         "full_form",
@@ -72,7 +73,7 @@ HOT = {
         "pending",
         "reading",
         "streams",
-        "trim_options",
+        "trimming",
     ],
     "server/net": [
         "connection",

@@ -1,4 +1,4 @@
-"""Idempotent producing: the IDMP options of XADD, XCFGSET and XIDMPRECORD."""
+"""Idempotent producing: what XADD does with an IDMP option, XCFGSET and XIDMPRECORD."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Reply
 from server.command_table import Arguments, KeySpec, command
+from server.commands.add_options import IdempotencyOption
 from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
@@ -19,49 +20,33 @@ from storage.keyspace import Database
 from storage.stream import Stream
 
 
-class IdempotencyOption:
-    """``IDMP pid iid`` or ``IDMPAUTO pid``; ``iid`` is ``None`` where the content makes it."""
+def known_entry(
+    option: IdempotencyOption, db: Database, key: bytes, stream: Stream, items: Sequence[bytes]
+) -> Encoded | None:
+    """The ID of the entry that an XADD with the option has added before, ``None`` if it has not."""
+    table = stream.idempotency
+    known = table.find(option.producer, _iid(option, items), db.keyspace.now_ms)
+    if known is None:
+        return None
+    table.duplicates += 1
+    db.emit(DuplicateSuppressed(db.index, key))
+    return bulk(ids.text(known))
 
-    __slots__ = ("_iid", "_producer")
 
-    def __init__(self, producer: bytes, iid: bytes | None) -> None:
-        self._producer = producer
-        self._iid = iid
+def record_addition(
+    option: IdempotencyOption,
+    db: Database,
+    key: bytes,
+    stream: Stream,
+    items: Sequence[bytes],
+    identity: int,
+) -> None:
+    """Notes that an XADD with the option has added the entry ``identity``."""
+    record_iid(db, key, stream, option.producer, _iid(option, items), identity)
 
-    @classmethod
-    def take(cls, args: Arguments, at: int) -> IdempotencyOption | None:
-        """The option at ``at``, ``None`` if arguments lack; raises :class:`CommandError`."""
-        automatic = args[at].upper() == b"IDMPAUTO"
-        if len(args) - at < (2 if automatic else 3):
-            return None
-        producer = args[at + 1]
-        if not producer:
-            empty = errors.IDMPAUTO_EMPTY_PRODUCER if automatic else errors.IDMP_EMPTY_PRODUCER
-            raise CommandError(empty)
-        if not automatic and not args[at + 2]:
-            raise CommandError(errors.IDMP_EMPTY_ID)
-        return cls(producer, None if automatic else args[at + 2])
 
-    def _resolve(self, items: Sequence[bytes]) -> bytes:
-        return content_iid(items) if self._iid is None else self._iid
-
-    def suppress(
-        self, db: Database, key: bytes, stream: Stream, items: Sequence[bytes]
-    ) -> Encoded | None:
-        """The ID of the entry this was added as before, or ``None`` if it was not."""
-        table = stream.idempotency
-        known = table.find(self._producer, self._resolve(items), db.keyspace.now_ms)
-        if known is None:
-            return None
-        table.duplicates += 1
-        db.emit(DuplicateSuppressed(db.index, key))
-        return bulk(ids.text(known))
-
-    def record(
-        self, db: Database, key: bytes, stream: Stream, items: Sequence[bytes], identity: int
-    ) -> None:
-        """Notes that this was added as the entry ``identity``."""
-        record_iid(db, key, stream, self._producer, self._resolve(items), identity)
+def _iid(option: IdempotencyOption, items: Sequence[bytes]) -> bytes:
+    return content_iid(items) if option.iid is None else option.iid
 
 
 def record_iid(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from protocol import errors
@@ -10,9 +9,10 @@ from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
 from server.command_table import Arguments, KeySpec, command
+from server.commands.add_options import PLAIN, POLICIES, TrimOptions, addition_of
 from server.commands.entries import MANY, joined
-from server.commands.idempotency import IdempotencyOption
-from server.commands.trim_options import POLICIES, TrimOptions, acknowledge_everywhere, trim_key
+from server.commands.idempotency import known_entry, record_addition
+from server.commands.trimming import acknowledge_everywhere, trim_key
 from server.services import Services
 from server.session import Session
 from server.steps import Steps
@@ -20,87 +20,11 @@ from server.util.arguments import integer
 from storage import ids
 from storage.effects import EntriesDeleted, EntryAdded, StreamPositionSet
 from storage.keyspace import Database
-from storage.limits import StreamLimits
 from storage.log import id_of
 from storage.stream import Stream
-from storage.trimming import ACKED, DELREF, KEEPREF, Trim
+from storage.trimming import ACKED, DELREF, KEEPREF
 
 _ZERO: Final = (ids.MIN, False)
-
-
-class _Addition:
-    """The arguments of an XADD: its options, its ID (``None`` for ``*``), and where that stands."""
-
-    __slots__ = ("at", "idempotency", "identity", "make", "trim")
-
-    def __init__(self, args: Arguments, default_limit: int) -> None:
-        self.make = True
-        self.identity: tuple[int, bool] | None = None
-        self.trim: Trim | None = None
-        self.idempotency: IdempotencyOption | None = None
-        self.at = 2
-        if args[2] != b"*":
-            self._scan(args, default_limit)
-        if len(args) - self.at < 3 or (len(args) - self.at) % 2 == 0:
-            raise CommandError(errors.wrong_arity("xadd"))
-
-    def _scan(self, args: Arguments, default_limit: int) -> None:
-        """Reads options until one is none: that is the ID."""
-        options = TrimOptions()
-        at = 2
-        while at < len(args) and args[at] != b"*":
-            following = self._take(args, at, options)
-            if following == at:
-                self.identity = ids.parse_new(args[at])
-                break
-            at = following
-        self.at = at
-        self.trim = options.order(default_limit)
-        if self.idempotency is not None and at < len(args) and args[at] != b"*":
-            raise CommandError(errors.IDMP_NEEDS_AUTO_ID)
-
-    def _take(self, args: Arguments, at: int, options: TrimOptions) -> int:
-        if args[at][:1].isdigit():
-            return at
-        word = args[at].upper()
-        if word == b"NOMKSTREAM":
-            self.make = False
-            return at + 1
-        if word in (b"IDMP", b"IDMPAUTO"):
-            if self.idempotency is not None:
-                raise CommandError(errors.IDMP_TWICE)
-            self.idempotency = IdempotencyOption.take(args, at)
-            return at + (3 if word == b"IDMP" else 2) if self.idempotency else at
-        return options.take(args, at)
-
-
-_PLAIN: Final = _Addition([b"XADD", b"key", b"*", b"field", b"value"], 0)
-"""An XADD without options and with an ID made by the server, as most are."""
-
-
-def _addition(args: Arguments, limits: StreamLimits) -> _Addition:
-    """The arguments of an XADD; trimming options before ``*`` are remembered.
-
-    A producer sends the same ones over and over, and parsing them took as long as adding.
-    """
-    if args[2] == b"*" and len(args) % 2:
-        return _PLAIN
-    if len(args) > _FEWEST_TRIMMING and args[2] in _THRESHOLDS:
-        at = 5 if args[5] == b"*" else 4
-        complete = args[at] == b"*" and (len(args) - at) % 2
-        if complete and len(args[3]) + len(args[at - 1]) <= _LONGEST_THRESHOLD:
-            return _remembered(tuple(args[2:at]), limits.approximate_limit)
-    return _Addition(args, limits.approximate_limit)
-
-
-@lru_cache(maxsize=256)
-def _remembered(options: tuple[bytes, ...], default_limit: int) -> _Addition:
-    return _Addition([b"XADD", b"key", *options, b"*", b"field", b"value"], default_limit)
-
-
-_THRESHOLDS: Final = (b"MAXLEN", b"maxlen", b"MINID", b"minid")
-_LONGEST_THRESHOLD: Final = 64
-_FEWEST_TRIMMING: Final = 6
 
 
 def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> int:
@@ -135,7 +59,8 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
     db = session.db
     keyspace = db.keyspace
-    addition = _addition(args, keyspace.limits)
+    plain = args[2] == b"*" and len(args) % 2
+    addition = PLAIN if plain else addition_of(args, keyspace.limits)
     key = args[1]
     if addition.identity == _ZERO:
         raise CommandError(errors.XADD_ID_ZERO)
@@ -144,7 +69,7 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
         return None
     items = args[addition.at + 1 :]
     if addition.idempotency is not None and stream is not None:
-        duplicate = addition.idempotency.suppress(db, key, stream, items)
+        duplicate = known_entry(addition.idempotency, db, key, stream, items)
         if duplicate is not None:
             return duplicate
     created = stream is None
@@ -156,7 +81,7 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
         db.attach(key, stream)
     db.emit(EntryAdded(db.index, key, identity, payload, created))
     if addition.idempotency is not None:
-        addition.idempotency.record(db, key, stream, items, identity)
+        record_addition(addition.idempotency, db, key, stream, items, identity)
     if addition.trim is not None:
         trim_key(db, key, stream, addition.trim)
     return Encoded(id_of(payload))
