@@ -137,8 +137,8 @@ COOL = {
     *("server/commands/idempotency", "server/commands/introspection"),
     *("server/persistence/aof_replay", "server/util/glob"),
     *("storage/aof/apply_commands", "storage/aof/apply_options", "storage/aof/apply_records"),
-    *("storage/aof/dangling", "storage/aof/encode_strings", "storage/aof/extension_records"),
-    *("storage/aof/places", "storage/aof/seen_times", "storage/aof/snapshot"),
+    *("storage/aof/encode_strings", "storage/aof/extension_records", "storage/aof/lookup"),
+    *("storage/aof/seen_times", "storage/aof/snapshot"),
     *("storage/idempotency", "storage/lazy_free", "storage/scan_index"),
 }
 """Those of them that usual commands pass through seldom, or only at the start of the server: they

@@ -15,7 +15,6 @@ from storage.nodes import radix_tree_nodes
 from storage.pending import Consumer
 
 
-
 class Stream:
     """A stream value. ``last_id`` is the highest ID ever taken, ``max_deleted_id`` the highest one
     removed by anything but trimming, ``entries_added`` how many entries there ever were."""

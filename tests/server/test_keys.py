@@ -220,8 +220,8 @@ def test_a_copy_of_a_packed_stream_has_the_same_entries_and_its_own_end(
     for number in range(1, 1001):
         client.send("XADD", "s", f"{number}-1", "f", f"value {number}")
     for _ in range(3):
-        direct.server.keyspace.limits.packer.round(direct.now_ms)
-    stream = direct.server.keyspace.databases[0].stream(b"s")
+        direct.server.state.keyspace.limits.packer.round(direct.now_ms)
+    stream = direct.server.state.keyspace.databases[0].stream(b"s")
     assert stream is not None
     assert any(block.packed is not None for block in stream.log.blocks)
     assert client.send("COPY", "s", "t") == b":1\r\n"

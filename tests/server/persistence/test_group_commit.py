@@ -36,7 +36,7 @@ async def test_commands_that_come_during_a_sync_share_the_next_one(start: Start)
     await rig.until(rig.disk.waiting.is_set)
     clients[1].send("SET", "a", 1)
     clients[2].send("SET", "b", 2)
-    await rig.until(lambda: {b"a", b"b"} <= rig.server.keyspace.databases[0].values.keys())
+    await rig.until(lambda: {b"a", b"b"} <= rig.server.state.keyspace.databases[0].values.keys())
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
     for client in clients:
