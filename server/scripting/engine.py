@@ -186,11 +186,6 @@ class Scripting:
         """Whether a script takes long, so that others are refused."""
         return self._runner.busy
 
-    @property
-    def refusal(self) -> str:
-        """What others are told then."""
-        return self._runner.refusal
-
     def kill(self) -> None:
         """Ends the script that takes long; raises :class:`CommandError` if that cannot be done."""
         self._runner.kill(function=False)
