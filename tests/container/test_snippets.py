@@ -107,5 +107,5 @@ def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path)
     for words in arguments[:3]:
         assert containers.start(*words, options=mounted).client().ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
-    container = containers.start(options=tuple(shlex.split(lines[4].partition(" penstock")[0])))
+    container = containers.start(options=tuple(shlex.split(lines[4].rpartition(" penstock")[0])))
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
