@@ -98,6 +98,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	cp -r tests docs examples benchmarks container .ci .github *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
+		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
 		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(SUITE)/bin/python -m pytest -p tests.compiled
 
 # The run writes the table of docs/clients.md.

@@ -71,6 +71,11 @@ def find_program(name: str) -> str | None:
     return (shutil.which(name, path=folder) if folder else None) or shutil.which(name)
 
 
+def installed(python: Path) -> bool:
+    """Whether Penstock is installed in the environment of this Python."""
+    return (python.parent / "penstock").exists()
+
+
 # --- command lines ---------------------------------------------------------------------------
 
 
@@ -79,8 +84,8 @@ def _penstock(python: Path, *program: str) -> Command:
 
     def command(port: int) -> list[str]:
         options = f"--port {port} --bind 127.0.0.1 --maxclients {MAX_CLIENTS} --loglevel warning"
-        installed = python if python.exists() else Path(sys.executable)
-        return [str(installed), *(program or ("-m", "penstock")), *options.split()]
+        chosen = python if installed(python) else Path(sys.executable)
+        return [str(chosen), *(program or ("-m", "penstock")), *options.split()]
 
     return command
 
@@ -134,7 +139,7 @@ def _find(name: str) -> Kind | None:
     if name == "penstock":
         return PENSTOCK
     if name == "plain":
-        return PLAIN if UNCOMPILED.exists() else None
+        return PLAIN if installed(UNCOMPILED) else None
     if name == "fakeredis":
         return FAKEREDIS if importlib.util.find_spec("fakeredis") else None
     program = find_program(f"{name}-server")
