@@ -1,9 +1,41 @@
-"""Parked readers: who waits for which key, until when, and who is served first.
+"""Blocked clients: who waits for which key, until when, and who is served first.
 
-A command that finds nothing to read returns a :class:`Wait`. The client is then parked: it stands
-in a first-in-first-out queue for each of its keys, and its connection awaits a future. When a key
-is signalled, the command of each waiter in the queue runs again; the one that finds something is
-answered through its future, the others go on waiting until their first deadline.
+**The idea.** A command that finds nothing to read returns a description of its wait instead of a
+reply: its keys, its deadline, and a function that runs the command again with everything resolved
+as it was the first time (``$``, the deadline). The client joins a first-in-first-out queue for each
+of its keys, and its connection awaits one future. When a key is signalled, the commands of its
+queue run again, in order; one that finds something is answered, the others go on waiting.
+
+**Why run it again?** Between the signal and the service anything may happen: the entries are
+trimmed, the group is destroyed, the key changes its type, an earlier client takes everything.
+Running the command again is right in all of these cases, and it is what Redis does since 7.2. A
+signal decides nothing; it only marks a key as ready.
+
+**When.** Effects signal keys while a command runs; the queues are served when it has ended, or when
+its whole transaction or script has. A command that is served may have effects of its own, which
+signal further keys, so serving goes on until no key is ready. While a script takes long, nobody is
+served.
+
+**Cost.** A waiting client costs nothing until one of its keys is signalled. When the first reader
+of a group has found nothing new, the other readers of that group are not run for this signal, since
+they would not find anything either: a thousand idle consumers cost one run. All deadlines share a
+heap and one timer of the event loop.
+
+**Invariants.**
+
+- A client waits for at most one thing; it is in the queue of each of its places, and nowhere else.
+- No queue is empty: with its last client it is removed, so a key that is absent has nobody waiting.
+- Running a command again never postpones its deadline, but the client goes to the end of the
+  queues.
+- Exactly one of these ends a wait: a reply, the timeout, CLIENT UNBLOCK, or the end of the client.
+- Timers of clients that no longer wait are ignored when they are due, and swept when there are
+  many.
+
+The same queues serve WAITAOF: those who wait for the append-only file have a place of their own.
+
+**Rejected.** Deciding at the signal who gets the new entry: wrong in all of the cases above. Ending
+a wait at the next tick of a periodic task, as Redis does when a client was woken in vain: up to 100
+ms late, where deadlines here are exact. Decision 6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,42 @@
-"""One client's socket: bytes to requests, replies to bytes, with back-pressure both ways."""
+"""One client's socket: bytes to requests, replies to bytes, with back-pressure in both directions.
+
+**The idea.** All requests that one read completes are executed in one go, and their replies leave
+in one write. That is why pipelining pays: system calls, which cost as much as a simple command, are
+shared. Everything else here is about when not to do that.
+
+**A client may have to wait** for five reasons: its command is parked (blocked on a key, on the
+disk, or executed in steps), CLIENT PAUSE holds its request, it does not read its replies, too much
+of its output waits for the disk, or its turn is over. While any of them holds, requests stay in
+``_backlog`` in their order, and ``_waits`` is true. Whatever ends one of these states calls
+``resume`` (or ``go_on`` for a turn), which runs requests only if no other reason is left.
+
+**Turns.** Requests run for a share of time (:mod:`server.net.turns`): the clock is read between two
+requests and between two steps of the parser. A command itself is never interrupted by this; long
+ones return steps.
+
+**Order.** Replies leave in the order of their requests. What a command pushes to its own client
+waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
+already been answered goes behind that answer. Output that may report changes which are not in the
+append-only file yet is held back, whatever it is: replies, messages, even the end of the
+connection.
+
+**Back-pressure.** A client that does not read is not read from (``_choked``), and neither is one
+with much held-back output (``_swamped``). Reading and writing have limits besides: unfinished and
+waiting requests count towards ``client-query-buffer-limit``, unsent output towards
+``client-output-buffer-limit``, with the reply that is about to be written included.
+
+**Invariants.**
+
+- ``session`` is ``None`` before the client is accepted and after it has left; nothing runs then.
+- At most one command of a client is parked. Its future is the only one that the connection awaits.
+- ``_answering`` is true only while requests run, so a push knows whether a reply is still due.
+- Input is paused exactly while ``_choked``, ``_swamped`` or ``_yielded`` holds.
+
+**Rejected.** A budget by number of commands: one may take a microsecond or a millisecond. Running
+each read in a callback of the next iteration: it delays every request. A write before each client's
+replies, instead of holding output until the round ends: a system call for each command. Decisions
+14 and 16.
+"""
 
 from __future__ import annotations
 

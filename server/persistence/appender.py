@@ -1,15 +1,41 @@
-"""Appending: effects go to the current increment, and replies go out after them.
+"""The appender: effects go to the current increment, and output to clients waits for them.
 
-``appendfsync`` says what a reply promises: with ``always`` that the change survives a loss of
-power, with ``everysec`` and ``no`` that it survives the end of the process. So whatever goes out to
-clients, be it a reply, a message or the entries of a woken reader, is held back from the first
-change of a round of the event loop until what the round has changed is in the file:
+**The promise.** With ``appendfsync always`` a change that was reported survives a loss of power;
+with ``everysec`` and ``no`` it survives the end of the process. So from the first change of a round
+of the event loop on, all output to clients is held back, be it a reply, a message or the entries of
+a woken reader, until what the round has changed is in the file. A reader is never shown what could
+be lost.
 
-- ``always``: it is written and synced by the thread for the disk;
-- otherwise it is written by the event loop when the round ends. While the thread is syncing, a
-  second thread writes: a write may then have to wait for the disk, which the event loop must not.
+**Group commit.** One write takes the changes of a round, from whichever clients they came:
 
-One write takes all commands of a round, from whichever client they came.
+- ``always``: the thread for the disk writes and syncs. Commands that arrive meanwhile are executed
+  at once and share the next sync, so a slow disk makes groups larger and not queues longer.
+- otherwise the event loop writes when the round ends, and the thread syncs in the background. While
+  it does, a second thread writes: a write may then have to wait for the disk, and the event loop
+  must not.
+
+**Units.** A command, a transaction or a script is one unit, which is in the file as a whole or not
+at all. Units may be nested; the outermost counts. What cuts the file (a rewrite, DEBUG RELOAD)
+splits an open unit first.
+
+**Failures.** A write that fails is undone and retried every second; until then commands that write
+are refused with MISCONF. Clients whose changes were in the failed write get no answer: OK would be
+a promise, an error would be a lie, so their connections are closed. After a sync that fails the
+state of the disk is unknown; a later success says nothing about it, so all files are replaced from
+memory.
+
+**Invariants.**
+
+- Output is released in the order in which it was held, and never before what was held earlier.
+- At most one commit is in flight. Output waits either for it, or for the next one if changes have
+  been made since it began.
+- ``session.unsaved`` is the last round in which a client has written, so it is known whom a failed
+  round concerns. Nothing is promised while ``provisional``: there is no base to follow yet.
+
+**Rejected.** Syncing in the event loop: every client would wait for each access to the disk.
+Writing before each client's replies: a system call for each command. Holding replies until the sync
+under ``everysec``: each second, all clients would wait for the disk. Answering first and writing
+later, as Redis may: a kill loses what was answered. Decisions 11 and 16.
 """
 
 from __future__ import annotations
