@@ -1,4 +1,4 @@
-"""Where a server is: URLs, checked before anybody connects."""
+"""URLs of servers, checked before connecting."""
 
 from __future__ import annotations
 

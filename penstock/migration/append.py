@@ -1,4 +1,4 @@
-"""Appending the entries that the target lacks, and placeholders where only a pending ID is left."""
+"""Appends the entries that the target lacks, and placeholders for pending IDs without an entry."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ again at any time: it goes on where it was, and changes nothing that is as it sh
 the target that is no part of the source's is left alone, unless --replace is given.
 
 Exit status: 0 all streams are equal on both ends, 1 some are not or could not be copied,
-2 the command line makes no sense.
+2 the command line is wrong.
 """
 
 

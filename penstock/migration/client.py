@@ -1,4 +1,4 @@
-"""The two servers: connecting, sending batches, and saying what went wrong with which of them."""
+"""Connections to the two servers: batches of commands, and errors that name the server."""
 
 from __future__ import annotations
 
@@ -201,9 +201,9 @@ class End:
     # --- errors ------------------------------------------------------------------------------
 
     def _failure(self, error: RedisError) -> EndFailed | CommandRefused:
-        """The error as it is told."""
+        """The error as the user sees it."""
         if isinstance(error, AuthenticationError):
-            return EndFailed(f"the {self.name} does not let us in: {_text(error)}")
+            return EndFailed(f"the {self.name}: authentication failed: {_text(error)}")
         if isinstance(error, NoPermissionError):
             return CommandRefused(f"the {self.name} does not permit it: {_text(error)}")
         if isinstance(error, ResponseError):

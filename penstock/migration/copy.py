@@ -1,4 +1,4 @@
-"""Copying one stream from its beginning to its counters.
+"""Copies one stream: entries, groups, then counters.
 
 The steps are in such an order that the copy can be cut off after any command and begun again:
 :mod:`penstock.migration.plan` finds what is there, and every step does only what is left of it.
@@ -37,7 +37,7 @@ class Copied(NamedTuple):
 
 
 def copy_stream(ends: Ends, plan: Plan, advance: Advance) -> Copied:
-    """Does what is planned. Raises :class:`MigrationError` if one of the ends does not play along.
+    """Executes the plan. Raises :class:`MigrationError` if either server rejects a command.
 
     ``advance`` is told how many entries have been dealt with, those already there included.
     """

@@ -1,4 +1,4 @@
-"""Comparing two streams while both are read: what one has and the other lacks."""
+"""Compares two streams while both are read, and finds what one has and the other lacks."""
 
 from __future__ import annotations
 

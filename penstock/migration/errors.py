@@ -1,4 +1,4 @@
-"""What can go wrong, as texts for the person who runs the command. None shows a password."""
+"""Errors, with messages for the person who runs the command. None contains a password."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class MigrationError(Exception):
 
 
 class BadAddress(MigrationError):
-    """A URL, or what was said about databases, makes no sense."""
+    """A URL, or an option about databases, is invalid."""
 
 
 class EndFailed(MigrationError):

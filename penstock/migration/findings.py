@@ -1,4 +1,4 @@
-"""What a comparison finds, in words."""
+"""Texts for the results of a comparison."""
 
 from __future__ import annotations
 

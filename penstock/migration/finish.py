@@ -1,4 +1,4 @@
-"""The last steps of a copy: what must not stay is removed, and the counters are set."""
+"""The last steps of a copy: removes placeholders and sets the counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing the groups of the target's stream to the state that the source's are in."""
+"""Makes the consumer groups of the target's stream equal to those of the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding out what a database of the source holds."""
+"""Scans the keys of a database of the source."""
 
 from __future__ import annotations
 

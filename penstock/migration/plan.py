@@ -1,4 +1,4 @@
-"""Deciding what is to be done with one stream: copy it, go on with a copy, or leave it alone."""
+"""Decides what to do with one stream: copy it, continue a copy, or skip it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Showing how far the work is: a bar on a terminal, else a line for each stream."""
+"""Shows progress: a bar on a terminal, otherwise a line for each stream."""
 
 from __future__ import annotations
 

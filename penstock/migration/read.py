@@ -1,4 +1,4 @@
-"""Reading a stream page by page, so that neither end ever has a large answer to make."""
+"""Reads a stream page by page, so that no server has to send a large reply."""
 
 from __future__ import annotations
 

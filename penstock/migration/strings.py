@@ -1,4 +1,4 @@
-"""Copying plain values: a string and the time at which it expires."""
+"""Copies strings and their expiry."""
 
 from __future__ import annotations
 

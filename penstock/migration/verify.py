@@ -1,4 +1,4 @@
-"""Comparing a stream with its copy when all is done."""
+"""Compares a stream with its finished copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def verify_stream(ends: Ends, copied: Copied, depth: Depth, advance: Advance) ->
 
     What has changed on the source since then is a note, provided that the target is as it was
     copied. ``advance`` is told how many more entries have been found to be equal. Raises
-    :class:`StreamGone` if one of the ends has the stream no more.
+    :class:`StreamGone` if the stream no longer exists on one of the servers.
     """
     findings = Findings()
     key, start = copied.plan.key, copied.plan.source

@@ -1,4 +1,4 @@
-"""Comparing the groups of a stream with those of its copy."""
+"""Compares the consumer groups of a stream with those of its copy."""
 
 from __future__ import annotations
 

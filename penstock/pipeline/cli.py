@@ -28,7 +28,7 @@ PLAIN_WIDTH: Final = 200
 """Columns of what goes into a file or a pipe."""
 
 _EPILOG: Final = """\
-Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
 docs/pipeline.md describes the file.
 """
 

@@ -72,7 +72,7 @@ def locked(real: Client) -> Iterator[Client]:
 
 def test_passwords_are_asked_for_and_never_shown(locked: Client, target: Client) -> None:
     locked.script(RICH)
-    where = f"penstock import: the source 127.0.0.1:{locked.port}/0 does not let us in"
+    where = f"penstock import: the source 127.0.0.1:{locked.port}/0: authentication failed"
     ended = migrate(url(locked), "--to", url(target))
     assert (ended.status, ended.err) == (1, f"{where}: NOAUTH Authentication required.\n")
     ended = migrate(url(locked, ":wrong-one@"), "--to", url(target))
