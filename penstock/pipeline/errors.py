@@ -1,4 +1,4 @@
-"""What goes wrong, in words for whoever wrote the file or the command line."""
+"""Errors, with messages for the author of the file or the command line."""
 
 from __future__ import annotations
 

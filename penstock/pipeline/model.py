@@ -1,4 +1,4 @@
-"""What a pipeline file says, once it has been read and checked."""
+"""The model of a pipeline file after it has been read and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline will do, in words; nothing secret, and nothing of Spark is needed."""
+"""Describes what a pipeline will do, without credentials and without starting Spark."""
 
 from __future__ import annotations
 

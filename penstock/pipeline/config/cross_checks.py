@@ -1,4 +1,4 @@
-"""What the parts of a pipeline file mean for each other."""
+"""Reports parts of a pipeline file that conflict."""
 
 from __future__ import annotations
 

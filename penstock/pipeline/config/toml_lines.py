@@ -1,4 +1,4 @@
-"""On which line of a TOML file a key stands, which the parser of the standard library forgets.
+"""Finds the line of a key in a TOML file, which the standard library's parser does not keep.
 
 The text has been parsed before, so it is known to be right: it is enough to follow headers, keys at
 the beginning of a line, and what goes on over several lines.

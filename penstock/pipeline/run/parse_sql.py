@@ -1,4 +1,4 @@
-"""The SQL that makes a row of an entry, and tells why it can't.
+"""The SQL that converts an entry to a row, or to the reason why it is a dead letter.
 
 The entry's fields are the column ``fields`` as an array, so that a dead letter holds it exactly; a
 field that is there twice has its last value.

@@ -1,4 +1,4 @@
-"""What a query reports about its batches: as records for machines, and as lines for people."""
+"""Progress of a query: a record of JSON and a line of text for each batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the reports about batches go: a bar or lines on the terminal, and lines of JSON."""
+"""Outputs the progress of batches: a bar or lines on the terminal, and lines of JSON."""
 
 from __future__ import annotations
 

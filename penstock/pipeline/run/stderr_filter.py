@@ -1,4 +1,4 @@
-"""Keeps what Java and the Python workers say on standard error from the people who run a pipeline.
+"""Filters the output of Java and the Python workers on standard error.
 
 Spark prints greetings when it starts, and workers print traces when they are stopped. What matters
 is told by the pipeline itself; the warnings of the data source are let through.

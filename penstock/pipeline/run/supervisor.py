@@ -1,4 +1,4 @@
-"""Runs a pipeline: starts its queries, follows them, begins failed ones again, and ends."""
+"""Runs a pipeline: starts its queries, monitors them, restarts failed ones, and stops them."""
 
 from __future__ import annotations
 

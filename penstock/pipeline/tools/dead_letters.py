@@ -1,4 +1,4 @@
-"""Dead letters: the entry as it was, behind fields that say where it is from and why it is here.
+"""Dead letters: the original entry, preceded by fields with its origin and the reason.
 
 The data source writes such letters too, for entries that were delivered too often. The reason is
 the last of these fields in both, so that what comes behind it is the entry.

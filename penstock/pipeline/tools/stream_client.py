@@ -1,4 +1,4 @@
-"""The server that a command works on beside Spark: what it is, and the commands it is sent."""
+"""The connection of the commands that work without Spark, and the commands they send."""
 
 from __future__ import annotations
 
