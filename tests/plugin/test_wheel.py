@@ -143,7 +143,7 @@ def test_nothing_else_imports_the_packages_of_the_server(scripts: Path, tmp_path
     assert found == "None None\n"
 
 
-def test_a_wheel_of_the_source_distribution_is_the_same(
+def test_a_wheel_of_the_source_distribution_has_the_same_files(
     wheel: Path, checkout: Path, tmp_path: Path
 ) -> None:
     program = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
@@ -151,7 +151,8 @@ def test_a_wheel_of_the_source_distribution_is_the_same(
     [archive] = (checkout / "dist").glob("*.tar.gz")
     shutil.unpack_archive(archive, tmp_path, filter="data")
     [source] = tmp_path.iterdir()
-    assert names(build(source, tmp_path / "wheel")) == names(wheel)
+    python = {name for name in names(wheel) if not name.endswith(".so")}
+    assert set(names(build(source, tmp_path / "wheel"))) == python
 
 
 @pytest.mark.parametrize("demanded", [False, True], ids=["", "PENSTOCK_COMPILE=1"])
