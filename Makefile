@@ -99,7 +99,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
-		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(SUITE)/bin/python -m pytest -p tests.compiled
+		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled
 
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
@@ -170,7 +170,7 @@ build/%/dependencies: pyproject.toml
 
 $(SUITE)/installed: $(COMPILED)-wheel/built
 	$(PYTHON) -m venv --clear $(SUITE)
-	$(SUITE)/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls $(CURDIR)/$(COMPILED)-wheel/*.whl)[dev]"
+	$(SUITE)/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls $(CURDIR)/$(COMPILED)-wheel/*.whl)[dev,clients]"
 	@touch $@
 
 # Warnings are errors: a link that leads nowhere, an anchor that is not there, a page nobody finds.

@@ -149,6 +149,7 @@ class Direct:
         self.server.state.enter(Phase.SERVING)
         self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
         self.server.services.turns = Turns(ENDLESS_NS)
+        self.server.services.cron.disposing.nanoseconds = lambda: 0
 
     @property
     def now_ms(self) -> int:
