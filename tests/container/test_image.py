@@ -118,10 +118,10 @@ def test_it_is_not_healthy_without_a_server(containers: Containers) -> None:
     assert told == "no process of this user listens on a socket\n"
 
 
-def test_it_warns_that_whoever_reaches_it_owns_the_data(containers: Containers) -> None:
+def test_it_warns_once_that_no_password_is_required(containers: Containers) -> None:
     container = containers.start()
     container.client().close()
-    assert docker("logs", container.name).count("served without a password") == 1
+    assert docker("logs", container.name).count("No password is required") == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("penstock",)], ids=["options", "program"])
