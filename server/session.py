@@ -83,9 +83,9 @@ class Session:
         self.closing = False
         """Set by a command after whose reply the connection ends."""
         self.traffic: Callable[[], dict[str, int]] = dict
+        """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
-        """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiter: Waiter | None = None
         self.paused = False
         """Whether a request of the client waits for the end of a pause."""
