@@ -45,7 +45,11 @@ class QueueSink(Sink):
         return f"topic {self.place}"
 
     def write(self, frame: Any, batch: Batch) -> None:
-        raise NotImplementedError
+        written.append((frame, batch))
+
+
+written: list[tuple[Any, Batch]] = []
+"""What was written to any queue."""
 
 
 @pytest.fixture
@@ -64,6 +68,13 @@ def test_a_kind_that_is_registered_can_be_read_and_planned(
     plan = describe(pipeline)
     assert "to                   topic fresh\n" in plan
     assert "guarantee            each row at most twice\n" in plan
+
+
+def test_a_batch_that_may_differ_when_repeated_is_written_like_any_other() -> None:
+    written.clear()
+    batch = Batch("query", 7, ordered=True)
+    QueueSink("q", "entries", "fresh", "append").write_unrepeatable("rows", batch)
+    assert written == [("rows", batch)]
 
 
 def test_a_kind_that_is_not_registered_is_refused_with_those_that_are(file: Path) -> None:
