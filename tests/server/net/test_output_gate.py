@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from server.net.connection import UNRELEASED
+from tests.server.net.test_connection import open_connection, packed
 from tests.server.persistence.conftest import Start, start
 from tests.server.persistence.rig import LONG_S
-from tests.server.test_connection import open_connection, packed
 from tests.support.direct import Direct
 
 __all__ = ["start"]  # A fixture, which pytest finds here.
