@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 from benchmarks import machine, report
 from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
+from benchmarks.instructions import run_instructions
 from benchmarks.pauses import PAUSES
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
 from benchmarks.servers import NAMES, ROOT, Kind, Running, find_kinds
@@ -70,6 +71,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=5, help="rounds of each workload (%(default)s)")
     add("--scale", type=float, default=1.0, help="part of the data and the commands (%(default)s)")
     add("--short", action="store_true", help="one round of next to nothing, to try the harness")
+    add(
+        "--instructions",
+        action=argparse.BooleanOptionalAction,
+        help="count them, which takes ten minutes (not with --short)",
+    )
     add("--share-cores", action="store_true", help="do not reserve one for the server")
     add("--output", type=Path, help="folder of latest.json and latest.md (benchmarks/results)")
     add("--images", type=Path, help="folder of the plots (docs/images)")
@@ -130,7 +136,14 @@ def measure(options: argparse.Namespace) -> Results:
         pauses=list(
             zip(pauses, run_pauses(pauses, native, min(rounds, 3), conditions), strict=True)
         ),
+        instructions=run_instructions(workloads, _counted(kinds, options), conditions),
     )
+
+
+def _counted(kinds: Sequence[Kind], options: argparse.Namespace) -> list[Kind]:
+    """The servers whose instructions are counted."""
+    wanted = not options.short if options.instructions is None else options.instructions
+    return [kind for kind in kinds if wanted and kind.name in (SUBJECT, JUDGE)]
 
 
 def _version(kind: Kind) -> str:

@@ -12,11 +12,18 @@ from benchmarks.data import FIELDS, KEY, Data
 from benchmarks.driver import Client, LoadError
 from benchmarks.loads import Load, Meter, Values
 from benchmarks.servers import Running
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.workloads import WORKLOADS, Target, Workload
 
 POLICIES: Final = ("everysec", "always")
 REPEATED: Final = ("xadd", "xadd-p16", "xreadgroup-100", "consumer-loop")
 """The loads that are measured with an append-only file as well."""
+TARGETS: Final = {
+    "xadd-p16-everysec": Target("cpu_us", 0.8),
+    "xreadgroup-100-everysec": Target("cpu_us", 0.25),
+    "consumer-loop-everysec": Target("cpu_us", 1.0),
+    "xadd-always": Target("cpu_us", 1.2),
+}
+"""Those of them that have a target."""
 OF_ALWAYS: Final = 0.1
 """The part of the commands that is enough where each round of them waits for the disk."""
 LIMIT_S: Final = 120
@@ -77,12 +84,13 @@ def _kept(workload: Workload, policy: str) -> Workload:
     load = workload.load
     if policy == "always":
         load = replace(load, amount=int(load.amount * OF_ALWAYS))
+    name = f"{workload.name}-{policy}"
     return replace(
         workload,
-        name=f"{workload.name}-{policy}",
+        name=name,
         title=f"{workload.title}, appendfsync {policy}",
         load=load,
-        targets=(),
+        targets=(TARGETS[name],) if name in TARGETS else (),
         options=kept(policy),
         without=workload.name,
     )
@@ -92,9 +100,9 @@ KEEPING: Final = (
     *(_kept(one, policy) for policy in POLICIES for one in WORKLOADS if one.name in REPEATED),
     Workload(
         "load",
-        "loading 1,000,000 entries from the append-only file (150,000 a second are wanted)",
+        "loading 1,000,000 entries from the append-only file",
         Loading(amount=1_000_000),
-        (),
+        (Target("cpu_us", 1.0),),
         Data(entries=1_000_000),
         rounds=1,
         options=kept("everysec"),

@@ -112,6 +112,31 @@ class Flood(Load):
         return Timings(None, quantile(took, 0.5) / 1e6, quantile(took, 0.99) / 1e6)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Crowded(Load):
+    """The same flood on a server where clients are parked on other streams, and other keys expire
+    while it lasts."""
+
+    flood: Flood
+    parked: int = 1000
+    expiring: int = 1000
+    last_ms: ClassVar[int] = 5000
+
+    def run(self, server: Running, data: Data, units: int) -> Values:
+        """The cost of a command, with what the expiring of a key costs beside it."""
+        part = min(units / self.amount, 1)
+        with ExitStack() as stack:
+            for number in range(max(int(self.parked * part), 1)):
+                client = stack.enter_context(Client(server.address))
+                client.send(pack("XREAD", "BLOCK", 0, "STREAMS", f"other:{number}", "$"))
+            client = stack.enter_context(Client(server.address))
+            count = max(int(self.expiring * part), 1)
+            for number in range(count):
+                expiry = 1 + self.last_ms * number // count
+                client.call("SET", f"expiring:{number}", "value", "PX", expiry)
+            return self.flood.run(server, data, units)
+
+
 def _repeated(command: bytes, count: int, numbers: int) -> Iterator[bytes]:
     """The packed command so many times, with random numbers as redis-benchmark puts them in."""
     choose = random.Random(1).randrange

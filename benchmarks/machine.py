@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +35,20 @@ def describe(cores: int, server_cpu: int | None) -> Machine:
         cores=cores,
         memory_gib=round(pages * size / 2**30),
         system=f"{platform.system()} {platform.release().split('-')[0]}",
-        python=f"{platform.python_implementation()} {platform.python_version()}",
+        python=_python(),
         client=PROGRAM.version() if PROGRAM else "own driver only: redis-benchmark was not found",
         placement="no core is reserved"
         if server_cpu is None
         else "the server has a core to itself",
     )
+
+
+def _python() -> str:
+    """The interpreter, and whether its build was guided by a profile, as that of Debian is."""
+    guided = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    form = "with" if guided else "without"
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{version}, built {form} profile-guided optimization"
 
 
 def _processor() -> str:

@@ -19,6 +19,7 @@ from benchmarks.summary import (
     Ratio,
     Results,
     growths,
+    instructions_of,
     keepings,
     medians,
     multiples,
@@ -56,6 +57,7 @@ def as_json(results: Results) -> dict[str, Any]:
             }
             for verdict in verdicts(results)
         ],
+        "instructions": [asdict(measurements) for measurements in results.instructions],
         "append_only_file": [
             {
                 "workload": one.workload.name,
@@ -123,6 +125,11 @@ right before or after; the median of the rounds is given, with the lowest and th
 Below 1 Penstock takes less. Cost is the CPU time, user and system, that the server process took for
 a command. The absolute figures hold for this machine and this hour only.
 
+Ratios depend on the machine as well: on what a system call costs, which is most of a command
+without a pipeline; on whether server and client share a core; and on how the interpreter was built,
+since compiled modules call into it. Instructions are those in user space, counted by callgrind in a
+run of their own; other work on the machine does not move them.
+
 - {machine.when}, {rounds}{scale}
 - {versions}
 - {machine.python}; client: {machine.client}; {machine.placement}
@@ -140,12 +147,21 @@ def _targets(results: Results) -> str:
     rows, missed = [], []
     for verdict in verdicts(results):
         ratios = [_ratio(verdict.ratios.get(name)) for name in REFERENCES]
-        rows.append([verdict.title, f"<= {verdict.target.most:g}", *ratios, _met(verdict.met)])
+        counts = instructions_of(results, verdict)
+        cells = [_thousands(counts.get(name)) for name in (verdict.target.subject, JUDGE)]
+        rows.append(
+            [verdict.title, f"<= {verdict.target.most:g}", *ratios, *cells, _met(verdict.met)]
+        )
         if verdict.met is False and verdict.target.why:
             missed.append(f"- **{verdict.title}**: {verdict.target.why}\n")
-    columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES), ""]
+    columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES)]
+    columns += ["instructions, thousands", f"{TITLES[JUDGE]}'s", ""]
     reasons = "\nWhy targets are missed:\n\n" + "".join(missed) if missed else ""
     return f"## Targets\n\nThey refer to {TITLES[JUDGE]}.\n\n{_table(columns, rows)}{reasons}"
+
+
+def _thousands(count: float | None) -> str:
+    return "-" if count is None else f"{count / 1000:,.1f}"
 
 
 def _ratio(ratio: Ratio | None) -> str:
@@ -200,7 +216,7 @@ def _keeping(results: Results) -> str:
 ## With an append-only file
 
 The cost of the same loads where every server keeps its data, each with the same setting, and how
-many times what it costs Penstock without. The targets above are for servers without.
+many times what it costs Penstock without.
 
 {_table(columns, rows)}"""
 

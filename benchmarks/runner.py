@@ -83,8 +83,8 @@ def run_workloads(
         for workload, result in zip(workloads, results, strict=True):
             for kind in _in_turn(kinds, number):
                 if number < _rounds(workload, kind) and kind.name not in result.failures:
-                    _say(f"round {number + 1}/{rounds} {workload.name} {kind.name}")
-                    _attempt(result, kind, partial(_measure, workload, kind, conditions))
+                    say(f"round {number + 1}/{rounds} {workload.name} {kind.name}")
+                    attempt(result, kind, partial(_measure, workload, kind, conditions))
     return results
 
 
@@ -99,15 +99,16 @@ def _rounds(workload: Workload, kind: Kind) -> int:
     return workload.rounds
 
 
-def _attempt(result: Measurements, kind: Kind, measure: Callable[[], Values]) -> None:
+def attempt(result: Measurements, kind: Kind, measure: Callable[[], Values]) -> None:
+    """Adds what was measured, or the reason why the server did not survive it."""
     try:
         values = measure()
     except FAILURES as error:
         result.failures[kind.name] = f"{type(error).__name__}: {error}"
-        _say(f": {result.failures[kind.name]}\n")
+        say(f": {result.failures[kind.name]}\n")
         return
     result.add(kind, values)
-    _say(": " + ", ".join(f"{name} {value:,.5g}" for name, value in values.items()) + "\n")
+    say(": " + ", ".join(f"{name} {value:,.5g}" for name, value in values.items()) + "\n")
 
 
 def _measure(workload: Workload, kind: Kind, conditions: Conditions) -> Values:
@@ -156,8 +157,8 @@ def _run_point(
         with Running(kind, conditions.patience, conditions.cpu) as server:
             prepare(server.address, data)
             for name, load in curve.loads.items():
-                _say(f"{curve.title} {curve.size(data):,} {name}, {kind.name}")
-                _attempt(points[name], kind, partial(_run, load, server, data, conditions))
+                say(f"{curve.title} {curve.size(data):,} {name}, {kind.name}")
+                attempt(points[name], kind, partial(_run, load, server, data, conditions))
     except FAILURES as error:
         for measurements in points.values():
             measurements.failures.setdefault(kind.name, f"{type(error).__name__}: {error}")
@@ -172,8 +173,8 @@ def run_pauses(
     for number in range(rounds):
         for pause, result in zip(pauses, results, strict=True):
             for kind in _in_turn(watched, number):
-                _say(f"round {number + 1}/{rounds} {pause.name} {kind.name}")
-                _attempt(result, kind, partial(_measure_pause, pause, kind, conditions))
+                say(f"round {number + 1}/{rounds} {pause.name} {kind.name}")
+                attempt(result, kind, partial(_measure_pause, pause, kind, conditions))
     return results
 
 
@@ -187,5 +188,6 @@ def _measure_pause(pause: Pause, kind: Kind, conditions: Conditions) -> Values:
     return {**values, **watched_values(server)} if kind is WATCHED else values
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tells whoever waits how far it is."""
     print(text, end="", file=sys.stderr, flush=True)

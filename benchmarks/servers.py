@@ -30,7 +30,7 @@ UNCOMPILED: Final = ROOT / "build" / "plain" / "bin" / "python"
 """The Python of the environment in which `make plain` installs it without compiled modules."""
 
 START_S: Final = 20
-"""How long a server may take until it answers."""
+"""How long a server usually may take until it answers."""
 
 LOAD_S: Final = 120
 """How long one may take that loads data first."""
@@ -50,7 +50,8 @@ class ServerError(Exception):
 class Kind:
     """A server to compare. ``share`` is the part of the data and of the commands that it gets.
 
-    ``version_field`` is what INFO calls its version.
+    ``version_field`` is what INFO calls its version; ``start_s`` is how many seconds the server may
+    take until it answers.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Kind:
     command: Command
     version_field: str
     share: float = 1.0
+    start_s: float = START_S
 
 
 def folder_of_references() -> str | None:
@@ -171,7 +173,7 @@ class Running:
         self._clock: CpuClock
 
     def __enter__(self) -> Running:
-        self._launch(START_S)
+        self._launch(self.kind.start_s)
         return self
 
     def _launch(self, patience: float) -> None:
@@ -197,7 +199,7 @@ class Running:
     def restart(self) -> None:
         """Ends the process and starts it again in the same folder; returns when it has loaded what
         is there. The CPU time begins at 0 again. Raises :class:`ServerError`."""
-        self._end()
+        self.end()
         self._launch(LOAD_S)
 
     def __exit__(
@@ -221,14 +223,15 @@ class Running:
 
     def stop(self) -> None:
         """Ends the process, by force if it does not end by itself, and removes its folder."""
-        self._end()
+        self.end()
         self.output = self._output.read_text(errors="replace").strip()
         self._folder.cleanup()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Ends the process, by force if it does not end by itself; its folder stays."""
         self.signal(signal.SIGTERM)
         try:
-            self._process.wait(2 if self.kind is FAKEREDIS else START_S)
+            self._process.wait(2 if self.kind is FAKEREDIS else self.kind.start_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -242,6 +245,11 @@ class Running:
     def alive(self) -> bool:
         """Whether the process that was started last is running."""
         return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     @property
     def folder(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks.curves import FLAT, Curve
@@ -32,12 +32,13 @@ class Results:
     workloads: list[tuple[Workload, Measurements]]
     curves: list[tuple[Curve, CurveMeasurements]]
     pauses: list[tuple[Pause, Measurements]]
+    instructions: list[Measurements] = field(default_factory=list)
 
     @property
     def failures(self) -> Iterator[str]:
         """What did not come to its end, and why; fakeredis does not have to survive."""
         points = (p for _, c in self.curves for points in c.points.values() for _, p in points)
-        rows = [m for _, m in self.workloads] + [m for _, m in self.pauses] + list(points)
+        rows = [m for _, m in (*self.workloads, *self.pauses)] + [*points, *self.instructions]
         for measurements in rows:
             for server, reason in measurements.failures.items():
                 if server != "fakeredis":
@@ -69,10 +70,12 @@ class Verdict:
         return f"{self.workload.title}, {label}" if label else self.workload.title
 
 
-def ratio(measurements: Measurements, value: str, other: str) -> Ratio | None:
+def ratio(
+    measurements: Measurements, value: str, other: str, subject: str = SUBJECT
+) -> Ratio | None:
     """Penstock's ``value`` by that of another server; ``None`` if one of them was not measured."""
     pairs = zip(
-        measurements.values.get(SUBJECT, []), measurements.values.get(other, []), strict=False
+        measurements.values.get(subject, []), measurements.values.get(other, []), strict=False
     )
     ratios = [mine[value] / theirs[value] for mine, theirs in pairs if theirs[value] > 0]
     return Ratio(statistics.median(ratios), min(ratios), max(ratios)) if ratios else None
@@ -88,7 +91,8 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def _verdict(workload: Workload, target: Target, measurements: Measurements) -> Verdict:
-    found = {name: ratio(measurements, target.value, name) for name in REFERENCES}
+    others = [name for name in REFERENCES if name != target.subject]
+    found = {name: ratio(measurements, target.value, name, target.subject) for name in others}
     ratios = {name: value for name, value in found.items() if value is not None}
     judge = ratios.get(JUDGE)
     return Verdict(workload, target, ratios, None if judge is None else judge.median <= target.most)
@@ -102,6 +106,18 @@ class Keeping:
     workload: Workload
     ratios: dict[str, Ratio]
     times: float | None
+
+
+def instructions_of(results: Results, verdict: Verdict) -> dict[str, float]:
+    """How many instructions a unit of a workload takes, by server; of CPU time alone."""
+    if verdict.target.value != "cpu_us":
+        return {}
+    return {
+        server: values[0]["instructions"]
+        for measurements in results.instructions
+        if measurements.name == verdict.workload.name
+        for server, values in measurements.values.items()
+    }
 
 
 def keepings(results: Results) -> list[Keeping]:
