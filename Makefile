@@ -3,7 +3,7 @@
 # make wheel                      a wheel with compiled modules for this platform, in dist
 # make test                       formatting, lint, types, and the tests that are not slow
 # make lint | types | suite       one of its parts
-# make test-all                   the same with every test, and what they cover
+# make test-all [TESTS="-k xadd"] the same with every test, and what they cover
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
@@ -81,7 +81,7 @@ suite: $(ENV)/installed-dev
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
 test-all: lint types $(ENV)/installed-clients $(PROGRAMS)/installed
 	$(BIN)/coverage erase
-	PENSTOCK_HYPOTHESIS_PROFILE=ci $(BIN)/coverage run $(PYTEST)
+	PENSTOCK_HYPOTHESIS_PROFILE=ci $(BIN)/coverage run $(PYTEST) $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='protocol/*,storage/*' --fail-under=100
