@@ -167,17 +167,11 @@ class Servers:
         """Turns what redis-py raises about reaching a server into a ServerError."""
         try:
             yield
-        except (AuthenticationError, NoPermissionError) as error:
-            raise ServerError(f"{self.name(server)} refuses: {error}{_advice(error)}") from None
-        except (ConnectionError, TimeoutError, RedisClusterException) as error:
-            tries = self.settings.retries + 1
-            raise ServerError(
-                f"{self.name(server)} can't be reached after {tries} tries: {_reason(error)}"
-            ) from None
-        except ResponseError as error:
+        except (ConnectionError, TimeoutError, RedisClusterException, ResponseError) as error:
             if _expected(error):
                 raise
-            raise ServerError(f"{self.name(server)} refuses: {error}{_advice(error)}") from None
+            text = describe(self.name(server), error, self.settings.retries + 1)
+            raise ServerError(text + _advice(error)) from None
 
 
 def _expected(error: Exception) -> bool:
@@ -188,6 +182,21 @@ def _expected(error: Exception) -> bool:
             *("The ID specified in XADD", "The XGROUP subcommand requires"),
         )
     )
+
+
+def describe(name: str, error: Exception, tries: int = 1) -> str:
+    """What went wrong with the server of that name, after so many tries."""
+    if isinstance(error, (AuthenticationError, ResponseError)):
+        return f"{name} refuses: {_reply_text(error)}"
+    if tries == 1:
+        return f"{name} can't be reached: {_reason(error)}"
+    return f"{name} can't be reached after {tries} tries: {_reason(error)}"
+
+
+def _reply_text(error: Exception) -> str:
+    """The server's error with its first word, which redis-py takes off some of them."""
+    code = getattr(error, "status_code", None)
+    return f"{code} {error}" if code and code != "ERR" else str(error)
 
 
 def _advice(error: Exception) -> str:
@@ -202,14 +211,17 @@ def _advice(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
+    """Why a connection failed, without the address, which is told before."""
     cause = error.__cause__ or error.__context__
-    return str(error) or (str(cause) if cause else type(error).__name__)
+    if isinstance(cause, OSError) and str(cause):
+        return cause.strerror or str(cause)
+    return str(error).rstrip(".") or (str(cause) if cause else type(error).__name__)
 
 
 def connect(settings: ServerSettings, url: ServerUrl) -> Client:
     """A client of redis-py for one URL. A cluster is asked for its nodes at once."""
     arguments: dict[str, Any] = {
-        **_arguments(dict(url.settings), "url"),
+        **url_arguments(url),
         **({"username": url.username} if url.username else {}),
         **({"password": url.password} if url.password else {}),
         **_arguments(settings.client, "redis."),
@@ -231,6 +243,11 @@ def _single(url: ServerUrl, arguments: dict[str, Any]) -> Client:
         return redis.Redis(unix_socket_path=url.path, db=url.database, **arguments)
     host, port = url.nodes[0]
     return redis.Redis(host=host, port=port, db=url.database, **arguments)
+
+
+def url_arguments(url: ServerUrl) -> dict[str, Any]:
+    """The arguments of redis-py's client in a URL; raises OptionError."""
+    return _arguments(dict(url.settings), "url")
 
 
 def _arguments(given: Mapping[str, str], origin: str) -> dict[str, Any]:

@@ -44,21 +44,25 @@ class ServerUrl:
 
 def parse_urls(text: str) -> tuple[ServerUrl, ...]:
     """The servers of the option ``url``; raises OptionError, which never shows the text."""
-    urls = tuple(_parse_url(part) for part in _NEXT_URL.split(text.strip()))
+    try:
+        urls = tuple(parse_url(part) for part in _NEXT_URL.split(text.strip()))
+    except ValueError as error:
+        raise OptionError("url", error, ALLOWED) from None
     if len({url.label for url in urls}) < len(urls):
         raise OptionError("url", "two URLs of the same server", ALLOWED)
     return urls
 
 
-def _parse_url(text: str) -> ServerUrl:
+def parse_url(text: str) -> ServerUrl:
+    """The server or cluster of one URL; raises ValueError, which never shows the text."""
     found = _SCHEME.match(text)
     if found is None:
-        raise OptionError("url", "not of the right form", ALLOWED)
+        raise ValueError("not of the right form")
     try:
         return _from_parts(text, found["scheme"], found["cluster"] is not None)
     except ValueError:
         # The error of the standard library may quote the password.
-        raise OptionError("url", "one with a bad port, database or host", ALLOWED) from None
+        raise ValueError("one with a bad port, database or host") from None
 
 
 def _from_parts(text: str, scheme: str, cluster: bool) -> ServerUrl:
@@ -87,6 +91,7 @@ def _node(text: str) -> tuple[str, int]:
     if found is None:
         raise ValueError("not host:port")
     host, port = found.groups()
+    host.encode("idna")  # or else connecting raises what nobody expects
     return host.strip("[]") or "127.0.0.1", 6379 if port is None else _whole(port)
 
 

@@ -112,6 +112,10 @@ LAYERS: Final[dict[str, list[str]]] = {
     ],
     "penstock": [
         "_path",
+        "terminal",
+        "client.errors",
+        "client.urls",
+        "client",
         "testing",
         "migration",
         "pipeline",
@@ -140,6 +144,8 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "server": {"protocol", "storage"},
     "server.__main__": {"penstock"},  # It is the command under another name.
     "penstock.testing": set(),
+    "penstock.terminal": set(),
+    "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
     "penstock.pipeline": {"pyspark_redis_streams"},
     "penstock.check_aof": {"storage"},
@@ -155,6 +161,7 @@ WITHOUT: Final[dict[str, set[str]]] = {
     "protocol": {"asyncio", "socket", "time"},
     "storage": {"asyncio", "socket", "time"},
     "server.persistence": {"socket"},
+    "penstock.client": {"asyncio"},
     "penstock.migration": {"asyncio"},
 }
 """What of the standard library does not belong into a package."""

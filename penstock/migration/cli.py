@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal
 
-from rich.console import Console
-
-from penstock.migration.addresses import parse, redact
-from penstock.migration.errors import BadAddress, MigrationError
-from penstock.migration.findings import Depth
+from penstock.client.errors import AddressError, ClientError
+from penstock.client.urls import parse
+from penstock.migration.report import Depth
 from penstock.migration.runner import AGAIN, Options, run
+from penstock.terminal import Parser, console
 
 LOCAL: Final = "redis://127.0.0.1:6379/0"
-"""The other end, unless it is given: a Penstock on this machine."""
+"""The other server, unless it is given: a Penstock on this machine."""
 
 EQUAL: Final = 0
 NOT_EQUAL: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
-
-PLAIN_WIDTH: Final = 200
-"""Columns of a table that goes into a file or a pipe."""
 
 Direction = Literal["import", "export"]
 
@@ -40,7 +35,7 @@ Streams are copied with their consumer groups, pending entries, counters and exp
 again at any time: it goes on where it was, and changes nothing that is as it should be. A stream of
 the target that is no part of the source's is left alone, unless --replace is given.
 
-Exit status: 0 all streams are equal on both ends, 1 some are not or could not be copied,
+Exit status: 0 all streams are equal on both servers, 1 some are not or could not be copied,
 2 the command line is wrong.
 """
 
@@ -51,23 +46,12 @@ def main(args: Sequence[str], direction: Direction) -> int:
         options = parse_arguments(args, direction)
     except SystemExit as end:
         return int(end.code or 0)
-    console = _console()
     try:
-        return EQUAL if run(options, console) else NOT_EQUAL
-    except MigrationError as error:
+        return EQUAL if run(options, console()) else NOT_EQUAL
+    except ClientError as error:
         return _give_up(f"{error}", NOT_EQUAL, direction)
     except KeyboardInterrupt:
         return _give_up(f"interrupted; {AGAIN}", INTERRUPTED, direction)
-
-
-def _console() -> Console:
-    """Standard output, which takes every name, whatever its encoding."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
 
 
 def _give_up(text: str, status: int, direction: Direction) -> int:
@@ -78,27 +62,16 @@ def _give_up(text: str, status: int, direction: Direction) -> int:
 # --- arguments -------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    """Does not repeat passwords when it quotes arguments."""
-
-    def error(self, message: str) -> NoReturn:
-        self.refuse(redact(message))
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Ends with the usage and a reason that quotes nothing secret."""
-        super().error(reason)
-
-
 def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
     """The options that the arguments ask for; ends with SystemExit after help or a wrong use."""
     parser = _parser(direction)
     given = parser.parse_args(args)
     try:
         near, far = parse(given.other or LOCAL), parse(given.url)
-    except BadAddress as error:
+    except AddressError as error:
         parser.refuse(str(error))
     if given.db and (far.db is not None or (given.other and near.db is not None)):
-        parser.refuse("a database may be named by --db or in a URL, not in both ways")
+        parser.error("a database may be named by --db or in a URL, not in both ways")
     source, target = (far, near) if direction == "import" else (near, far)
     return Options(
         source,
@@ -112,12 +85,12 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
     )
 
 
-def _parser(direction: Direction) -> _Parser:
-    """The options; those of the two directions mirror each other."""
+def _parser(direction: Direction) -> Parser:
+    """The options; import and export have the same ones, with the roles exchanged."""
     role, other, preposition = (
         ("source", "target", "--to") if direction == "import" else ("target", "source", "--from")
     )
-    parser = _Parser(
+    parser = Parser(
         prog=f"penstock {direction}",
         description=_SUMMARIES[direction],
         epilog=_EPILOG,

@@ -6,19 +6,41 @@ The steps are in such an order that the copy can be cut off after any command an
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Final, NamedTuple
 
-from penstock.migration.append import Advance, append_entries
-from penstock.migration.finish import (
-    remove_spare_entries,
-    set_counters,
-    set_expiry,
-    set_settings,
-    wanted_counters,
+from penstock.client.connection import Argument, Command, Connection
+from penstock.migration.differences import EntryChange, Fault, compare_entries
+from penstock.migration.groups import Settled, settle_groups, source_head
+from penstock.migration.model import (
+    PLACEHOLDER,
+    Counters,
+    Entry,
+    Head,
+    entry_id,
+    is_placeholder,
 )
-from penstock.migration.groups import Settled, settle_groups
-from penstock.migration.plan import Action, Ends, Plan
-from penstock.migration.values import Counters, Head
+from penstock.migration.plan import REMEDY, Action, Endpoints, Plan, StreamGone, StreamRefused
+from penstock.migration.read import (
+    PAGE_ENTRIES,
+    read_entries,
+    read_expiry,
+    read_groups,
+    read_head,
+    read_pending_ids,
+)
+from storage import ids
+
+Advance = Callable[[int], None]
+"""Called with the number of entries that have been processed since the last call."""
+
+UNKNOWN_COUNT: Final = -1
+"""ENTRIESREAD of a group that does not know how many entries it has read."""
+
+_BATCH: Final = 1000
 
 _ANY_GROUP: Final = b"penstock-migration"
 
@@ -36,31 +58,228 @@ class Copied(NamedTuple):
     groups: list[Settled]
 
 
-def copy_stream(ends: Ends, plan: Plan, advance: Advance) -> Copied:
-    """Executes the plan. Raises :class:`MigrationError` if either server rejects a command.
+def copy_stream(endpoints: Endpoints, plan: Plan, advance: Advance) -> Copied:
+    """Executes the plan. Raises :class:`CommandRefused` if either server rejects a command.
 
-    ``advance`` is told how many entries have been dealt with, those already there included.
+    ``advance`` is called with the numbers of entries processed, those already there included.
     """
     key = plan.key
     if plan.action is Action.REPLACE:
-        ends.target.ask("UNLINK", key)
+        endpoints.target.call("UNLINK", key)
     if plan.action is not Action.CONTINUE:
-        _make_stream(ends, key)
-    added = append_entries(ends, plan, advance)
-    groups, head = settle_groups(ends, key, plan.source)
-    remove_spare_entries(ends, key, plan.source)
+        _make_stream(endpoints, key)
+    added = append_entries(endpoints, plan, advance)
+    groups, head = settle_groups(endpoints, key, plan.source)
+    remove_spare_entries(endpoints, key, plan.source)
     counters = wanted_counters(plan.source, head)
-    set_counters(ends, key, counters, groups)
-    set_settings(ends, key, plan.source)
-    set_expiry(ends, key, plan.source)
+    set_counters(endpoints, key, counters, groups)
+    set_settings(endpoints, key, plan.source)
+    set_expiry(endpoints, key, plan.source)
     return Copied(plan, added, head, counters, groups)
 
 
-def _make_stream(ends: Ends, key: bytes) -> None:
-    """Makes a stream without entries: one without groups would have no other first command."""
-    ends.target.transact(
+def _make_stream(endpoints: Endpoints, key: bytes) -> None:
+    """Creates a stream without entries, which only XGROUP CREATE ... MKSTREAM can do."""
+    endpoints.target.transact(
         [
             ("XGROUP", "CREATE", key, _ANY_GROUP, "0", "MKSTREAM"),
             ("XGROUP", "DESTROY", key, _ANY_GROUP),
         ]
     )
+
+
+# --- entries that the target lacks ---------------------------------------------------------------
+
+
+def append_entries(endpoints: Endpoints, plan: Plan, advance: Advance) -> int:
+    """Adds the entries above ``plan.after`` up to where the source was; returns how many.
+
+    An entry that was deleted may still be pending in a group. The target can only be told so while
+    an entry has that ID, so one is added in its place, in the order of IDs; it is removed later.
+    """
+    start, stop = plan.after + 1, plan.source.last_id
+    groups = read_groups(endpoints.source, plan.key)
+    pages = read_entries(endpoints.source, plan.key, start, stop)
+    pending = read_pending_ids(endpoints.source, plan.key, groups, start, stop)
+    added = 0
+    for batch in with_placeholders(pages, pending):
+        # In a transaction: if a single entry were refused, it could not be added later.
+        endpoints.target.transact([("XADD", plan.key, entry[0], *entry[1]) for entry in batch])
+        real = sum(entry[1] is not PLACEHOLDER for entry in batch)
+        added += real
+        advance(real)
+    return added
+
+
+def with_placeholders(
+    pages: Iterable[list[Entry]], pending: Iterator[int]
+) -> Iterator[list[Entry]]:
+    """The pages with placeholders for those pending IDs that they lack, all in order."""
+    waiting = _Waiting(pending)
+    for page in pages:
+        due = waiting.up_to(entry_id(page[-1]))
+        present = {entry[0] for entry in page} if due else set()
+        missing = [id for id in due if ids.text(id) not in present]
+        if missing:
+            placeholders = map(_placeholder, missing)
+            yield from _batches(heapq.merge(page, placeholders, key=entry_id))
+        else:
+            yield page
+    yield from _batches(map(_placeholder, waiting.rest()))
+
+
+class _Waiting:
+    """Pending IDs in order, of which the next one is known."""
+
+    def __init__(self, pending: Iterator[int]) -> None:
+        self._pending = pending
+        self._next = next(pending, None)
+
+    def up_to(self, last: int) -> list[int]:
+        """Those up to ``last``, which are then no longer waiting."""
+        due = []
+        while self._next is not None and self._next <= last:
+            due.append(self._next)
+            self._next = next(self._pending, None)
+        return due
+
+    def rest(self) -> Iterator[int]:
+        """All the others."""
+        if self._next is not None:
+            yield self._next
+            yield from self._pending
+
+
+def _batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    while batch := list(islice(entries, PAGE_ENTRIES)):
+        yield batch
+
+
+def _placeholder(id: int) -> Entry:
+    return [ids.text(id), PLACEHOLDER]
+
+
+def target_head(target: Connection, key: bytes) -> Head:
+    """The counters of the target's stream; raises :class:`StreamGone`."""
+    head = read_head(target, key)
+    if head is None:
+        raise StreamGone("removed from the target during the copy")
+    return head
+
+
+# --- entries that the source no longer has ---------------------------------------------------
+
+
+def remove_spare_entries(endpoints: Endpoints, key: bytes, start: Head) -> None:
+    """Removes placeholders, and entries that the source has lost since an earlier run.
+
+    XTRIM removes those before the source's first entry, as it leaves max-deleted-entry-id alone;
+    a trimmed stream's often is 0-0, to which no command can set it back.
+    """
+    now = source_head(endpoints.source, key, start)
+    if now.first is not None and entry_id(now.first) <= start.last_id:
+        endpoints.target.call("XTRIM", key, "MINID", now.first[0])
+    else:
+        endpoints.target.call("XTRIM", key, "MAXLEN", 0)
+    here = target_head(endpoints.target, key)
+    if here.length != now.length - (now.added - start.added):
+        _remove_within(endpoints, key, start, now)
+
+
+def _remove_within(endpoints: Endpoints, key: bytes, start: Head, now: Head) -> None:
+    """Compares all entries and removes those that only the target has."""
+    wanted = read_entries(endpoints.source, key, ids.MIN, start.last_id)
+    found = read_entries(endpoints.target, key, ids.MIN, start.last_id)
+    spare = _spare(compare_entries(wanted, found), now.max_deleted)
+    for leading, run in groupby(spare, itemgetter(0)):
+        while batch := [ids.text(id + leading) for _, id in islice(run, _BATCH)]:
+            if leading:
+                endpoints.target.call("XTRIM", key, "MINID", batch[-1])
+            else:
+                endpoints.target.call("XDEL", key, *batch)
+
+
+def _spare(
+    changes: Iterable[int | EntryChange], max_deleted: int | None
+) -> Iterator[tuple[bool, int]]:
+    """The IDs that only the target has, and whether they come before all that the source has.
+
+    Raises :class:`StreamRefused` at an entry that the target lacks, and at one that cannot have
+    been deleted from the source, since that never deleted so high an ID.
+    """
+    leading = True
+    for change in changes:
+        if not isinstance(change, EntryChange):
+            leading = False
+        elif change.fault is not Fault.SPARE or not (leading or _was_deleted(change, max_deleted)):
+            text = ids.text(change.id).decode()
+            fault = change.fault.value
+            raise StreamRefused(f"the entry {text} is {fault} on the target; {REMEDY}")
+        else:
+            yield leading, change.id
+
+
+def _was_deleted(change: EntryChange, max_deleted: int | None) -> bool:
+    assert change.found is not None
+    return max_deleted is None or change.id <= max_deleted or is_placeholder(change.found)
+
+
+# --- counters --------------------------------------------------------------------------------
+
+
+def wanted_counters(start: Head, now: Head) -> Counters:
+    """The counters that the target should have: those of the source when it ended at the start."""
+    if now.last_id == start.last_id:
+        return Counters(now.last_id, now.added, now.max_deleted)
+    later = now.max_deleted is not None and now.max_deleted > start.last_id
+    return Counters(start.last_id, start.added, (start if later else now).max_deleted)
+
+
+def counters_of(head: Head, wanted: Counters) -> Counters:
+    """The same counters of the target, those left out of which any value will do."""
+    max_deleted = None if wanted.max_deleted is None else head.max_deleted
+    return Counters(head.last_id, head.added, max_deleted)
+
+
+def set_counters(
+    endpoints: Endpoints, key: bytes, wanted: Counters, settled: list[Settled]
+) -> None:
+    """Sets the stream's counters, then the positions of its groups, which depend on them."""
+    if counters_of(target_head(endpoints.target, key), wanted) != wanted:
+        last = ids.text(wanted.last_id)
+        command: list[Argument] = ["XSETID", key, last, "ENTRIESADDED", wanted.added]
+        if wanted.max_deleted is not None:
+            command += ["MAXDELETEDID", ids.text(min(wanted.max_deleted, wanted.last_id))]
+        endpoints.target.call(*command)
+    found = {group.name: group for group in read_groups(endpoints.target, key)}
+    commands: list[Command] = []
+    for group in (each.group for each in settled):
+        here = found[group.name]
+        if (here.last_id, here.entries_read) != (group.last_id, group.entries_read):
+            read = UNKNOWN_COUNT if group.entries_read is None else group.entries_read
+            position = (ids.text(group.last_id), "ENTRIESREAD", read)
+            commands.append(("XGROUP", "SETID", key, group.name, *position))
+    endpoints.target.call_all(commands)
+
+
+def set_settings(endpoints: Endpoints, key: bytes, source: Head) -> None:
+    """Sets how long idempotent IDs are remembered, if both servers support them."""
+    here = target_head(endpoints.target, key).settings
+    if source.settings is None or here is None or source.settings == here:
+        return
+    duration, maxsize = source.settings
+    endpoints.target.call("XCFGSET", key, "IDMP-DURATION", duration, "IDMP-MAXSIZE", maxsize)
+
+
+def set_expiry(endpoints: Endpoints, key: bytes, start: Head) -> None:
+    """Lets the target's key expire when the source's does.
+
+    Raises :class:`StreamGone` if the source's is gone, which reads as one that never expires."""
+    wanted = read_expiry(endpoints.source, key)
+    source_head(endpoints.source, key, start)
+    if read_expiry(endpoints.target, key) == wanted:
+        return
+    if wanted is None:
+        endpoints.target.call("PERSIST", key)
+    else:
+        endpoints.target.call("PEXPIREAT", key, wanted)

@@ -1,4 +1,4 @@
-"""Compares two streams while both are read, and finds what one has and the other lacks."""
+"""Compares two streams while both are read, and yields the differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from penstock.migration.values import Entry, Pending, entry_id
+from penstock.migration.model import Entry, Pending, entry_id
 
 # --- entries ---------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ class Fault(Enum):
 
 
 class EntryChange(NamedTuple):
-    """One entry that is not on both ends with the same content."""
+    """One entry that the two servers do not have with the same content."""
 
     id: int
     fault: Fault
@@ -29,20 +29,20 @@ class EntryChange(NamedTuple):
 
 
 class _Pages:
-    """Entries of which some are read ahead."""
+    """Entries that are read a page at a time."""
 
     def __init__(self, pages: Iterable[list[Entry]]) -> None:
         self._pages = iter(pages)
         self.page: list[Entry] = []
 
     def fill(self) -> int:
-        """How many entries are there to be looked at; none only at the end."""
+        """How many entries of this page are left to compare; 0 only at the end."""
         if not self.page:
             self.page = next(self._pages, [])
         return len(self.page)
 
     def skip(self, count: int) -> None:
-        """Drops entries that have been looked at."""
+        """Drops entries that have been compared."""
         self.page = self.page[count:]
 
 
@@ -51,11 +51,11 @@ def compare_entries(
 ) -> Iterator[int | EntryChange]:
     """The differences between two streams' entries, both given in pages.
 
-    Between the differences come numbers: so many entries were found to be equal.
+    Between the differences come numbers: how many entries were equal.
     """
     wanted, found = _Pages(source), _Pages(target)
     while shared := min(wanted.fill(), found.fill()):
-        # Most pages are equal, and a comparison of lists takes no time.
+        # Most pages are equal, and comparing lists as a whole is fast.
         if wanted.page[:shared] == found.page[:shared]:
             yield shared
             wanted.skip(shared)
@@ -75,17 +75,17 @@ def _compare_pages(wanted: _Pages, found: _Pages) -> Iterator[int | EntryChange]
     here = there = 0
     while here < len(wanted.page) and there < len(found.page):
         entry, other = wanted.page[here], found.page[there]
-        identity, its = entry_id(entry), entry_id(other)
-        here += identity <= its
-        there += its <= identity
+        wanted_id, found_id = entry_id(entry), entry_id(other)
+        here += wanted_id <= found_id
+        there += found_id <= wanted_id
         if entry == other:
             yield 1
-        elif identity == its:
-            yield EntryChange(identity, Fault.DIFFERENT, other)
-        elif identity < its:
-            yield EntryChange(identity, Fault.LACKING)
+        elif wanted_id == found_id:
+            yield EntryChange(wanted_id, Fault.DIFFERENT, other)
+        elif wanted_id < found_id:
+            yield EntryChange(wanted_id, Fault.LACKING)
         else:
-            yield EntryChange(its, Fault.SPARE, other)
+            yield EntryChange(found_id, Fault.SPARE, other)
     wanted.skip(here)
     found.skip(there)
 
@@ -94,7 +94,7 @@ def _compare_pages(wanted: _Pages, found: _Pages) -> Iterator[int | EntryChange]
 
 
 class PendingChange(NamedTuple):
-    """One pending entry that is not on both ends as it should be."""
+    """One pending entry that differs between the two servers."""
 
     id: int
     wanted: Pending | None

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
-from penstock.migration.client import Command, End
+from penstock.client.connection import Command, Connection
+from penstock.client.errors import CommandRefused
 from penstock.migration.differences import PendingChange, compare_pending
-from penstock.migration.errors import CommandRefused, StreamGone
-from penstock.migration.plan import Ends
+from penstock.migration.model import Digest, Group, Head, Pending, noted
+from penstock.migration.plan import Endpoints, StreamGone
 from penstock.migration.read import read_consumers, read_groups, read_head, read_pending
-from penstock.migration.values import Digest, Group, Head, Pending, noted
 from storage import ids
 
 NOBODY: Final = b""
@@ -49,7 +49,7 @@ def as_of(group: Group, start: Head, now: Head) -> Group:
     return group._replace(last_id=start.last_id, entries_read=read)
 
 
-def source_head(source: End, key: bytes, start: Head) -> Head:
+def source_head(source: Connection, key: bytes, start: Head) -> Head:
     """The source's counters now; raises :class:`StreamGone` if it is not the same stream."""
     head = read_head(source, key)
     if head is None or head.last_id < start.last_id:
@@ -57,7 +57,7 @@ def source_head(source: End, key: bytes, start: Head) -> Head:
     return head
 
 
-def source_groups(source: End, key: bytes, start: Head) -> tuple[list[Group], Head]:
+def source_groups(source: Connection, key: bytes, start: Head) -> tuple[list[Group], Head]:
     """The groups as of the ``start``, and the counters now; raises :class:`StreamGone`."""
     try:
         groups = read_groups(source, key)
@@ -74,9 +74,9 @@ class Wanted:
     Only what was pending among the entries up to the ``start`` counts.
     """
 
-    def __init__(self, ends: Ends, key: bytes, group: Group, start: Head) -> None:
-        self._rows = read_pending(ends.source, key, group.name, start.last_id)
-        self._keeps_released = ends.target.knows("XNACK")
+    def __init__(self, endpoints: Endpoints, key: bytes, group: Group, start: Head) -> None:
+        self._rows = read_pending(endpoints.source, key, group.name, start.last_id)
+        self._keeps_released = endpoints.target.knows("XNACK")
         self._group = group
         self._owners: set[bytes] = set()
         self._digest = Digest()
@@ -104,32 +104,32 @@ class Wanted:
 # --- changing the target ---------------------------------------------------------------------
 
 
-def settle_groups(ends: Ends, key: bytes, start: Head) -> tuple[list[Settled], Head]:
+def settle_groups(endpoints: Endpoints, key: bytes, start: Head) -> tuple[list[Settled], Head]:
     """Makes the groups that the target lacks, and sets what is pending in each.
 
     Positions are not set yet: they depend on counters that are restored at the very end. Returns
     what was copied, and the source's counters now. Raises :class:`StreamGone`.
     """
-    groups, head = source_groups(ends.source, key, start)
-    present = {group.name: group.consumers for group in read_groups(ends.target, key)}
+    groups, head = source_groups(endpoints.source, key, start)
+    present = {group.name: group.consumers for group in read_groups(endpoints.target, key)}
     missing = [group.name for group in groups if group.name not in present]
-    ends.target.ask_all([("XGROUP", "CREATE", key, name, "0") for name in missing])
-    settled = [_settle(ends, key, group, start) for group in groups]
+    endpoints.target.call_all([("XGROUP", "CREATE", key, name, "0") for name in missing])
+    settled = [_settle(endpoints, key, group, start) for group in groups]
     return settled, head
 
 
-def _settle(ends: Ends, key: bytes, group: Group, start: Head) -> Settled:
-    wanted = Wanted(ends, key, group, start)
-    found = read_pending(ends.target, key, group.name, ids.MAX)
+def _settle(endpoints: Endpoints, key: bytes, group: Group, start: Head) -> Settled:
+    wanted = Wanted(endpoints, key, group, start)
+    found = read_pending(endpoints.target, key, group.name, ids.MAX)
     changes = compare_pending(wanted, found)
     while batch := list(islice(changes, _BATCH)):
-        _apply(ends.target, key, group.name, batch)
+        _apply(endpoints.target, key, group.name, batch)
     settled = wanted.settled()
-    _settle_consumers(ends.target, key, settled.group)
+    _settle_consumers(endpoints.target, key, settled.group)
     return settled
 
 
-def _apply(target: End, key: bytes, group: bytes, changes: list[PendingChange]) -> None:
+def _apply(target: Connection, key: bytes, group: bytes, changes: list[PendingChange]) -> None:
     over = [ids.text(change.id) for change in changes if change.wanted is None]
     commands: list[Command] = [("XACK", key, group, *over)] if over else []
     stuck = _without_entry(target, key, [c for c in changes if c.wanted and c.found])
@@ -142,18 +142,18 @@ def _apply(target: End, key: bytes, group: bytes, changes: list[PendingChange]) 
         else:
             words = ("TIME", time, "RETRYCOUNT", deliveries, "FORCE", "JUSTID")
             commands.append(("XCLAIM", key, group, owner, 0, *texts, *words))
-    target.ask_all(commands)
+    target.call_all(commands)
 
 
-def _without_entry(target: End, key: bytes, changes: list[PendingChange]) -> set[int]:
+def _without_entry(target: Connection, key: bytes, changes: list[PendingChange]) -> set[int]:
     """Those of the pending IDs that have no entry on the target: a claim would drop them."""
     texts = [ids.text(change.id) for change in changes]
-    found = target.ask_all([("XRANGE", key, text, text) for text in texts])
+    found = target.call_all([("XRANGE", key, text, text) for text in texts])
     return {change.id for change, entry in zip(changes, found, strict=True) if not entry}
 
 
-def _settle_consumers(target: End, key: bytes, group: Group) -> None:
+def _settle_consumers(target: Connection, key: bytes, group: Group) -> None:
     present = read_consumers(target, key, group.name)
     create = [("CREATECONSUMER", name) for name in sorted(group.consumers - present)]
     delete = [("DELCONSUMER", name) for name in sorted(present - group.consumers)]
-    target.ask_all([("XGROUP", what, key, group.name, name) for what, name in create + delete])
+    target.call_all([("XGROUP", what, key, group.name, name) for what, name in create + delete])

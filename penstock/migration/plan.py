@@ -5,18 +5,30 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from penstock.migration.client import End
-from penstock.migration.errors import StreamGone, StreamRefused
+from penstock.client.connection import Connection
+from penstock.migration.model import Group, Head, entry_id, is_placeholder
 from penstock.migration.read import read_groups, read_head
-from penstock.migration.values import Group, Head, entry_id, is_placeholder, shown
+from penstock.migration.report import shown
 from storage import ids
 
 
-class Ends(NamedTuple):
-    """Where streams are copied from, and where to."""
+class StreamError(Exception):
+    """Base of what keeps one stream from being copied; the text is one line for the user."""
 
-    source: End
-    target: End
+
+class StreamGone(StreamError):
+    """The source has no stream of this name any more."""
+
+
+class StreamRefused(StreamError):
+    """What the target has under this name is left alone; the text says why."""
+
+
+class Endpoints(NamedTuple):
+    """The server that streams are copied from, and the one that gets them."""
+
+    source: Connection
+    target: Connection
 
 
 class Action(Enum):
@@ -43,22 +55,22 @@ class Plan(NamedTuple):
 REMEDY: Final = "--replace puts the source's in its place"
 
 
-def make_plan(ends: Ends, key: bytes, replace: bool) -> Plan:
+def make_plan(endpoints: Endpoints, key: bytes, replace: bool) -> Plan:
     """What is to be done with the stream ``key``; ``replace`` allows to remove what is in the way.
 
     Raises :class:`StreamGone`, or :class:`StreamRefused` if something is in the way.
     """
-    source = read_head(ends.source, key)
+    source = read_head(endpoints.source, key)
     if source is None:
         raise StreamGone("gone from the source")
-    kind = ends.target.ask("TYPE", key)
+    kind = endpoints.target.call("TYPE", key)
     if kind == b"none":
         return Plan(key, Action.COPY, source, 0, 0)
-    target = read_head(ends.target, key) if kind == b"stream" else None
+    target = read_head(endpoints.target, key) if kind == b"stream" else None
     obstacle = (
         f"the target's key is a {shown(kind)}"
         if target is None
-        else _obstacle(ends, key, source, target)
+        else _obstacle(endpoints, key, source, target)
     )
     if target is not None and obstacle is None:
         return Plan(key, Action.CONTINUE, source, target.last_id, target.length)
@@ -67,10 +79,10 @@ def make_plan(ends: Ends, key: bytes, replace: bool) -> Plan:
     raise StreamRefused(f"{obstacle}; {REMEDY}")
 
 
-def _obstacle(ends: Ends, key: bytes, source: Head, target: Head) -> str | None:
+def _obstacle(endpoints: Endpoints, key: bytes, source: Head, target: Head) -> str | None:
     """Why the target's stream is not an earlier or unfinished copy of the source's.
 
-    This looks at both ends of it and into the gap above; the verification compares the rest.
+    This compares its first and last entry and the IDs behind them; the verification does the rest.
     """
     if target.last_id > source.last_id:
         return (
@@ -78,25 +90,25 @@ def _obstacle(ends: Ends, key: bytes, source: Head, target: Head) -> str | None:
             f" above the source's {_text(source.last_id)}"
         )
     return (
-        _strange_end(ends.source, key, target)
-        or _strange_beginning(source, target)
-        or _gap(ends.source, key, target)
-        or _strange_group(read_groups(ends.source, key), read_groups(ends.target, key))
+        _foreign_last_entry(endpoints.source, key, target)
+        or _foreign_first_entry(source, target)
+        or _missing_entry(endpoints.source, key, target)
+        or _foreign_group(read_groups(endpoints.source, key), read_groups(endpoints.target, key))
     )
 
 
-def _strange_end(source: End, key: bytes, target: Head) -> str | None:
+def _foreign_last_entry(source: Connection, key: bytes, target: Head) -> str | None:
     if target.last is None or is_placeholder(target.last):
         return None
     text = target.last[0]
-    found = source.ask("XRANGE", key, text, text)
+    found = source.call("XRANGE", key, text, text)
     if not found:
         return f"the target's last entry, {shown(text)}, is not on the source"
     return None if found[0] == target.last else f"the entry {shown(text)} differs"
 
 
-def _strange_beginning(source: Head, target: Head) -> str | None:
-    """An entry before the source's first is no obstacle: it has been trimmed away there since."""
+def _foreign_first_entry(source: Head, target: Head) -> str | None:
+    """An entry before the source's first is no obstacle: the source has trimmed it since."""
     if target.first is None or source.first is None:
         return None
     here, there = entry_id(target.first), entry_id(source.first)
@@ -107,16 +119,16 @@ def _strange_beginning(source: Head, target: Head) -> str | None:
     return None
 
 
-def _gap(source: End, key: bytes, target: Head) -> str | None:
+def _missing_entry(source: Connection, key: bytes, target: Head) -> str | None:
     """Entries cannot be added below the last-generated-id, so none may be lacking there."""
     start = 0 if target.last is None else entry_id(target.last) + 1
     if start > target.last_id:
         return None
-    lacking = source.ask("XRANGE", key, _text(start), _text(target.last_id), "COUNT", 1)
+    lacking = source.call("XRANGE", key, _text(start), _text(target.last_id), "COUNT", 1)
     return f"the target lacks the entry {shown(lacking[0][0])}" if lacking else None
 
 
-def _strange_group(source: list[Group], target: list[Group]) -> str | None:
+def _foreign_group(source: list[Group], target: list[Group]) -> str | None:
     known = {group.name: group for group in source}
     for group in target:
         model = known.get(group.name)
@@ -130,5 +142,5 @@ def _strange_group(source: list[Group], target: list[Group]) -> str | None:
     return None
 
 
-def _text(identity: int) -> str:
-    return ids.text(identity).decode()
+def _text(id: int) -> str:
+    return ids.text(id).decode()

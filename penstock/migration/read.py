@@ -1,14 +1,14 @@
-"""Reads a stream page by page, so that no server has to send a large reply."""
+"""Reads keys and streams page by page, so that no server has to send a large reply."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
-from penstock.migration.client import End, Moment, Reply, Timed
-from penstock.migration.errors import CommandRefused
-from penstock.migration.values import Entry, Group, Head, Pending, Settings, entry_id
+from penstock.client.connection import Connection, Moment, Reply, Timed
+from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.migration.model import Entry, Group, Head, Pending, Settings, entry_id
 from storage import ids
 
 PAGE_BYTES: Final = 1 << 20
@@ -25,16 +25,81 @@ _TRIES: Final = 100
 RELEASED_IDLE: Final = -1
 """The idle time that XPENDING shows for an entry whose owner XNACK took away."""
 
+PAGE_KEYS: Final = 1000
+"""How many keys are asked for at once."""
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+class Keys(NamedTuple):
+    """The names of keys by what they hold, each list in order."""
+
+    streams: list[bytes]
+    strings: list[bytes]
+    others: dict[str, list[bytes]]
+    """By the name of their type."""
+    refused: dict[bytes, CommandRefused]
+    """Those whose type the server does not tell."""
+
+
+def find_keys(source: Connection, globs: Iterable[bytes]) -> Keys:
+    """The keys whose names match any of the patterns."""
+    kinds: dict[bytes, bytes | CommandRefused] = {}
+    for glob in globs:
+        for page in _scan(source, glob):
+            found = source.try_all([("TYPE", key) for key in page])
+            kinds.update(zip(page, found, strict=True))
+    by_kind: dict[str, list[bytes]] = {}
+    refused: dict[bytes, CommandRefused] = {}
+    for key, kind in sorted(kinds.items()):
+        if isinstance(kind, CommandRefused):
+            refused[key] = kind
+        elif kind != b"none":
+            by_kind.setdefault(kind.decode(), []).append(key)
+    return Keys(by_kind.pop("stream", []), by_kind.pop("string", []), by_kind, refused)
+
+
+def _scan(source: Connection, glob: bytes) -> Iterator[list[bytes]]:
+    cursor = b"0"
+    while True:
+        cursor, page = source.call("SCAN", cursor, "MATCH", glob, "COUNT", PAGE_KEYS)
+        yield page
+        if cursor == b"0":
+            return
+
+
+def count_entries(source: Connection, streams: list[bytes]) -> int:
+    """How many entries the streams hold; what cannot be counted counts as none."""
+    total = 0
+    for at in range(0, len(streams), PAGE_KEYS):
+        lengths = source.try_all([("XLEN", key) for key in streams[at : at + PAGE_KEYS]])
+        total += sum(length for length in lengths if isinstance(length, int))
+    return total
+
+
+def list_databases(source: Connection) -> list[int]:
+    """The numbers of the databases that hold keys."""
+    text: bytes = source.call("INFO", "keyspace")
+    lines = (line for line in text.splitlines() if line.startswith(b"db"))
+    return sorted(int(line[2 : line.index(b":")]) for line in lines)
+
+
+def require_different_databases(source: Connection, target: Connection) -> None:
+    """Raises :class:`ServerFailed` if both are the same database of the same server."""
+    if source.db == target.db and (run := source.run_id()) and run == target.run_id():
+        raise ServerFailed(f"the {source.name} and the {target.name} are the same database")
+
 
 # --- counters --------------------------------------------------------------------------------
 
 
-def read_head(end: End, key: bytes) -> Head | None:
+def read_head(server: Connection, key: bytes) -> Head | None:
     """The counters of a stream, ``None`` if there is no such key."""
     try:
-        fields = _fields(end.ask("XINFO", "STREAM", key))
+        fields = _fields(server.call("XINFO", "STREAM", key))
     except CommandRefused:
-        if end.ask("TYPE", key) == b"none":
+        if server.call("TYPE", key) == b"none":
             return None
         raise
     length: int = fields[b"length"]
@@ -66,23 +131,23 @@ def _fields(reply: list[Reply]) -> dict[bytes, Reply]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
-def read_expiry(end: End, key: bytes) -> int | None:
+def read_expiry(server: Connection, key: bytes) -> int | None:
     """When a key expires, in Unix milliseconds; ``None`` for never, or if there is no such key."""
-    return read_expiries(end, [key])[0]
+    return read_expiries(server, [key])[0]
 
 
-def read_expiries(end: End, keys: list[bytes]) -> list[int | None]:
+def read_expiries(server: Connection, keys: list[bytes]) -> list[int | None]:
     """The same for several keys."""
-    if not end.knows("PEXPIRETIME"):
-        return [_expiry_by_ttl(end, key) for key in keys]
-    times = end.ask_all([("PEXPIRETIME", key) for key in keys])
+    if not server.knows("PEXPIRETIME"):
+        return [_expiry_by_ttl(server, key) for key in keys]
+    times = server.call_all([("PEXPIRETIME", key) for key in keys])
     return [time if time >= 0 else None for time in times]
 
 
-def _expiry_by_ttl(end: End, key: bytes) -> int | None:
+def _expiry_by_ttl(server: Connection, key: bytes) -> int | None:
     moment: Moment | None = None
     for _ in range(_TRIES):
-        left = end.ask_timed("PTTL", key)
+        left = server.call_timed("PTTL", key)
         if left.reply < 0:
             return None
         moment = left.distant(left.reply).narrowed(moment)
@@ -94,12 +159,12 @@ def _expiry_by_ttl(end: End, key: bytes) -> int | None:
 # --- entries ---------------------------------------------------------------------------------
 
 
-def read_entries(end: End, key: bytes, start: int, stop: int) -> Iterator[list[Entry]]:
+def read_entries(server: Connection, key: bytes, start: int, stop: int) -> Iterator[list[Entry]]:
     """The entries from ``start`` to ``stop`` in pages of about :data:`PAGE_BYTES`."""
     count = _FIRST_PAGE
     last = ids.text(stop)
     while start <= stop:
-        page: list[Entry] = end.ask("XRANGE", key, ids.text(start), last, "COUNT", count)
+        page: list[Entry] = server.call("XRANGE", key, ids.text(start), last, "COUNT", count)
         if page:
             yield page
         if len(page) < count:
@@ -116,16 +181,16 @@ def _size(page: list[Entry]) -> int:
 # --- groups ----------------------------------------------------------------------------------
 
 
-def read_groups(end: End, key: bytes) -> list[Group]:
+def read_groups(server: Connection, key: bytes) -> list[Group]:
     """The groups of a stream, in the order of their names."""
-    groups = [_fields(reply) for reply in end.ask("XINFO", "GROUPS", key)]
-    consumers = end.ask_all([("XINFO", "CONSUMERS", key, group[b"name"]) for group in groups])
+    groups = [_fields(reply) for reply in server.call("XINFO", "GROUPS", key)]
+    consumers = server.call_all([("XINFO", "CONSUMERS", key, group[b"name"]) for group in groups])
     return [_group(fields, names) for fields, names in zip(groups, consumers, strict=True)]
 
 
-def read_consumers(end: End, key: bytes, group: bytes) -> frozenset[bytes]:
+def read_consumers(server: Connection, key: bytes, group: bytes) -> frozenset[bytes]:
     """The names of the consumers of a group."""
-    return _names(end.ask("XINFO", "CONSUMERS", key, group))
+    return _names(server.call("XINFO", "CONSUMERS", key, group))
 
 
 def _names(consumers: list[Reply]) -> frozenset[bytes]:
@@ -145,7 +210,7 @@ def _group(fields: dict[bytes, Reply], consumers: list[Reply]) -> Group:
 # --- pending entries -------------------------------------------------------------------------
 
 
-def read_pending(end: End, key: bytes, group: bytes, stop: int) -> Iterator[Pending]:
+def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Iterator[Pending]:
     """The pending entries of a group with IDs up to ``stop``, in the order of their IDs.
 
     Their times are exact to the millisecond. XPENDING tells only how long ago an entry was
@@ -157,7 +222,7 @@ def read_pending(end: End, key: bytes, group: bytes, stop: int) -> Iterator[Pend
     last = ids.text(stop)
     moments: dict[int, Moment] = {}
     while start <= stop:
-        page = end.ask_timed("XPENDING", key, group, ids.text(start), last, count)
+        page = server.call_timed("XPENDING", key, group, ids.text(start), last, count)
         moments = _delivered(page, moments)
         tries += 1
         if tries < _TRIES and not all(moment.exact for moment in moments.values()):
@@ -175,34 +240,36 @@ def _delivered(page: Timed, before: dict[int, Moment]) -> dict[int, Moment]:
     moments = {}
     for text, _, idle, _ in page.reply:
         if idle != RELEASED_IDLE:
-            identity = ids.parse(text)
-            moments[identity] = page.distant(-idle).narrowed(before.get(identity))
+            id = ids.parse(text)
+            moments[id] = page.distant(-idle).narrowed(before.get(id))
     return moments
 
 
 def _pending(line: list[Reply], moments: dict[int, Moment]) -> Pending:
     text, owner, _, deliveries = line
-    identity = ids.parse(text)
-    if identity not in moments:
-        return Pending(identity, None, 0, deliveries)
-    return Pending(identity, owner, moments[identity].latest, deliveries)
+    id = ids.parse(text)
+    if id not in moments:
+        return Pending(id, None, 0, deliveries)
+    return Pending(id, owner, moments[id].latest, deliveries)
 
 
 def read_pending_ids(
-    end: End, key: bytes, groups: list[Group], start: int, stop: int
+    server: Connection, key: bytes, groups: list[Group], start: int, stop: int
 ) -> Iterator[int]:
     """The IDs from ``start`` to ``stop`` that are pending in any of the groups, in order."""
-    every = [_group_ids(end, key, group.name, start, stop) for group in groups if group.pending]
+    every = [_group_ids(server, key, group.name, start, stop) for group in groups if group.pending]
     previous = -1
-    for identity in heapq.merge(*every):
-        if identity != previous:
-            yield identity
-        previous = identity
+    for id in heapq.merge(*every):
+        if id != previous:
+            yield id
+        previous = id
 
 
-def _group_ids(end: End, key: bytes, group: bytes, start: int, stop: int) -> Iterator[int]:
+def _group_ids(
+    server: Connection, key: bytes, group: bytes, start: int, stop: int
+) -> Iterator[int]:
     while start <= stop:
-        page = end.ask("XPENDING", key, group, ids.text(start), ids.text(stop), PAGE_ENTRIES)
+        page = server.call("XPENDING", key, group, ids.text(start), ids.text(stop), PAGE_ENTRIES)
         yield from (ids.parse(line[0]) for line in page)
         if len(page) < PAGE_ENTRIES:
             return

@@ -6,25 +6,32 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.migration.addresses import Address
-from penstock.migration.client import End
+from penstock.client.connection import Connection
+from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.client.urls import Address
 from penstock.migration.copy import Copied, copy_stream
-from penstock.migration.errors import CommandRefused, EndFailed, StreamGone, StreamRefused
-from penstock.migration.findings import Depth, plural
 from penstock.migration.groups import Settled
-from penstock.migration.keys import (
+from penstock.migration.plan import Action, Endpoints, Plan, StreamGone, StreamRefused, make_plan
+from penstock.migration.read import (
     Keys,
     count_entries,
     find_keys,
     list_databases,
+    read_groups,
     require_different_databases,
 )
-from penstock.migration.plan import Action, Ends, Plan, make_plan
-from penstock.migration.progress import Bar, Progress
-from penstock.migration.read import read_groups
+from penstock.migration.report import (
+    Bar,
+    Depth,
+    Outcome,
+    Progress,
+    Row,
+    list_names,
+    plural,
+    print_summary,
+    shown,
+)
 from penstock.migration.strings import copy_strings
-from penstock.migration.summary import Outcome, Row, list_names, print_summary
-from penstock.migration.values import shown
 from penstock.migration.verify import verify_stream
 
 
@@ -53,19 +60,19 @@ _INTENTIONS: Final = {
 
 
 def run(options: Options, console: Console) -> bool:
-    """Copies and verifies; whether everything is equal then. Raises :class:`MigrationError`."""
+    """Copies and verifies; whether everything is equal then. Raises :class:`ClientError`."""
     rows: list[Row] = []
     fine = True
     for source_db, target_db in _database_pairs(options):
         with (
-            End("source", options.source, source_db) as source,
-            End("target", options.target, target_db) as target,
+            Connection("source", options.source, source_db) as source,
+            Connection("target", options.target, target_db) as target,
         ):
             target.require_counters()
             require_different_databases(source, target)
             console.print(f"{source.name} -> {target.name}", highlight=False, markup=False)
             prefix = f"{source_db}: " if options.databases is not None else ""
-            migration = _Migration(Ends(source, target), options, console, prefix)
+            migration = _Migration(Endpoints(source, target), options, console, prefix)
             fine &= migration.run()
             rows += (row for _, row in sorted(migration.rows.items()))
     print_summary(console, rows)
@@ -78,7 +85,7 @@ def _database_pairs(options: Options) -> list[tuple[int, int]]:
         return [(options.source.db or 0, options.target.db or 0)]
     numbers = list(options.databases)
     if not numbers:
-        with End("source", options.source, 0) as source:
+        with Connection("source", options.source, 0) as source:
             numbers = list_databases(source)
     return [(number, number) for number in numbers]
 
@@ -86,10 +93,12 @@ def _database_pairs(options: Options) -> list[tuple[int, int]]:
 class _Migration:
     """The work on one database."""
 
-    def __init__(self, ends: Ends, options: Options, console: Console, prefix: str) -> None:
+    def __init__(
+        self, endpoints: Endpoints, options: Options, console: Console, prefix: str
+    ) -> None:
         self.rows: dict[bytes, Row] = {}
         """What is told about each stream."""
-        self._ends = ends
+        self._endpoints = endpoints
         self._options = options
         self._console = console
         self._prefix = prefix
@@ -97,7 +106,7 @@ class _Migration:
 
     def run(self) -> bool:
         """Does the work; whether all strings are equal, if they were to be copied."""
-        keys = find_keys(self._ends.source, self._options.globs)
+        keys = find_keys(self._endpoints.source, self._options.globs)
         self._list_left_out(keys)
         for key, error in keys.refused.items():
             self._fail(key, error)
@@ -125,14 +134,14 @@ class _Migration:
         try:
             if copied := self._copy(streams):
                 self._verify(copied)
-        except EndFailed as error:
-            raise EndFailed(f"{error}; {AGAIN}") from error
+        except ServerFailed as error:
+            raise ServerFailed(f"{error}; {AGAIN}") from error
 
     def _plan(self, streams: list[bytes]) -> None:
         for key in streams:
             try:
-                plan = make_plan(self._ends, key, self._options.replace)
-                groups = read_groups(self._ends.source, key)
+                plan = make_plan(self._endpoints, key, self._options.replace)
+                groups = read_groups(self._endpoints.source, key)
             except (CommandRefused, StreamGone, StreamRefused) as error:
                 self._fail(key, error)
                 continue
@@ -149,7 +158,7 @@ class _Migration:
     def _copy(self, streams: list[bytes]) -> list[Copied]:
         """Copies what can be copied."""
         progress, done = self._progress, list[Copied]()
-        progress.start("Copying", len(streams), count_entries(self._ends.source, streams))
+        progress.start("Copying", len(streams), count_entries(self._endpoints.source, streams))
         try:
             for key in streams:
                 try:
@@ -162,9 +171,9 @@ class _Migration:
         return done
 
     def _copy_one(self, key: bytes) -> Copied:
-        plan = make_plan(self._ends, key, self._options.replace)
+        plan = make_plan(self._endpoints, key, self._options.replace)
         self._progress.skip(plan.present)
-        copied = copy_stream(self._ends, plan, self._progress.advance)
+        copied = copy_stream(self._endpoints, plan, self._progress.advance)
         self._progress.end(f"{self._name(key)}: {_describe(plan, copied)}")
         return copied
 
@@ -183,7 +192,7 @@ class _Migration:
             progress.stop()
 
     def _verify_one(self, copied: Copied) -> None:
-        found = verify_stream(self._ends, copied, self._options.depth, self._progress.advance)
+        found = verify_stream(self._endpoints, copied, self._options.depth, self._progress.advance)
         outcome = Outcome.DIFFERS if found.differences else Outcome.EQUAL
         self.rows[copied.plan.key] = Row(
             self._name(copied.plan.key),
@@ -207,7 +216,7 @@ class _Migration:
     def _copy_strings(self, keys: list[bytes]) -> bool:
         replace, dry_run = self._options.replace, self._options.dry_run
         try:
-            result = copy_strings(self._ends, keys, replace, dry_run)
+            result = copy_strings(self._endpoints, keys, replace, dry_run)
         except CommandRefused as error:
             self._say(f"strings: {error}")
             return False

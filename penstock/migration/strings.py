@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from penstock.migration.client import Command, End
-from penstock.migration.plan import Ends
+from penstock.client.connection import Command, Connection
+from penstock.migration.plan import Endpoints
 from penstock.migration.read import read_expiries
 
 _BATCH: Final = 50
@@ -37,18 +37,20 @@ class StringsCopied(NamedTuple):
     """Those that were written and yet read back as something else."""
 
 
-def copy_strings(ends: Ends, keys: list[bytes], replace: bool, dry_run: bool) -> StringsCopied:
+def copy_strings(
+    endpoints: Endpoints, keys: list[bytes], replace: bool, dry_run: bool
+) -> StringsCopied:
     """Copies the strings; ``replace`` allows to overwrite, ``dry_run`` only says what would be."""
     result = StringsCopied([], [], [], [])
     for at in range(0, len(keys), _BATCH):
-        _copy_batch(ends, keys[at : at + _BATCH], replace, dry_run, result)
+        _copy_batch(endpoints, keys[at : at + _BATCH], replace, dry_run, result)
     return result
 
 
 def _copy_batch(
-    ends: Ends, keys: list[bytes], replace: bool, dry_run: bool, result: StringsCopied
+    endpoints: Endpoints, keys: list[bytes], replace: bool, dry_run: bool, result: StringsCopied
 ) -> None:
-    there, here = _read(ends.source, keys), _read(ends.target, keys)
+    there, here = _read(endpoints.source, keys), _read(endpoints.target, keys)
     due: dict[bytes, Value] = {}
     for key in keys:
         if there[key] == here[key]:
@@ -60,8 +62,8 @@ def _copy_batch(
                 due[key] = there[key]
     if dry_run:
         return
-    ends.target.ask_all([_write(key, value) for key, value in due.items()])
-    found = _read(ends.target, list(due))
+    endpoints.target.call_all([_write(key, value) for key, value in due.items()])
+    found = _read(endpoints.target, list(due))
     result.differing.extend(key for key, value in due.items() if found[key] != value)
 
 
@@ -70,11 +72,11 @@ def _write(key: bytes, value: Value) -> Command:
     return command if value.expiry is None else (*command, "PXAT", value.expiry)
 
 
-def _read(end: End, keys: list[bytes]) -> dict[bytes, Value]:
-    kinds = dict(zip(keys, end.ask_all([("TYPE", key) for key in keys]), strict=True))
+def _read(server: Connection, keys: list[bytes]) -> dict[bytes, Value]:
+    kinds = dict(zip(keys, server.call_all([("TYPE", key) for key in keys]), strict=True))
     values = {key: Value(kind, None, None) for key, kind in kinds.items()}
     strings = [key for key in keys if kinds[key] == b"string"]
-    contents = end.ask_all([("GET", key) for key in strings])
-    for key, content, expiry in zip(strings, contents, read_expiries(end, strings), strict=True):
+    contents = server.call_all([("GET", key) for key in strings])
+    for key, content, expiry in zip(strings, contents, read_expiries(server, strings), strict=True):
         values[key] = _MISSING if content is None else Value(b"string", content, expiry)
     return values

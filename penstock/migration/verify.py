@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.migration.append import Advance
-from penstock.migration.copy import Copied
-from penstock.migration.differences import EntryChange, Fault, compare_entries
-from penstock.migration.errors import StreamGone
-from penstock.migration.findings import Depth, Findings, plural
-from penstock.migration.finish import counters_of
-from penstock.migration.groups import source_groups
-from penstock.migration.plan import Ends
-from penstock.migration.read import read_entries, read_expiry, read_head
-from penstock.migration.values import USUAL_SETTINGS, Head
-from penstock.migration.verify_groups import compare_groups
+from penstock.migration.copy import Advance, Copied, counters_of
+from penstock.migration.differences import (
+    EntryChange,
+    Fault,
+    PendingChange,
+    compare_entries,
+    compare_pending,
+)
+from penstock.migration.groups import Settled, Wanted, source_groups
+from penstock.migration.model import USUAL_SETTINGS, Digest, Group, Head, noted
+from penstock.migration.plan import Endpoints, StreamGone
+from penstock.migration.read import (
+    read_entries,
+    read_expiry,
+    read_groups,
+    read_head,
+    read_pending,
+    read_pending_ids,
+)
+from penstock.migration.report import Depth, Findings, plural, shown
 from storage import ids
 
+# --- the stream ----------------------------------------------------------------------------------
 
-def verify_stream(ends: Ends, copied: Copied, depth: Depth, advance: Advance) -> Findings:
+
+def verify_stream(endpoints: Endpoints, copied: Copied, depth: Depth, advance: Advance) -> Findings:
     """Compares a stream with its copy, up to where the source was when the copy began.
 
     What has changed on the source since then is a note, provided that the target is as it was
@@ -27,8 +38,8 @@ def verify_stream(ends: Ends, copied: Copied, depth: Depth, advance: Advance) ->
     """
     findings = Findings()
     key, start = copied.plan.key, copied.plan.source
-    groups, now = source_groups(ends.source, key, start)
-    here = read_head(ends.target, key)
+    groups, now = source_groups(endpoints.source, key, start)
+    here = read_head(endpoints.target, key)
     if here is None:
         raise StreamGone("gone from the target")
     _compare_heads(copied, here, findings)
@@ -36,11 +47,11 @@ def verify_stream(ends: Ends, copied: Copied, depth: Depth, advance: Advance) ->
         newer = plural(max(0, now.added - start.added), "newer entry")
         findings.notes.append(f"the source has {newer}")
     if depth is Depth.FULL:
-        _compare_entries(ends, copied, now, advance, findings)
+        _compare_entries(endpoints, copied, now, advance, findings)
     elif now.has_same_entries(copied.head) and now.last_id == start.last_id:
         _compare_boundaries(now, here, findings)
-    compare_groups(ends, copied, groups, now, depth, findings)
-    _compare_expiry(ends, key, findings)
+    compare_groups(endpoints, copied, groups, now, depth, findings)
+    _compare_expiry(endpoints, key, findings)
     return findings
 
 
@@ -61,11 +72,11 @@ def _compare_heads(copied: Copied, here: Head, findings: Findings) -> None:
 
 
 def _compare_entries(
-    ends: Ends, copied: Copied, now: Head, advance: Advance, findings: Findings
+    endpoints: Endpoints, copied: Copied, now: Head, advance: Advance, findings: Findings
 ) -> None:
     key, stop = copied.plan.key, copied.plan.source.last_id
-    wanted = read_entries(ends.source, key, ids.MIN, stop)
-    found = read_entries(ends.target, key, ids.MIN, ids.MAX)
+    wanted = read_entries(endpoints.source, key, ids.MIN, stop)
+    found = read_entries(endpoints.target, key, ids.MIN, ids.MAX)
     faults: Counter[Fault] = Counter()
     for change in compare_entries(wanted, found):
         if isinstance(change, EntryChange):
@@ -87,8 +98,8 @@ def _compare_boundaries(now: Head, here: Head, findings: Findings) -> None:
         findings.differences.append("another last entry")
 
 
-def _compare_expiry(ends: Ends, key: bytes, findings: Findings) -> None:
-    wanted, found = read_expiry(ends.source, key), read_expiry(ends.target, key)
+def _compare_expiry(endpoints: Endpoints, key: bytes, findings: Findings) -> None:
+    wanted, found = read_expiry(endpoints.source, key), read_expiry(endpoints.target, key)
     findings.expect("time of expiry", _moment(wanted), _moment(found))
 
 
@@ -96,5 +107,126 @@ def _moment(time: int | None) -> str:
     return "never" if time is None else f"{time} (Unix ms)"
 
 
-def _text(identity: int | None) -> str:
-    return "" if identity is None else ids.text(identity).decode()
+def _text(id: int | None) -> str:
+    return "" if id is None else ids.text(id).decode()
+
+
+# --- its groups ----------------------------------------------------------------------------------
+
+
+def compare_groups(
+    endpoints: Endpoints,
+    copied: Copied,
+    groups: list[Group],
+    now: Head,
+    depth: Depth,
+    findings: Findings,
+) -> None:
+    """Compares the target's groups with what was copied, and that with the source's ``groups``.
+
+    Consumers may go on working on the source: what is there ``now`` may be another thing.
+    """
+    key = copied.plan.key
+    found = {group.name: group for group in read_groups(endpoints.target, key)}
+    current = {group.name: group for group in groups}
+    for settled in copied.groups:
+        here = found.pop(settled.group.name, None)
+        there = current.pop(settled.group.name, None)
+        if here is None:
+            findings.differences.append(f"{_called(settled.group)} missing")
+        else:
+            _GroupCheck(endpoints, copied, settled, findings).run(here, there, depth)
+    for group in found.values():
+        findings.differences.append(f"{_called(group)} too many")
+    if current:
+        findings.notes.append(f"the source has {plural(len(current), 'newer group')}")
+    if now.last_id == copied.plan.source.last_id:
+        _find_unreachable(endpoints, key, groups, now.last_id, findings)
+
+
+def _called(group: Group) -> str:
+    return f"group '{shown(group.name)}'"
+
+
+def _find_unreachable(
+    endpoints: Endpoints, key: bytes, groups: list[Group], last: int, findings: Findings
+) -> None:
+    """Pending IDs above the last-generated-id: the source's must have been lowered by XSETID."""
+    number = sum(1 for _ in read_pending_ids(endpoints.source, key, groups, last + 1, ids.MAX))
+    if number:
+        what = plural(number, "pending entry")
+        findings.differences.append(f"{what} above the last-generated-id cannot be copied")
+
+
+class _GroupCheck:
+    """The comparison of one group."""
+
+    def __init__(
+        self, endpoints: Endpoints, copied: Copied, settled: Settled, findings: Findings
+    ) -> None:
+        self._endpoints = endpoints
+        self._key = copied.plan.key
+        self._start = copied.plan.source
+        self._settled = settled
+        self._findings = findings
+        self._name = _called(settled.group)
+
+    def run(self, here: Group, there: Group | None, depth: Depth) -> None:
+        """Compares the target's group with what was copied, and with the source's if it exists."""
+        self._compare_state(here)
+        if depth is Depth.QUICK:
+            self._expect("pending", self._settled.pending, here.pending)
+            moved = False
+        else:
+            moved = self._compare_pending(there)
+        if moved or there is None or _position(there) != _position(self._settled.group):
+            self._findings.notes.append(f"{self._name} has changed on the source since")
+
+    def _compare_state(self, here: Group) -> None:
+        wanted = self._settled.group
+        last, its = ids.text(wanted.last_id).decode(), ids.text(here.last_id).decode()
+        self._expect("last-delivered-id", last, its)
+        self._expect("entries-read", _known(wanted.entries_read), _known(here.entries_read))
+        self._count(len(wanted.consumers - here.consumers), "consumer", "missing")
+        self._count(len(here.consumers - wanted.consumers), "consumer", "too many")
+        given = "given to a consumer without a name, since the target has no XNACK"
+        self._count(self._settled.stand_ins, "released entry", given)
+
+    def _compare_pending(self, there: Group | None) -> bool:
+        """Whether the source has moved on from what was copied, and the target is still that."""
+        digest = Digest()
+        found = read_pending(self._endpoints.target, self._key, self._settled.group.name, ids.MAX)
+        wanted = () if there is None else Wanted(self._endpoints, self._key, there, self._start)
+        kinds = Counter(map(_kind, compare_pending(wanted, noted(found, digest))))
+        if kinds and digest.value() == self._settled.digest:
+            return True
+        for kind, number in kinds.items():
+            self._count(number, "pending entry", kind)
+        return False
+
+    def _expect(self, what: str, wanted: object, found: object) -> None:
+        self._findings.expect(f"{self._name}: {what}", wanted, found)
+
+    def _count(self, number: int, noun: str, what: str) -> None:
+        if number:
+            self._findings.differences.append(f"{self._name}: {plural(number, noun)} {what}")
+
+
+def _known(count: int | None) -> int | str:
+    return "unknown" if count is None else count
+
+
+def _position(group: Group) -> tuple[int, int | None]:
+    return group.last_id, group.entries_read
+
+
+def _kind(change: PendingChange) -> str:
+    """What is wrong with a pending entry on the target."""
+    wanted, found = change.wanted, change.found
+    if wanted is None:
+        return "too many"
+    if found is None:
+        return "missing"
+    if found == wanted._replace(time=found.time) and found.time < wanted.time:
+        return "delivered earlier there; if its clock is behind, run again"
+    return "different"

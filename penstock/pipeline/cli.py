@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import io
-import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.errors import PipelineError
+from penstock.terminal import Parser, console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    Commands = argparse._SubParsersAction["_Parser"]
+    Commands = argparse._SubParsersAction[Parser]
 
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 
-PLAIN_WIDTH: Final = 200
-"""Columns of what goes into a file or a pipe."""
-
 _EPILOG: Final = """\
 Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
 docs/pipeline.md describes the file.
 """
-
-_URL_PASSWORD: Final = re.compile(r"://[^@/\s]*@")
 
 
 def main(args: Sequence[str]) -> int:
@@ -64,22 +58,15 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"the Python package '{name}' is missing: pip install 'penstock[spark]'"
 
 
-class _Parser(argparse.ArgumentParser):
-    """Does not repeat passwords when it quotes arguments."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(_URL_PASSWORD.sub("://...@", message))
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="penstock pipeline",
         description="Pipelines from streams through Spark SQL to tables and other streams.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for add in (_add_run, _add_validate, _add_plan, _add_redrive, _add_archive, _add_replay):
         add(commands)
     return parser
@@ -95,16 +82,8 @@ def _command(
     return parser
 
 
-def console() -> Console:
-    """Standard output, which takes every name, whatever its encoding."""
-    from rich.console import Console
-
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    found = Console(highlight=False, soft_wrap=True)
-    if not found.is_terminal:
-        found.width = PLAIN_WIDTH
-    return found
+def _output() -> Console:
+    return console(soft_wrap=True)
 
 
 # --- run, validate, plan -----------------------------------------------------------------------
@@ -129,7 +108,7 @@ def _run(given: argparse.Namespace) -> int:
     from penstock.pipeline.run.report import Bars, Reporter, open_records
     from penstock.pipeline.run.supervisor import run
 
-    screen = console()
+    screen = _output()
     screen.quiet = given.json
     kind = Bars if given.once and screen.is_terminal and not given.json else Reporter
     with ExitStack() as stack:
@@ -170,7 +149,7 @@ def _plan(given: argparse.Namespace) -> int:
     from penstock.pipeline.config.load import load
     from penstock.pipeline.plan import describe
 
-    console().print(describe(load(given.file)), end="", markup=False)
+    _output().print(describe(load(given.file)), end="", markup=False)
     return OK
 
 
@@ -206,11 +185,17 @@ def _add_redrive(commands: Commands) -> None:
 
 def _redrive(given: argparse.Namespace) -> int:
     from penstock.pipeline.tools.redrive import Choice, redrive
-    from penstock.pipeline.tools.stream_client import open_end
+    from penstock.pipeline.tools.stream_client import open_client
 
-    with open_end(given.file, given.url, given.option) as end:
+    with open_client(given.file, given.url, given.option) as client:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
-        redrive(end, end.dead_letters(given.dead_letters), choice, given.dry_run, console())
+        redrive(
+            client,
+            client.dead_letters(given.dead_letters),
+            choice,
+            given.dry_run,
+            _output(),
+        )
     return OK
 
 
@@ -228,11 +213,11 @@ def _add_archive(commands: Commands) -> None:
 
 def _archive(given: argparse.Namespace) -> int:
     from penstock.pipeline.tools.archive import archive
-    from penstock.pipeline.tools.stream_client import open_end
+    from penstock.pipeline.tools.stream_client import open_client
 
-    with open_end(given.file, given.url, given.option) as end:
-        streams = end.streams(given.stream, given.pattern)
-        return archive(end, streams, given.folder, given.trim, given.file_rows, console())
+    with open_client(given.file, given.url, given.option) as client:
+        streams = client.streams(given.stream, given.pattern)
+        return archive(client, streams, given.folder, given.trim, given.file_rows, _output())
 
 
 def _add_replay(commands: Commands) -> None:
@@ -249,9 +234,16 @@ def _add_replay(commands: Commands) -> None:
 
 def _replay(given: argparse.Namespace) -> int:
     from penstock.pipeline.tools.replay import replay, window
-    from penstock.pipeline.tools.stream_client import open_end
+    from penstock.pipeline.tools.stream_client import open_client
 
     bounds = window(given.since, given.until)
-    with open_end(given.file, given.url, given.option) as end:
-        replay(end, given.folder, given.stream, given.to or given.stream, bounds, console())
+    with open_client(given.file, given.url, given.option) as client:
+        replay(
+            client,
+            given.folder,
+            given.stream,
+            given.to or given.stream,
+            bounds,
+            _output(),
+        )
     return OK

@@ -1,4 +1,4 @@
-"""What is copied is the same on both ends."""
+"""What is copied is the same on both servers."""
 
 from __future__ import annotations
 

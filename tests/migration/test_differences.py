@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.migration.append import with_placeholders
+from penstock.migration.copy import with_placeholders
 from penstock.migration.differences import (
     EntryChange,
     Fault,
@@ -15,7 +15,7 @@ from penstock.migration.differences import (
     compare_entries,
     compare_pending,
 )
-from penstock.migration.values import PLACEHOLDER, Digest, Entry, Pending, noted
+from penstock.migration.model import PLACEHOLDER, Digest, Entry, Pending, noted
 
 CONTENTS = st.dictionaries(st.integers(1, 12), st.sampled_from(["a", "b"]), max_size=12)
 

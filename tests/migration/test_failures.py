@@ -29,21 +29,21 @@ def url(client: Client, user: str = "") -> str:
 def test_a_server_that_is_not_there_is_named(source: Client) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     ended = migrate(url(source), "--to", f"redis://user:secret@{nowhere}/3")
-    reason = f"penstock import: the target {nowhere}/3 cannot be reached: Connection refused\n"
+    reason = f"penstock import: the target {nowhere}/3 can't be reached: Connection refused\n"
     assert (ended.status, ended.out, ended.err) == (1, "", reason)
     ended = migrate(url(source), "--from", f"redis://{nowhere}", direction="export")
-    assert ended.err.startswith(f"penstock export: the source {nowhere}/0 cannot be reached: ")
+    assert ended.err.startswith(f"penstock export: the source {nowhere}/0 can't be reached: ")
 
 
 def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
     ended = migrate(f"unix://{tmp_path}/none.sock?db=2")
-    reason = f"the source {tmp_path}/none.sock/2 cannot be reached: No such file or directory"
+    reason = f"the source {tmp_path}/none.sock/2 can't be reached: No such file or directory"
     assert (ended.status, ended.err) == (1, f"penstock import: {reason}\n")
 
 
 def test_a_database_that_is_not_there_is_told(source: Client, target: Client) -> None:
     ended = copy(source.port, target.port, "--db", "99")
-    reason = f"the source 127.0.0.1:{source.port}/99 answered: DB index is out of range"
+    reason = f"the source 127.0.0.1:{source.port}/99 refuses: DB index is out of range"
     assert (ended.status, ended.err) == (1, f"penstock import: {reason}\n")
 
 
@@ -72,7 +72,7 @@ def locked(real: Client) -> Iterator[Client]:
 
 def test_passwords_are_asked_for_and_never_shown(locked: Client, target: Client) -> None:
     locked.script(RICH)
-    where = f"penstock import: the source 127.0.0.1:{locked.port}/0: authentication failed"
+    where = f"penstock import: the source 127.0.0.1:{locked.port}/0 refuses"
     ended = migrate(url(locked), "--to", url(target))
     assert (ended.status, ended.err) == (1, f"{where}: NOAUTH Authentication required.\n")
     ended = migrate(url(locked, ":wrong-one@"), "--to", url(target))
@@ -95,7 +95,7 @@ def test_a_stream_that_may_not_be_read_is_told_and_others_are_copied(
     assert ended.status == 1
     assert ended.results["open"] == "equal"
     place = f"the source 127.0.0.1:{real.port}/0"
-    assert ended.results["closed"].startswith(f"failed: {place} does not permit it: NOPERM ")
+    assert ended.results["closed"].startswith(f"failed: {place} refuses: NOPERM ")
     assert "secret" not in ended.out + ended.err
     assert list(everything(target)) == [b"open"]
 
@@ -108,7 +108,7 @@ def test_a_replica_cannot_be_the_target(source: Client, real: Client) -> None:
     finally:
         real.send("REPLICAOF NO ONE")
     text = "READONLY You can't write against a read only replica."
-    reason = f"the target 127.0.0.1:{real.port}/0 answered: {text}{AGAIN}"
+    reason = f"the target 127.0.0.1:{real.port}/0 refuses: {text}{AGAIN}"
     assert (ended.status, ended.err) == (1, f"penstock import: {reason}\n")
 
 
@@ -121,7 +121,7 @@ def test_a_target_without_memory_gets_whole_batches_only(source: Client, real: C
     finally:
         real.send("CONFIG SET maxmemory 0")
     assert ended.status == 1
-    assert f"the target 127.0.0.1:{real.port}/0 answered: OOM " in ended.err
+    assert f"the target 127.0.0.1:{real.port}/0 refuses: OOM " in ended.err
     assert copy(source.port, real.port).results == {"k": "equal"}
     assert inside(real, "k") == inside(source, "k")
 
@@ -154,7 +154,7 @@ def test_one_refused_command_fails_one_stream(source: Client, target: Client) ->
     with Pretender(source.port, answer) as proxy:
         ended = copy(proxy.port, target.port)
         place = f"the source 127.0.0.1:{proxy.port}/0"
-    assert ended.results == {"a": f"failed: {place} answered: not this one", "b": "equal"}
+    assert ended.results == {"a": f"failed: {place} refuses: not this one", "b": "equal"}
     assert (ended.status, ended.err) == (1, "")
 
 
@@ -174,7 +174,7 @@ def test_a_command_may_be_refused_at_any_time(
     with Pretender(source.port, answer) as proxy:
         ended = copy(proxy.port, target.port)
         place = f"the source 127.0.0.1:{proxy.port}/0"
-    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} answered: not now"})
+    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} refuses: not now"})
 
 
 def test_a_server_that_is_busy_ends_it_all(source: Client, target: Client) -> None:
@@ -183,7 +183,7 @@ def test_a_server_that_is_busy_ends_it_all(source: Client, target: Client) -> No
     with Pretender(source.port, refusing("TYPE", busy)) as proxy:
         ended = copy(proxy.port, target.port)
         place = f"the source 127.0.0.1:{proxy.port}/0"
-    assert (ended.status, ended.err) == (1, f"penstock import: {place} answered: {busy}\n")
+    assert (ended.status, ended.err) == (1, f"penstock import: {place} refuses: {busy}\n")
 
 
 def test_a_copy_that_is_removed_meanwhile_is_told(source: Client, target: Client) -> None:
@@ -230,7 +230,7 @@ def test_a_verification_that_is_refused_is_no_success(source: Client, target: Cl
     with Pretender(source.port, answer) as proxy:
         ended = copy(proxy.port, target.port)
         place = f"the source 127.0.0.1:{proxy.port}/0"
-    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} answered: enough"})
+    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} refuses: enough"})
 
 
 def test_someone_who_writes_to_the_target_meanwhile_is_noticed(
@@ -248,7 +248,7 @@ def test_someone_who_writes_to_the_target_meanwhile_is_noticed(
         ended = copy(source.port, proxy.port)
         place = f"the target 127.0.0.1:{proxy.port}/0"
     text = "The ID specified in XADD is equal or smaller than the target stream top item"
-    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} answered: {text}"})
+    assert (ended.status, ended.results) == (1, {"k": f"failed: {place} refuses: {text}"})
 
 
 # --- servers that know less ------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_the_output_is_as_printed(source: Client, near: Client) -> None:
 
 
 def allowed(end: str) -> list[str]:
-    """The commands that the page says a user needs on one of the ends."""
+    """The commands that the page says a user needs on one of the servers."""
     listed = re.findall(rf"^- on the {end}: (.*?);$", PAGE, re.MULTILINE | re.DOTALL)[0]
     return re.findall(r"[A-Z]+", listed)
 
@@ -127,4 +127,4 @@ def test_a_user_who_lacks_one_of_them_is_told_which(restricted: Client, near: Cl
     ended = migrate(f"redis://clerk:secret@127.0.0.1:{restricted.port}")
     assert ended.status == 1
     assert ended.results["counted"] == "equal"
-    assert re.search(r"failed: the source .* does not permit it: NOPERM .*xpending", ended.out)
+    assert re.search(r"failed: the source .* refuses: NOPERM .*xpending", ended.out)

@@ -31,7 +31,7 @@ def cut_copy(source: Client, target: Client, limit: int | None, cut_source: bool
         else:
             ended = copy(source.port, proxy.port)
     if ended.status:
-        assert "cannot be reached: " in ended.err
+        assert "can't be reached: " in ended.err
     return proxy.passed
 
 

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.migration.addresses import parse
-from penstock.migration.client import End
-from penstock.migration.copy import Copied, copy_stream
-from penstock.migration.errors import StreamGone
-from penstock.migration.findings import Depth, Findings
-from penstock.migration.finish import set_expiry
-from penstock.migration.plan import Ends, make_plan
+from penstock.client.connection import Connection
+from penstock.client.urls import parse
+from penstock.migration.copy import Copied, copy_stream, set_expiry
+from penstock.migration.plan import Endpoints, StreamGone, make_plan
+from penstock.migration.report import Depth, Findings
 from penstock.migration.verify import verify_stream
 from tests.migration.running import copy
 from tests.migration.streams import Client, inside
@@ -31,29 +29,29 @@ START = """
 
 
 @pytest.fixture
-def ends(source: Client, target: Client) -> Iterator[Ends]:
+def endpoints(source: Client, target: Client) -> Iterator[Endpoints]:
     source.script(START)
     near, far = (parse(f"redis://127.0.0.1:{client.port}") for client in (source, target))
-    with End("source", near, 0) as one, End("target", far, 0) as other:
-        yield Ends(one, other)
+    with Connection("source", near, 0) as one, Connection("target", far, 0) as other:
+        yield Endpoints(one, other)
 
 
-def copied_while(ends: Ends, source: Client, meanwhile: str) -> Copied:
+def copied_while(endpoints: Endpoints, source: Client, meanwhile: str) -> Copied:
     """Copies the stream; the commands run on the source before the first entry is copied."""
-    plan = make_plan(ends, KEY, replace=False)
+    plan = make_plan(endpoints, KEY, replace=False)
     source.script(meanwhile)
-    return copy_stream(ends, plan, lambda entries: None)
+    return copy_stream(endpoints, plan, lambda entries: None)
 
 
-def verified(ends: Ends, copied: Copied) -> Findings:
-    return verify_stream(ends, copied, Depth.FULL, lambda entries: None)
+def verified(endpoints: Endpoints, copied: Copied) -> Findings:
+    return verify_stream(endpoints, copied, Depth.FULL, lambda entries: None)
 
 
 def test_entries_added_meanwhile_are_left_to_the_next_run(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "XADD k 5-0 n 5\nXADD k 6-0 n 6")
-    found = verified(ends, copied)
+    copied = copied_while(endpoints, source, "XADD k 5-0 n 5\nXADD k 6-0 n 6")
+    found = verified(endpoints, copied)
     assert (found.differences, found.notes) == ([], ["the source has 2 newer entries"])
     fields = inside(target, "k")
     assert (fields[b"last-generated-id"], fields[b"entries-added"]) == (b"4-0", 4)
@@ -63,10 +61,10 @@ def test_entries_added_meanwhile_are_left_to_the_next_run(
 
 
 def test_a_group_that_read_on_stands_where_the_copied_entries_end(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
     copied = copied_while(
-        ends,
+        endpoints,
         source,
         """
         XADD k 5-0 n 5
@@ -74,7 +72,7 @@ def test_a_group_that_read_on_stands_where_the_copied_entries_end(
         XACK k g 1-0
         """,
     )
-    assert verified(ends, copied).differences == []
+    assert verified(endpoints, copied).differences == []
     group = inside(target, "k")[b"groups"][0]
     assert (group[b"last-delivered-id"], group[b"entries-read"]) == (b"4-0", 4)
     assert [row[0] for row in group[b"pending"]] == [b"2-0", b"3-0", b"4-0"]
@@ -82,17 +80,19 @@ def test_a_group_that_read_on_stands_where_the_copied_entries_end(
     assert inside(target, "k") == inside(source, "k")
 
 
-def test_a_group_of_unknown_progress_stays_one(ends: Ends, source: Client, target: Client) -> None:
+def test_a_group_of_unknown_progress_stays_one(
+    endpoints: Endpoints, source: Client, target: Client
+) -> None:
     source.send("XGROUP SETID k g 3-0")
-    copied_while(ends, source, "XADD k 5-0 n 5\nXGROUP SETID k g 5-0")
+    copied_while(endpoints, source, "XADD k 5-0 n 5\nXGROUP SETID k g 5-0")
     group = inside(target, "k")[b"groups"][0]
     assert (group[b"last-delivered-id"], group[b"entries-read"]) == (b"4-0", None)
 
 
 def test_what_consumers_do_after_the_copy_is_no_difference(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "")
+    copied = copied_while(endpoints, source, "")
     before = inside(target, "k")
     source.script(
         """
@@ -101,7 +101,7 @@ def test_what_consumers_do_after_the_copy_is_no_difference(
         XGROUP CREATE k h 0
         """
     )
-    found = verified(ends, copied)
+    found = verified(endpoints, copied)
     assert (found.differences, found.notes) == (
         [],
         ["group 'g' has changed on the source since", "the source has 1 newer group"],
@@ -109,30 +109,32 @@ def test_what_consumers_do_after_the_copy_is_no_difference(
     assert inside(target, "k") == before
 
 
-def test_a_group_destroyed_after_the_copy_is_no_difference(ends: Ends, source: Client) -> None:
-    copied = copied_while(ends, source, "")
+def test_a_group_destroyed_after_the_copy_is_no_difference(
+    endpoints: Endpoints, source: Client
+) -> None:
+    copied = copied_while(endpoints, source, "")
     source.send("XGROUP DESTROY k g")
-    found = verified(ends, copied)
+    found = verified(endpoints, copied)
     assert found.differences == []
     assert found.notes == ["group 'g' has changed on the source since"]
 
 
 def test_trimming_and_deleting_during_the_copy_and_after_it(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "XADD k 5-0 n 5\nXTRIM k MINID 2-0\nXDEL k 3-0")
+    copied = copied_while(endpoints, source, "XADD k 5-0 n 5\nXTRIM k MINID 2-0\nXDEL k 3-0")
     source.send("XDEL k 2-0 4-0")
-    found = verified(ends, copied)
+    found = verified(endpoints, copied)
     assert found.differences == []
     assert found.notes == ["the source has 1 newer entry", "the source has removed 2 entries since"]
     assert [entry[0] for entry in inside(target, "k")[b"entries"]] == [b"2-0", b"4-0"]
 
 
 def test_everything_up_to_the_start_may_be_trimmed_away(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "XADD k 5-0 n 5\nXTRIM k MINID 5-0")
-    assert verified(ends, copied).differences == []
+    copied = copied_while(endpoints, source, "XADD k 5-0 n 5\nXTRIM k MINID 5-0")
+    assert verified(endpoints, copied).differences == []
     fields = inside(target, "k")
     assert (fields[b"length"], fields[b"max-deleted-entry-id"]) == (0, b"0-0")
     assert copy(source.port, target.port).results == {"k": "equal"}
@@ -140,20 +142,20 @@ def test_everything_up_to_the_start_may_be_trimmed_away(
 
 
 def test_an_entry_deleted_after_it_was_copied_is_deleted_by_the_next_run(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied_while(ends, source, "")
+    copied_while(endpoints, source, "")
     source.script("XDEL k 1-0 3-0\nXACK k g 1-0\nXADD k 5-0 n 5")
     assert copy(source.port, target.port).results == {"k": "equal"}
     assert inside(target, "k") == inside(source, "k")
 
 
 def test_delivery_times_ahead_of_the_targets_clock_are_set_by_a_later_run(
-    ends: Ends, source: Client, target_thread: PenstockThread
+    endpoints: Endpoints, source: Client, target_thread: PenstockThread
 ) -> None:
     clock = target_thread.server.state.clock
     target_thread.server.state.clock = lambda: clock() - 60_000
-    found = verified(ends, copied_while(ends, source, ""))
+    found = verified(endpoints, copied_while(endpoints, source, ""))
     times = "3 pending entries delivered earlier there; if its clock is behind, run again"
     assert found.differences == [f"group 'g': {times}"]
     target_thread.server.state.clock = clock
@@ -161,39 +163,41 @@ def test_delivery_times_ahead_of_the_targets_clock_are_set_by_a_later_run(
 
 
 @pytest.mark.parametrize("meanwhile", ["DEL k", "DEL k\nXADD k 1-1 f v"])
-def test_a_stream_that_disappears_is_told(ends: Ends, source: Client, meanwhile: str) -> None:
-    plan = make_plan(ends, KEY, replace=False)
-    copied = copy_stream(ends, plan, lambda entries: None)
+def test_a_stream_that_disappears_is_told(
+    endpoints: Endpoints, source: Client, meanwhile: str
+) -> None:
+    plan = make_plan(endpoints, KEY, replace=False)
+    copied = copy_stream(endpoints, plan, lambda entries: None)
     source.script(meanwhile)
     with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
-        verified(ends, copied)
+        verified(endpoints, copied)
 
 
 def test_a_source_that_expires_does_not_let_its_copy_live_for_ever(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
     source.send("PEXPIREAT k 9000000000000")
-    plan = make_plan(ends, KEY, replace=False)
-    copy_stream(ends, plan, lambda entries: None)
+    plan = make_plan(endpoints, KEY, replace=False)
+    copy_stream(endpoints, plan, lambda entries: None)
     source.send("DEL k")
     with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
-        set_expiry(ends, KEY, plan.source)
+        set_expiry(endpoints, KEY, plan.source)
     assert target.send("PEXPIRETIME k") == 9_000_000_000_000
 
 
-def test_a_key_that_is_gone_before_its_turn_is_told(ends: Ends, source: Client) -> None:
+def test_a_key_that_is_gone_before_its_turn_is_told(endpoints: Endpoints, source: Client) -> None:
     source.send("DEL k")
     with pytest.raises(StreamGone, match="gone from the source"):
-        make_plan(ends, KEY, replace=False)
+        make_plan(endpoints, KEY, replace=False)
 
 
 def test_a_copy_that_is_removed_from_the_target_is_told(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "")
+    copied = copied_while(endpoints, source, "")
     target.send("DEL k")
     with pytest.raises(StreamGone, match="gone from the target"):
-        verified(ends, copied)
+        verified(endpoints, copied)
 
 
 @pytest.mark.parametrize(
@@ -242,40 +246,42 @@ def test_a_copy_that_is_removed_from_the_target_is_told(
     ],
 )
 def test_the_verification_finds_what_is_changed_on_the_target(
-    ends: Ends, source: Client, target: Client, change: str, differences: list[str]
+    endpoints: Endpoints, source: Client, target: Client, change: str, differences: list[str]
 ) -> None:
-    copied = copied_while(ends, source, "")
+    copied = copied_while(endpoints, source, "")
     target.send(change)
-    found = verified(ends, copied)
+    found = verified(endpoints, copied)
     assert (found.differences, found.notes) == (differences, [])
 
 
-def test_entries_with_another_content_are_found(ends: Ends, source: Client, target: Client) -> None:
-    copied = copied_while(ends, source, "")
+def test_entries_with_another_content_are_found(
+    endpoints: Endpoints, source: Client, target: Client
+) -> None:
+    copied = copied_while(endpoints, source, "")
     target.script("DEL k\nXADD k 1-0 n 1\nXADD k 2-0 n other\nXADD k 3-0 n 3\nXADD k 4-0 n 4")
-    found = verified(ends, copied)
+    found = verified(endpoints, copied)
     assert found.differences == ["1 entry different", "group 'g' missing"]
 
 
 def test_a_quick_verification_of_a_source_that_goes_on_looks_at_counters(
-    ends: Ends, source: Client
+    endpoints: Endpoints, source: Client
 ) -> None:
-    copied = copied_while(ends, source, "XADD k 5-0 n 5\nXDEL k 1-0")
-    found = verify_stream(ends, copied, Depth.QUICK, lambda entries: None)
+    copied = copied_while(endpoints, source, "XADD k 5-0 n 5\nXDEL k 1-0")
+    found = verify_stream(endpoints, copied, Depth.QUICK, lambda entries: None)
     assert (found.differences, found.notes) == ([], ["the source has 1 newer entry"])
     source.send("XDEL k 4-0")
-    found = verify_stream(ends, copied, Depth.QUICK, lambda entries: None)
+    found = verify_stream(endpoints, copied, Depth.QUICK, lambda entries: None)
     assert found.differences == []
 
 
 def test_a_quick_verification_looks_at_counts_and_boundaries(
-    ends: Ends, source: Client, target: Client
+    endpoints: Endpoints, source: Client, target: Client
 ) -> None:
-    copied = copied_while(ends, source, "")
-    quick = verify_stream(ends, copied, Depth.QUICK, lambda entries: None)
+    copied = copied_while(endpoints, source, "")
+    quick = verify_stream(endpoints, copied, Depth.QUICK, lambda entries: None)
     assert (quick.differences, quick.notes) == ([], [])
     target.script("XDEL k 1-0 4-0\nXACK k g 1-0")
-    found = verify_stream(ends, copied, Depth.QUICK, lambda entries: None)
+    found = verify_stream(endpoints, copied, Depth.QUICK, lambda entries: None)
     assert found.differences == [
         "max-deleted-entry-id is 4-0 instead of 0-0",
         "length is 2 instead of 4",

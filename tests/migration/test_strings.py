@@ -70,7 +70,7 @@ def test_strings_that_may_not_be_read_are_told(source: Client, target: Client) -
         ended = copy(proxy.port, target.port, "--strings")
         place = f"the source 127.0.0.1:{proxy.port}/0"
     assert (ended.status, ended.results) == (1, {"stream": "equal"})
-    assert f"strings: {place} does not permit it: NOPERM not for you\n" in ended.out
+    assert f"strings: {place} refuses: NOPERM not for you\n" in ended.out
 
 
 def test_a_string_that_expires_on_the_way_is_not_copied(source: Client, target: Client) -> None:

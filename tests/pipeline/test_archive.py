@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.pipeline.tools.archive_store import (
-    Shelf,
+    StreamArchive,
     day_of,
     escape,
     keys,
@@ -99,7 +99,7 @@ def test_an_unfinished_file_is_written_again(
     folder.mkdir(parents=True)
     (folder / "_unfinished").write_bytes(b"half")
     archive(command, url, tmp_path, "--stream", "s")
-    (file,) = Shelf(tmp_path, b"s").files()
+    (file,) = StreamArchive(tmp_path, b"s").files()
     assert list(read(file)) == [[(b"1-0", [b"n", b"1"])]]
     assert not (folder / "_unfinished").exists()
 
@@ -278,7 +278,7 @@ def test_the_streams_of_an_archive_are_found_again(
 ) -> None:
     root = tmp_path_factory.mktemp("archive")
     for key in found:
-        Shelf(root, key).write([(b"1-1", [b"a", b"b"])], 1)
+        StreamArchive(root, key).write([(b"1-1", [b"a", b"b"])], 1)
     assert keys(root) == sorted(found)
 
 
@@ -293,9 +293,9 @@ def test_the_streams_of_an_archive_are_found_again(
 def test_entries_come_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, fields: list[list[bytes]]
 ) -> None:
-    shelf = Shelf(tmp_path_factory.mktemp("archive"), b"s")
+    archived = StreamArchive(tmp_path_factory.mktemp("archive"), b"s")
     entries = [(b"%d-1" % number, each) for number, each in enumerate(fields, 1)]
-    file = shelf.write(entries, 77)
+    file = archived.write(entries, 77)
     assert [entry for page in read(file) for entry in page] == entries
-    assert shelf.position() == (len(entries) << 64 | 1, 77)
+    assert archived.position() == (len(entries) << 64 | 1, 77)
     assert pq.read_metadata(file.path).num_rows == len(entries)

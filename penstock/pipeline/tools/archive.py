@@ -1,4 +1,4 @@
-"""``archive``: copies streams to Parquet, goes on where it was, and trims what is safe."""
+"""``archive``: copies streams to Parquet incrementally, and trims what no group needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.archive_store import Entry, Shelf, day_of, locked
-from penstock.pipeline.tools.stream_client import End
+from penstock.pipeline.tools.archive_store import Entry, StreamArchive, day_of, locked
+from penstock.pipeline.tools.stream_client import StreamClient
 from penstock.pipeline.tools.trimming import trim
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.stream_info import StreamInfo
@@ -20,7 +20,7 @@ PAGE: Final = 5000
 
 
 def archive(
-    end: End,
+    client: StreamClient,
     streams: Sequence[bytes],
     folder: Path,
     trimming: bool,
@@ -29,31 +29,33 @@ def archive(
 ) -> int:
     """Archives streams; returns 1 if entries had been removed before they were archived, else 0.
 
-    Raises PipelineError. Whatever it is interrupted by, running it again completes it.
+    Raises PipelineError. After an interruption of any kind, running it again completes it.
     """
     lost = 0
     with locked(folder):
         for key in streams:
-            lost += _archive_one(end, key, Shelf(folder, key), file_rows, console)
+            lost += _archive_one(client, key, StreamArchive(folder, key), file_rows, console)
             if trimming:
-                removed = trim(end, key, Shelf(folder, key))
+                removed = trim(client, key, StreamArchive(folder, key))
                 console.print(Text(f"{_shown(key)}: {removed:,} trimmed"))
     return 1 if lost else 0
 
 
-def _archive_one(end: End, key: bytes, shelf: Shelf, file_rows: int, console: Console) -> int:
+def _archive_one(
+    client: StreamClient, key: bytes, store: StreamArchive, file_rows: int, console: Console
+) -> int:
     """Archives what is there now; returns how many entries were gone before."""
-    info = end.info(key)
-    after, added = shelf.position() or (0, info.removed)
+    info = client.info(key)
+    after, added = store.position() or (0, info.removed)
     if info.last < after:
         raise PipelineError(
             f"stream '{_shown(key)}' ends at {format_id(info.last)}, but is archived up to "
             f"{format_id(after)}: it was deleted meanwhile; archive the new one into another folder"
         )
     rows = 0
-    for entries in _files(_entries(end, key, after, info.last), file_rows):
+    for entries in _files(_entries(client, key, after, info.last), file_rows):
         rows += len(entries)
-        shelf.write(entries, _number(entries, added + rows, info))
+        store.write(entries, _number(entries, added + rows, info))
     console.print(Text(f"{_shown(key)}: {rows:,} entries archived"))
     lost = max(info.added - added - rows, 0) if info.last > after else 0
     if lost:
@@ -62,14 +64,14 @@ def _archive_one(end: End, key: bytes, shelf: Shelf, file_rows: int, console: Co
 
 
 def _number(entries: list[Entry], count: int, info: StreamInfo) -> int:
-    """How many entries had been added up to the last of these: known exactly at the end."""
+    """How many entries had been added up to the last of these: exact at the end of the stream."""
     return info.added if parse_id(entries[-1][0]) == info.last else count
 
 
-def _entries(end: End, key: bytes, after: int, last: int) -> Iterator[list[Entry]]:
+def _entries(client: StreamClient, key: bytes, after: int, last: int) -> Iterator[list[Entry]]:
     while after < last:
         bounds = (f"({format_id(after)}", format_id(last))
-        page: list[Entry] = end.call("XRANGE", key, *bounds, "COUNT", PAGE)
+        page: list[Entry] = client.call("XRANGE", key, *bounds, "COUNT", PAGE)
         if not page:
             return
         yield page

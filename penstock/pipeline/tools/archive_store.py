@@ -50,7 +50,7 @@ class File(NamedTuple):
     path: Path
 
 
-class Shelf:
+class StreamArchive:
     """The archive of one stream."""
 
     def __init__(self, root: Path, key: bytes) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from redis.exceptions import ResponseError, WatchError
+from redis.exceptions import WatchError
 from rich.console import Console
 from rich.text import Text
 
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.tools.dead_letters import Letter, unpack
-from penstock.pipeline.tools.stream_client import End
+from penstock.pipeline.tools.stream_client import StreamClient
 from pyspark_redis_streams.stream_info import key_of
 
 PAGE: Final = 500
@@ -50,13 +50,15 @@ Found = tuple[bytes, Letter]
 """The ID of a letter, and the letter."""
 
 
-def redrive(end: End, key: bytes, choice: Choice, dry_run: bool, console: Console) -> int:
+def redrive(
+    client: StreamClient, key: bytes, choice: Choice, dry_run: bool, console: Console
+) -> int:
     """Sends letters back, the oldest first, and returns how many; raises PipelineError."""
     counts: dict[bytes, int] = {}
     sent = 0
-    for portion in _portions(_chosen(end, key, choice)):
+    for portion in _portions(_chosen(client, key, choice)):
         if not dry_run:
-            portion = _send(end, key, choice, portion)
+            portion = _send(client, key, choice, portion)
         for _, letter in portion:
             target = choice.target(letter)
             counts[target] = counts.get(target, 0) + 1
@@ -64,21 +66,21 @@ def redrive(end: End, key: bytes, choice: Choice, dry_run: bool, console: Consol
     verb = "would be sent" if dry_run else "sent"
     for target, count in sorted(counts.items()):
         console.print(Text(f"{_shown(target)}: {count:,} {verb}"))
-    console.print(Text(f"{_shown(key)}: {sent:,} {verb}, {_left(end, key):,} there"))
+    console.print(Text(f"{_shown(key)}: {sent:,} {verb}, {_left(client, key):,} there"))
     return sent
 
 
-def _left(end: End, key: bytes) -> int:
-    return end.info(key).length
+def _left(client: StreamClient, key: bytes) -> int:
+    return client.info(key).length
 
 
-def _chosen(end: End, key: bytes, choice: Choice) -> Iterator[Found]:
+def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]:
     """The letters to send, up to those that were there in the beginning."""
-    last = end.info(key).last
+    last = client.info(key).last
     to = f"{last >> 64}-{last & (1 << 64) - 1}"
     after = b"-"
     left = choice.limit
-    while page := end.call("XRANGE", key, after, to, "COUNT", PAGE):
+    while page := client.call("XRANGE", key, after, to, "COUNT", PAGE):
         for id, fields in page:
             letter = unpack(fields)
             if letter is None or not choice.takes(letter):
@@ -101,41 +103,40 @@ def _portions(found: Iterator[Found]) -> Iterator[list[Found]]:
         yield portion
 
 
-def _send(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
+def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
     """Sends letters, and returns those that nobody else had sent meanwhile."""
-    if end.is_cluster:
-        return _send_apart(end, key, choice, portion)
+    if client.is_cluster:
+        return _send_apart(client, key, choice, portion)
     for _ in range(TRIES):
         try:
-            return _send_together(end, key, choice, portion)
+            return _send_together(client, key, choice, portion)
         except WatchError:
             continue
     raise PipelineError(f"'{_shown(key)}' is being written all the time; try again later")
 
 
-def _send_together(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
-    _need_streams(end, {choice.target(letter) for _, letter in portion})
-    with end.servers.translated(0), end.servers.client(0).pipeline(transaction=True) as pipeline:
+def _send_together(
+    client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
+) -> list[Found]:
+    _need_streams(client, {choice.target(letter) for _, letter in portion})
+    with client.transaction() as pipeline:
         pipeline.watch(key)
         there = [each for each in portion if _is_there(pipeline, key, each[0])]
         pipeline.multi()
         for id, letter in there:
             pipeline.execute_command("XADD", choice.target(letter), "*", *letter.fields)
             pipeline.execute_command("XDEL", key, id)
-        try:
-            pipeline.execute()
-        except ResponseError as error:
-            raise PipelineError(f"{end.name}: {error}") from None
+        pipeline.execute()
     return there
 
 
-def _need_streams(end: End, targets: set[bytes]) -> None:
+def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
     """Raises PipelineError for a key of another kind.
 
     A command that fails in a transaction does not keep the others from being carried out.
     """
     for target in sorted(targets):
-        kind = end.call("TYPE", target)
+        kind = client.call("TYPE", target)
         if kind not in (b"stream", b"none"):
             raise PipelineError(f"'{_shown(target)}' is no stream but a {kind.decode()}")
 
@@ -144,11 +145,13 @@ def _is_there(pipeline: Any, key: bytes, id: bytes) -> bool:
     return bool(pipeline.execute_command("XRANGE", key, id, id))
 
 
-def _send_apart(end: End, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
-    there = [each for each in portion if end.call("XRANGE", key, each[0], each[0])]
+def _send_apart(
+    client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
+) -> list[Found]:
+    there = [each for each in portion if client.call("XRANGE", key, each[0], each[0])]
     for id, letter in there:
-        end.call("XADD", choice.target(letter), "*", *letter.fields)
-        end.call("XDEL", key, id)
+        client.call("XADD", choice.target(letter), "*", *letter.fields)
+        client.call("XDEL", key, id)
     return there
 
 

@@ -1,4 +1,4 @@
-"""``replay``: adds what is archived to a stream again, under the IDs that it had."""
+"""``replay``: adds archived entries to a stream again, under their original IDs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from redis.exceptions import ResponseError
 from rich.console import Console
 from rich.text import Text
 
+from penstock.client.errors import CommandRefused
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.archive_store import Entry, Shelf, keys, read
-from penstock.pipeline.tools.stream_client import End
+from penstock.pipeline.tools.archive_store import Entry, StreamArchive, keys, read
+from penstock.pipeline.tools.stream_client import StreamClient
 from pyspark_redis_streams.ids import MAX_ID, before_millisecond, format_id, parse_id
 from pyspark_redis_streams.stream_info import key_of
 from pyspark_redis_streams.values import timestamp
@@ -62,25 +62,25 @@ def _time(text: str, option: str) -> int:
 
 
 def replay(
-    end: End, folder: Path, stream: str, target: str, bounds: Window, console: Console
+    client: StreamClient, folder: Path, stream: str, target: str, bounds: Window, console: Console
 ) -> int:
     """Adds the archived entries of a stream to a target; returns how many were not there yet.
 
     It goes on where it was interrupted. Raises PipelineError if the target holds other entries
     where these should be: IDs only rise, so they can't be put between others.
     """
-    shelf = Shelf(folder, key_of(stream))
-    files = [f for f in shelf.files() if f.last >= bounds.first and f.first <= bounds.last]
+    archive = StreamArchive(folder, key_of(stream))
+    files = [f for f in archive.files() if f.last >= bounds.first and f.first <= bounds.last]
     if not files:
         known = ", ".join(k.decode("utf-8", "backslashreplace") for k in keys(folder)) or "nothing"
         raise PipelineError(f"'{folder}' has no such entries of '{stream}'; it holds: {known}")
     key = key_of(target)
-    last = end.info(key).last
+    last = client.info(key).last
     there = added = 0
     for entries in (page for file in files for page in _within(read(file), bounds)):
         old = [entry for entry in entries if parse_id(entry[0]) <= last]
-        _need_equal(end, key, old, target)
-        _add(end, key, entries[len(old) :], target)
+        _need_equal(client, key, old, target)
+        _add(client, key, entries[len(old) :], target)
         there, added = there + len(old), added + len(entries) - len(old)
     console.print(Text(f"{target}: {added:,} entries added, {there:,} were there"))
     return added
@@ -91,23 +91,23 @@ def _within(pages: Iterator[list[Entry]], bounds: Window) -> Iterator[list[Entry
         yield [entry for entry in page if bounds.first <= parse_id(entry[0]) <= bounds.last]
 
 
-def _need_equal(end: End, key: bytes, entries: list[Entry], target: str) -> None:
+def _need_equal(client: StreamClient, key: bytes, entries: list[Entry], target: str) -> None:
     if not entries:
         return
     first, last = entries[0][0], entries[-1][0]
-    found = end.call("XRANGE", key, first, last, "COUNT", len(entries) + 1)
+    found = client.call("XRANGE", key, first, last, "COUNT", len(entries) + 1)
     if [(id, list(fields)) for id, fields in found] != entries:
         raise PipelineError(
-            f"stream '{target}' ends at {format_id(end.info(key).last)} and does not hold the "
+            f"stream '{target}' ends at {format_id(client.info(key).last)} and does not hold the "
             f"archived entries from {first.decode()} to {last.decode()}: replay into a stream "
             "that is not there yet (--to)"
         )
 
 
-def _add(end: End, key: bytes, entries: list[Entry], target: str) -> None:
+def _add(client: StreamClient, key: bytes, entries: list[Entry], target: str) -> None:
     for begin in range(0, len(entries), 1000):
         part = entries[begin : begin + 1000]
-        replies = end.call_all([("XADD", key, id, *fields) for id, fields in part])
+        replies = client.try_all([("XADD", key, id, *fields) for id, fields in part])
         for (id, _), reply in zip(part, replies, strict=True):
-            if isinstance(reply, ResponseError):
-                raise PipelineError(f"stream '{target}' refuses {id.decode()}: {reply}")
+            if isinstance(reply, CommandRefused):
+                raise PipelineError(f"stream '{target}', entry {id.decode()}: {reply}")

@@ -1,8 +1,8 @@
-"""Times that a server tells only as durations are found to the millisecond."""
+"""The moments of replies; tests/migration has the connection at work."""
 
 from __future__ import annotations
 
-from penstock.migration.client import Moment, Timed
+from penstock.client.connection import Moment, Timed
 
 
 def test_several_tries_leave_one_millisecond_where_none_of_them_does() -> None:

@@ -112,13 +112,3 @@ def noted(rows: Iterable[Pending], digest: Digest) -> Iterator[Pending]:
     for row in rows:
         digest.add(row)
         yield row
-
-
-def shown(name: bytes) -> str:
-    """A name for people: UTF-8, with an escape for whatever a terminal might act on."""
-    text = name.decode("utf-8", "backslashreplace")
-    return "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")

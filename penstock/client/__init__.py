@@ -1,0 +1,12 @@
+"""Connections to servers, for migration and the tools of pipelines: URLs, commands and errors.
+
+:class:`~penstock.client.connection.Connection` is one connection that never sends a command twice.
+:class:`~penstock.client.retrying.RetryingClient` sends commands again while a server or a cluster
+is away. Both raise the errors of :mod:`penstock.client.errors`. URLs, TLS, credentials and the
+texts of errors are those of :mod:`pyspark_redis_streams`; only modules that work without PySpark
+are used of it.
+
+Two others open connections of their own: the health check (:mod:`penstock.health`), which has to
+start in milliseconds, and the pytest plugin (:mod:`penstock.testing`), which has to do without a
+client library.
+"""

@@ -1,0 +1,225 @@
+"""What the user is told: findings, progress, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from typing import Final, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Column, Table
+from rich.text import Text
+
+EQUAL_SHOWN: Final = 50
+"""How many streams without anything to tell the table lists."""
+
+NAMES_SHOWN: Final = 10
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 entry``, ``2 entries``, ``1,000 streams``."""
+    if number != 1:
+        noun = noun.removesuffix("ry") + "ries" if noun.endswith("ry") else noun + "s"
+    return f"{number:,} {noun}"
+
+
+def shown(name: bytes) -> str:
+    """A name for people: UTF-8, with an escape for whatever a terminal might act on."""
+    text = name.decode("utf-8", "backslashreplace")
+    return "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
+
+
+def list_names(keys: list[bytes]) -> str:
+    """The first of the names, and how many more there are."""
+    names = ", ".join(map(shown, keys[:NAMES_SHOWN]))
+    more = len(keys) - NAMES_SHOWN
+    return f"{names} and {more:,} more" if more > 0 else names
+
+
+# --- findings ------------------------------------------------------------------------------------
+
+
+class Depth(Enum):
+    """How much is compared."""
+
+    FULL = "full"
+    """Every entry and every pending entry."""
+    QUICK = "quick"
+    """Counters, the first and the last entry, and how many entries are pending."""
+
+
+class Findings:
+    """The findings about one stream."""
+
+    def __init__(self) -> None:
+        self.differences: list[str] = []
+        """In what way the target is not as it should be; none if it is."""
+        self.notes: list[str] = []
+        """What the source has done since the copy, and what no command can carry."""
+
+    def expect(self, what: str, wanted: object, found: object) -> None:
+        """Adds a difference if the target has something else than what is wanted."""
+        if wanted != found:
+            self.differences.append(f"{what} is {found} instead of {wanted}")
+
+
+# --- progress ------------------------------------------------------------------------------------
+
+
+class Progress:
+    """One pass over streams, for output that is no terminal: nothing but finished streams show."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def start(self, title: str, streams: int, entries: int) -> None:
+        """Begins a pass over so many streams with so many entries."""
+
+    def skip(self, entries: int) -> None:
+        """So many entries need no work."""
+
+    def advance(self, entries: int) -> None:
+        """So many more entries are done."""
+
+    def end(self, line: str) -> None:
+        """A stream is done; ``line`` says what was done."""
+        if line:
+            self._console.print(Text(line))
+
+    def stop(self) -> None:
+        """Endpoints the pass."""
+
+
+class Bar(Progress):
+    """The same for a terminal: a bar for entries, a count of streams, entries a second."""
+
+    def start(self, title: str, streams: int, entries: int) -> None:
+        """Begins a pass over so many streams with so many entries."""
+        self._bar = RichProgress(
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=None, table_column=Column(ratio=1)),
+            _Count(table_column=Column(no_wrap=True)),
+            _Rate(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            console=self._console,
+            expand=True,
+        )
+        self._task = self._bar.add_task(title, total=entries, streams=streams, done=0)
+        self._bar.start()
+
+    def skip(self, entries: int) -> None:
+        """Takes entries off what there is to do."""
+        total = self._bar.tasks[self._task].total or 0
+        self._bar.update(self._task, total=max(0, total - entries))
+
+    def advance(self, entries: int) -> None:
+        """Moves the bar on."""
+        self._bar.advance(self._task, entries)
+
+    def end(self, line: str) -> None:
+        """Counts the stream."""
+        self._bar.update(self._task, done=self._bar.tasks[self._task].fields["done"] + 1)
+
+    def stop(self) -> None:
+        """Leaves the bar on the screen as it is."""
+        self._bar.stop()
+
+
+class _Count(ProgressColumn):
+    """How many entries and streams are done."""
+
+    def render(self, task: Task) -> Text:
+        """``1,000/2,000 entries, 1/3 streams``."""
+        entries = f"{task.completed:,.0f}/{task.total or 0:,.0f} entries"
+        streams = f"{task.fields['done']:,}/{task.fields['streams']:,} streams"
+        return Text(f"{entries}, {streams}")
+
+
+class _Rate(ProgressColumn):
+    """How fast it goes."""
+
+    def render(self, task: Task) -> Text:
+        """``20,000 entries/s``."""
+        speed = task.finished_speed or task.speed or 0
+        return Text(f"{speed:,.0f} entries/s")
+
+
+# --- summary -------------------------------------------------------------------------------------
+
+
+class Outcome(Enum):
+    """How it went with one stream."""
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    REFUSED = "refused"
+    FAILED = "failed"
+    PLANNED = "planned"
+    """Nothing was done, as was asked for."""
+
+
+_STYLES: Final = {Outcome.EQUAL: "green", Outcome.PLANNED: "cyan"}
+
+
+class Row(NamedTuple):
+    """What is told about one stream."""
+
+    name: str
+    outcome: Outcome
+    remark: str = ""
+    entries: int | None = None
+    """How many it has on the source; ``None`` if it was not looked at."""
+    groups: int | None = None
+    pending: int | None = None
+    added: int | None = None
+    """How many entries this run has added."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether there is nothing wrong."""
+        return self.outcome in _STYLES
+
+
+def print_summary(console: Console, rows: list[Row]) -> None:
+    """Prints the table and the sentence below it."""
+    if not rows:
+        console.print("No streams there to be copied.")
+        return
+    quiet = [row for row in rows if row.outcome is Outcome.EQUAL and not row.remark]
+    hidden = set(map(id, quiet[EQUAL_SHOWN:]))
+    console.print(_table([row for row in rows if id(row) not in hidden]))
+    if hidden:
+        console.print(f"... and {plural(len(hidden), 'more stream')}, equal on both servers")
+    counts = Counter(row.outcome.value for row in rows)
+    parts = [f"{number:,} {outcome}" for outcome, number in counts.items()]
+    console.print(f"{plural(len(rows), 'stream')}: {', '.join(parts)}", highlight=False)
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stream", overflow="fold")
+    for name in ("entries", "added", "groups", "pending"):
+        table.add_column(name, justify="right")
+    table.add_column("result", overflow="fold")
+    for row in rows:
+        numbers = (row.entries, row.added, row.groups, row.pending)
+        table.add_row(Text(row.name), *map(_number, numbers), _result(row))
+    return table
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _result(row: Row) -> Text:
+    text = row.outcome.value + (f": {row.remark}" if row.remark else "")
+    return Text(text, style=_STYLES.get(row.outcome, "red"))
