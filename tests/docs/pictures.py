@@ -1,7 +1,8 @@
 """Draws the pictures of the documentation: ``python -m tests.docs.pictures``.
 
-The picture of the architecture is described by the tables below, the badges follow from
-pyproject.toml. Both are SVG text, so the same source gives the same bytes on every machine.
+The picture of the architecture is described by the tables below, that of the imports follows from
+the code (:mod:`tests.docs.import_graph`), the badges from pyproject.toml. All are SVG text, so the
+same source gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import tomllib
 from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.docs.import_graph import import_graph
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "docs" / "images"
@@ -219,7 +222,7 @@ def _badge(name: str, value: str, colour: str) -> str:
 
 def drawings() -> dict[Path, str]:
     """Every file that is drawn here, and what belongs in it."""
-    pictures = {"architecture.svg": architecture(), **badges()}
+    pictures = {"architecture.svg": architecture(), "imports.svg": import_graph(), **badges()}
     return {FOLDER / name: text for name, text in pictures.items()}
 
 

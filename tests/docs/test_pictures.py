@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
+import pytest
+
+from tests.docs.import_graph import arrange, import_graph, part_graph, reduced, rows_of
 from tests.docs.pictures import BOXES, ROOT, architecture, drawings
+from tests.test_layout import GRAPH, LAYERS, planted
 
 
 def test_the_files_are_what_the_source_draws() -> None:
@@ -25,3 +30,36 @@ def test_every_package_is_in_the_picture_of_the_architecture() -> None:
     drawn = architecture()
     missing = {str(path) for path in packages if f"{path}/" not in drawn}
     assert missing == inner
+
+
+def test_every_arrow_of_the_import_graph_points_up() -> None:
+    rows = rows_of(part_graph(GRAPH))
+    assert all(
+        rows[target] < rows[part] for part, found in part_graph(GRAPH).items() for target in found
+    )
+    assert len(rows) > 15
+
+
+def test_an_import_in_the_wrong_direction_changes_the_picture_or_closes_a_circle() -> None:
+    more = planted("server.net.turns", "from server.runtime import clock\n")
+    assert import_graph(more) != import_graph()
+    with pytest.raises(ValueError, match="a circle of imports among"):
+        import_graph(planted("server.state", "from server.app import Server\n"))
+
+
+def test_arrows_that_follow_from_others_are_left_out() -> None:
+    a, b, c = ("storage", 0), ("server", 0), ("server", 1)
+    assert reduced({a: set(), b: {a}, c: {a, b}}) == {a: [], b: [a], c: [b]}
+
+
+def test_nothing_overlaps_in_the_import_graph() -> None:
+    for row in arrange(part_graph(GRAPH)):
+        for left, right in pairwise(row):
+            assert right.x - right.width / 2 > left.x + left.width / 2
+
+
+def test_every_part_is_in_the_import_graph() -> None:
+    drawn = import_graph()
+    for package, folder in (("server", "net"), ("penstock", "client"), ("storage", "aof")):
+        assert f">{package}/{folder}/</text>" in drawn
+    assert all(f">{package}/</text>" in drawn for package in LAYERS)
