@@ -18,6 +18,7 @@ LEFT_OUT: Final = {
         "tests/docs/test_pictures.py",
         "tests/docs/test_readme.py::test_the_make_commands_exist",
         "tests/docs/test_troubleshooting.py::test_every_message_is_in_the_code",
+        "tests/test_folders.py",
         "tests/test_layout.py",
     ),
     "it replaces a constant, a function or a method, which compiled code has built in": (

@@ -1,0 +1,72 @@
+"""Where the tests of each package are, as tests/README.md says it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.test_layout import LAYERS, ROOT, SOURCES, imported, is_in
+
+TESTS: Final = ROOT / "tests"
+README: Final = (TESTS / "README.md").read_text()
+
+
+def exceptions() -> dict[str, list[str]]:
+    """The packages that the page says are tested elsewhere, and where."""
+    table = README.split("| package | its tests |\n|---|---|\n")[1].split("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines()]
+    return {
+        name.rstrip("/"): re.findall("`([^`]+)`", places)
+        for cell, places in rows
+        for name in re.findall("`([^`]+)`", cell)
+    }
+
+
+def packages() -> list[str]:
+    """The packages and the folders in them that hold modules."""
+    found = {str(path.parent.relative_to(ROOT)) for name in LAYERS for path in _inits(name)}
+    return sorted(found)
+
+
+def _inits(package: str) -> list[Path]:
+    return list((ROOT / package).rglob("__init__.py"))
+
+
+def folders_of(package: str) -> list[Path]:
+    """Where the tests of a package are: its own folder, or that of the package around it."""
+    listed = exceptions()
+    around = package
+    while True:
+        here = TESTS / around
+        places = [TESTS / place for place in listed.get(around, [])]
+        if places or here.is_dir():
+            return [*places, *([here] if here.is_dir() else [])]
+        around = around.rpartition("/")[0]
+
+
+@pytest.mark.parametrize("package", packages())
+def test_the_folder_of_a_package_has_tests_of_it(package: str) -> None:
+    places = folders_of(package)
+    files = [
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    ]
+    names = {
+        name for file in files for name in imported(file.read_text(), SOURCES) if name in SOURCES
+    }
+    assert any(is_in(name, package.replace("/", ".")) for name in names), places
+
+
+def test_the_page_lists_what_there_is() -> None:
+    listed = exceptions()
+    assert len(listed) > 4
+    assert [name for name in listed if name not in packages()] == []
+    places = [place for each in listed.values() for place in each]
+    assert [place for place in places if not (TESTS / place).exists()] == []
+
+
+def test_no_folder_of_a_package_is_listed_as_an_exception() -> None:
+    own = [name for name in exceptions() if name != "penstock" and (TESTS / name).is_dir()]
+    assert own == []
