@@ -7,16 +7,15 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 _SPARE: Final = 64
-"""How many outdated items a queue may hold however few keys expire."""
+"""How many outdated items a queue may always hold, even if few keys expire."""
 
 
 class ExpiryQueue:
     """The keys of ``times`` in the order in which they expire.
 
-    ``times`` holds the time at which each key expires; it belongs to the caller, who pushes every
-    time that is set there and need not report one that is taken away: an item that ``times`` no
-    longer agrees with is outdated and skipped. Outdated items are swept out before they outnumber
-    the others.
+    ``times`` holds the time at which each key expires. The caller owns it, pushes every time that
+    is set there, and need not report removals: an item that differs from ``times`` is outdated
+    and skipped. Outdated items are removed before they outnumber the others.
     """
 
     __slots__ = ("_heap", "_times")
@@ -29,14 +28,14 @@ class ExpiryQueue:
         return len(self._heap)
 
     def push(self, at: int, key: bytes) -> None:
-        """Notes that the key expires at ``at``, which ``times`` says too."""
+        """Adds a key that expires at ``at``, as ``times`` says."""
         heappush(self._heap, (at, key))
         if len(self._heap) > 2 * len(self._times) + _SPARE:
             self._heap = [(at, key) for key, at in self._times.items()]
             heapify(self._heap)
 
     def due(self, now_ms: int, most: int) -> Iterator[bytes]:
-        """Takes up to ``most`` items that are due off the queue; yields the keys that do expire."""
+        """Removes up to ``most`` due items from the queue; yields the keys that have expired."""
         heap = self._heap
         for _ in range(most):
             if not heap or heap[0][0] > now_ms:
@@ -46,7 +45,7 @@ class ExpiryQueue:
                 yield key
 
     def overdue(self, now_ms: int) -> Iterator[bytes]:
-        """The keys that expire by now, which stay in the queue; no other items are looked at."""
+        """The keys that have expired, which stay in the queue; visits only due items."""
         heap = self._heap
         places = [0]
         while places:
@@ -59,7 +58,7 @@ class ExpiryQueue:
 
     @property
     def parts(self) -> list[list[tuple[int, bytes]]]:
-        """What the queue is made of, to be freed once it is not used any more."""
+        """The queue's containers, to be freed when it is no longer used."""
         return [self._heap]
 
     def check(self) -> None:

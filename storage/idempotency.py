@@ -48,7 +48,7 @@ class IdempotencyTable:
         self._order: deque[tuple[int, bytes, bytes]] = deque()
 
     def forget_old(self, now: int) -> None:
-        """Drops the records whose time is over."""
+        """Removes expired records."""
         oldest = now - 1000 * self.duration
         while self._order and self._order[0][0] <= oldest:
             time, producer, iid = self._order.popleft()
@@ -64,15 +64,15 @@ class IdempotencyTable:
             del self._producers[producer]
 
     def find(self, producer: bytes, iid: bytes, now: int) -> int | None:
-        """The ID of the entry this stands for, or ``None``."""
+        """The ID of the entry recorded for an idempotent ID, or ``None``."""
         self.forget_old(now)
         record = self._producers.get(producer, {}).get(iid)
         return None if record is None else record.id
 
     def record(self, producer: bytes, iid: bytes, identity: int, now: int) -> bool:
-        """Notes what an idempotent ID stands for; false if that is known already.
+        """Records the entry of an idempotent ID; false if that is recorded already.
 
-        Raises :class:`IdempotentIDTaken` if it stands for another entry.
+        Raises :class:`IdempotentIDTaken` if it is recorded for another entry.
         """
         known = self.find(producer, iid, now)
         if known is not None:
@@ -91,7 +91,7 @@ class IdempotencyTable:
         return True
 
     def _compact(self) -> None:
-        """Keeps the queue in step with the records, where maxsize drops many before their time."""
+        """Removes outdated items from the queue, since maxsize drops records before they expire."""
         if len(self._order) > 2 * self.tracked + 64:
             live = self._producers
             self._order = deque(
@@ -101,7 +101,7 @@ class IdempotencyTable:
             )
 
     def configure(self, duration: int, maxsize: int) -> bool:
-        """Sets the retention; true if it changed, which forgets every record."""
+        """Sets the retention; true if it changed, which removes every record."""
         if (duration, maxsize) == (self.duration, self.maxsize):
             return False
         self.duration = duration
@@ -117,7 +117,7 @@ class IdempotencyTable:
         return len(self._producers)
 
     def records(self) -> dict[bytes, dict[bytes, Record]]:
-        """The records by producer and idempotent ID, to look at."""
+        """The records by producer and idempotent ID; not to be changed."""
         return self._producers
 
     def copy(self) -> IdempotencyTable:

@@ -1,7 +1,7 @@
 """Databases: which key holds what, and until when.
 
-A value is a stream or a string. Reading a key that is past its expiry removes it first, which is an
-effect like any other.
+A value is a stream or a string. Reading a key that is past its expiry removes it first, which
+emits an effect like any other removal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NONE: Final[set[bytes]] = set()
 
 
 def _differ(former: Value | None, value: Value) -> bool:
-    """Whether a value takes the place of one of another type."""
+    """Whether a value replaces one of another type."""
     return former is not None and isinstance(former, Stream) != isinstance(value, Stream)
 
 
@@ -72,10 +72,10 @@ class Database:
         self.used: dict[bytes, int] = {}
         """When each key was last used."""
         self.encodings: dict[bytes, str] = {}
-        """The encodings of strings for which another would be expected from the value."""
+        """The encodings of strings where they do not follow from the value."""
         self._expiries = ExpiryQueue(self.expires)
         self.scan = ScanIndex()
-        """The keys in an order that lets SCAN go on where it stopped."""
+        """The index for SCAN."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -83,13 +83,13 @@ class Database:
     # --- looking up -----------------------------------------------------------------------
 
     def get(self, key: bytes) -> Value | None:
-        """The key's value, or ``None`` if there is none (any more)."""
+        """The key's value, or ``None`` if there is none or it has expired."""
         if self.expires:
             self._expire_if_due(key)
         return self.values.get(key)
 
     def inspect(self, key: bytes) -> Value | None:
-        """Like :meth:`get`, for a command that looks from outside: hits and misses count."""
+        """Like :meth:`get`, and counts a hit or a miss; it is no use of the key."""
         value = self.get(key)
         if value is None:
             self.keyspace.misses += 1
@@ -98,9 +98,9 @@ class Database:
         return value
 
     def read(self, key: bytes, *, touch: bool = True) -> Value | None:
-        """Like :meth:`inspect`, for a command that reads: a miss is told, and reading is use.
+        """Like :meth:`inspect`, for a command that reads: reports a miss, updates the time of use.
 
-        It is not use where ``touch`` is false, as for a command that reads nothing of the value."""
+        With ``touch`` false the time of use stays, as for a command that reads no value."""
         value = self.inspect(key)
         if value is None:
             if self.keyspace.on_miss is not None:
@@ -142,8 +142,8 @@ class Database:
         raise WrongType
 
     def buffer(self, key: bytes) -> bytes | bytearray | None:
-        """Like :meth:`string`, for a command that looks at parts of the string, at no cost for the
-        rest. What is returned must not be kept, but lent: it may be edited in place."""
+        """Like :meth:`string`, for a command that reads parts of the string, without copying it.
+        The result must be lent, not kept: it may be edited in place."""
         return _string_only(self.get(key))
 
     def buffer_to_read(self, key: bytes, *, touch: bool = True) -> bytes | bytearray | None:
@@ -160,7 +160,7 @@ class Database:
     # --- changing -------------------------------------------------------------------------
 
     def attach(self, key: bytes, stream: Stream) -> None:
-        """Puts a stream at a free key, without an effect: what follows says that it is new."""
+        """Puts a stream at a free key, without an effect: the next effect implies it."""
         self._place(key, stream)
 
     def make_stream(self, key: bytes) -> Stream:
@@ -187,7 +187,7 @@ class Database:
         self.emit(StringSet(self.index, key, value, expires_at, event, created, encoding, retyped))
 
     def edit(self, key: bytes) -> bytearray:
-        """The string at the key for editing in place; it is empty, and nowhere, if there is none.
+        """The string at the key for editing in place; an empty one, not stored, if there is none.
 
         :meth:`edited` must follow, or :meth:`left` if nothing is changed. Raises
         :class:`WrongType`."""
@@ -200,14 +200,14 @@ class Database:
         return buffer
 
     def edited(self, key: bytes, buffer: bytearray, pieces: tuple[Piece, ...], event: str) -> None:
-        """Puts what :meth:`edit` gave back to its place; ``pieces`` say what was changed in it."""
+        """Stores the string that :meth:`edit` returned; ``pieces`` say what was changed in it."""
         created = key not in self.values
         self._place(key, buffer, self.expires.get(key), "raw")
         self.emit(StringEdited(self.index, key, pieces, event, created))
 
     def left(self, key: bytes) -> None:
-        """Ends what :meth:`edit` began at a key that exists, with the string as it was: it is no
-        longer kept as an integer or embedded."""
+        """Ends an :meth:`edit` of an existing key that changed nothing. The string is no longer
+        encoded as an integer or embedded."""
         self.used[key] = self.keyspace.now_ms
         if self.encodings.get(key) != "raw":
             self.encodings[key] = "raw"
@@ -254,7 +254,7 @@ class Database:
         return len(gone)
 
     def _forget(self, gone: list[bytes]) -> None:
-        """Takes keys whose values have gone out of the other tables."""
+        """Removes keys whose values have been removed from the other tables."""
         for table in (self.used, self.expires, self.encodings):
             if table:
                 for key in gone:
@@ -266,7 +266,7 @@ class Database:
             self.emit(KeysDeleted(self.index, tuple(gone)))
 
     def expire_at(self, key: bytes, at: int) -> None:
-        """Lets an existing key expire at ``at``; at once if that is not in the future."""
+        """Sets the expiry of an existing key; removes it if ``at`` is not in the future."""
         if at <= self.keyspace.now_ms:
             self._remove(key)
             self.emit(KeyDeleted(self.index, key, "del"))
@@ -275,7 +275,7 @@ class Database:
         self.emit(ExpirySet(self.index, key, at))
 
     def persist(self, key: bytes) -> bool:
-        """Takes the key's expiry away; false if it had none."""
+        """Removes the key's expiry; false if it had none."""
         if self.get(key) is None or self.expires.pop(key, None) is None:
             return False
         self.emit(ExpiryCleared(self.index, key))
@@ -319,7 +319,7 @@ class Database:
         self.emit(Flushed(self.index, held.keys()))
 
     def _begin(self) -> None:
-        """Begins anew, with tables that are empty."""
+        """Replaces all tables by empty ones."""
         self.values = {}
         self.expires = {}
         self.used = {}
@@ -358,7 +358,7 @@ class Database:
         self._expiries.push(at, key)
 
     def expire_due(self, most: int) -> int:
-        """Removes up to ``most`` keys that are past their expiry; returns how many it looked at."""
+        """Removes up to ``most`` keys that are past their expiry; returns how many it examined."""
         looked = 0
         for key in self._expiries.due(self.keyspace.now_ms, most):
             looked += 1
@@ -368,12 +368,12 @@ class Database:
     # --- walking --------------------------------------------------------------------------
 
     def is_overdue(self, key: bytes) -> bool:
-        """Whether the key is here, past its expiry."""
+        """Whether the key exists and is past its expiry."""
         at = self.expires.get(key)
         return at is not None and at <= self.keyspace.now_ms
 
     def overdue(self) -> set[bytes]:
-        """The keys that are past their expiry and still here."""
+        """The keys that are past their expiry and not removed yet."""
         return set(self._expiries.overdue(self.keyspace.now_ms))
 
     def check(self) -> None:
@@ -420,24 +420,24 @@ class Keyspace:
         self.hits = 0
         self.misses = 0
         self.on_miss: Callable[[int, bytes], None] | None = None
-        """Told of each key that a reading command did not find, with the database's index."""
+        """Called with each key that a reading command did not find, and the database's index."""
         self.expired = 0
         self.libraries: dict[bytes, bytes] = {}
-        """The code of each library of functions. No database has them; they are only kept here."""
+        """The code of each library of functions, which belongs to no database."""
         self.databases = [Database(self, index) for index in range(databases)]
 
     def keep_library(self, db: int, name: bytes, code: bytes) -> None:
-        """Keeps a library's code; ``db`` is the database of the client that loaded it."""
+        """Stores a library's code; ``db`` is the database of the client that loaded it."""
         self.libraries[name] = code
         self.effects.append(LibraryLoaded(db, name, code))
 
     def drop_library(self, db: int, name: bytes) -> None:
-        """Forgets a library that is there."""
+        """Removes an existing library."""
         del self.libraries[name]
         self.effects.append(LibraryDeleted(db, name))
 
     def drop_libraries(self, db: int) -> None:
-        """Forgets every library."""
+        """Removes every library."""
         self.libraries.clear()
         self.effects.append(LibrariesFlushed(db))
 

@@ -12,19 +12,19 @@ from typing import Any, Final, Protocol
 Table = dict[bytes, Any] | list[Any]
 
 FEW: Final = 200
-"""So many blocks, or fewer, are freed where they are dropped: that takes less than 2 ms."""
+"""Up to this many blocks are freed at once, which takes less than 2 ms."""
 
 
 class Discardable(Protocol):
-    """A block of entries, as those know it who free it."""
+    """The interface of a block that is needed to free it."""
 
     def discard(self) -> None:
         """Empties the block."""
 
 
 class Disposal:
-    """Blocks of entries, columns of pending entries, and tables of keys, that nothing else refers
-    to any more."""
+    """Blocks of entries, columns of pending entries, and tables of keys that are no longer
+    referenced elsewhere."""
 
     __slots__ = ("_blocks", "_columns", "_tables", "freed")
 
@@ -33,25 +33,25 @@ class Disposal:
         self._columns: list[object] = []
         self._tables: list[Table] = []
         self.freed = 0
-        """How much has been freed little by little."""
+        """How much has been freed in portions."""
 
     def __len__(self) -> int:
         return len(self._blocks) + len(self._columns) + sum(map(len, self._tables))
 
     def take(self, blocks: Sequence[Discardable]) -> None:
-        """Keeps the blocks until their turn comes, if they are many."""
+        """Queues the blocks, if they are many."""
         if len(blocks) > FEW:
             self._blocks.extend(blocks)
         else:
             _discard(blocks)
 
     def keep(self, columns: Sequence[object]) -> None:
-        """Keeps columns until their turn comes, if they are many."""
+        """Queues columns, if they are many."""
         if len(columns) > FEW:
             self._columns.extend(columns)
 
     def drop(self, *tables: Table) -> None:
-        """Keeps tables, and what is in them, until their turn comes, if they are long."""
+        """Queues tables with their contents, if they are long."""
         self._tables.extend([table for table in tables if len(table) > FEW])
 
     def free(self, most: int) -> None:
@@ -75,12 +75,12 @@ class Disposal:
             for _ in range(count):
                 table.popitem()
         if not table:
-            # What was freed may have left tables of its own behind it.
+            # The freed items may have queued tables of their own.
             self._tables = [other for other in self._tables if other is not table]
         return count
 
 
 def _discard(blocks: Sequence[Discardable]) -> None:
-    """Empties the blocks: the packer may not have got to them yet."""
+    """Empties the blocks, which may still be in the packer's queue."""
     for block in blocks:
         block.discard()

@@ -1,4 +1,4 @@
-"""How large a stream's node would be in Redis, which decides where blocks end; the radix tree.
+"""The sizes that a stream's nodes would have in Redis, which decide where blocks end.
 
 Redis packs the entries of a node into one *listpack*. Approximate trimming (``~``) removes whole
 nodes, so blocks must end where Redis's nodes end. The sizes follow from the published listpack
@@ -28,7 +28,7 @@ _KEY_BYTES: Final = 16
 
 _INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
 _NINE: Final = 0x39
-"""No integer begins with a byte above this one; most texts do, which saves the look at the rest."""
+"""No integer begins with a byte above this one; most texts do, so they need no further check."""
 _STEPS: Final = ((13, 2), (16, 3), (24, 4), (32, 5))
 
 
@@ -56,7 +56,7 @@ def element_size(data: bytes) -> int:
 
 
 def _back_length(size: int) -> int:
-    """Bytes of the length that stands behind an element of ``size`` bytes."""
+    """Bytes of the length that follows an element of ``size`` bytes."""
     return (
         1
         if size <= 127
@@ -103,8 +103,8 @@ def radix_tree_nodes(keys: Sequence[int]) -> int:
 
     Nodes of a path-compressed tree over ascending 16-byte keys; 1 when it is empty.
 
-    Every key is a leaf; keys part at branches; a run of bytes that only one way leads through,
-    between a branch and what is below it, is one node more.
+    Every key is a leaf, and every position where keys diverge is a branch. A run of bytes without
+    a branch, between a branch and the node below it, adds one node.
     """
     if not keys:
         return 1
@@ -119,7 +119,7 @@ def _common_bytes(low: int, high: int) -> int:
 
 
 def _node_and_run(depth: int, parent: int) -> int:
-    """A node at ``depth``, and the run that leads to it from ``parent`` if there is one."""
+    """A node at ``depth``, and the run that leads to it from ``parent``, if there is one."""
     return 2 if depth > parent + 1 else 1
 
 

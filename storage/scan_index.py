@@ -19,7 +19,7 @@ Bucket = tuple[bytes, ...]
 
 
 def _turned(bits: int) -> int:
-    """The lowest 52 bits the other way round."""
+    """The lowest 52 bits in reverse order."""
     turned = 0
     for _ in range(7):
         turned = turned << 8 | _REVERSED[bits & 255]
@@ -28,22 +28,22 @@ def _turned(bits: int) -> int:
 
 
 def position(key: bytes) -> int:
-    """Where a scan comes past the key, whichever other keys there are: its hash, turned round, so
-    that the keys of a bucket are neighbours."""
+    """The key's position in a scan, which does not depend on other keys: the reversed bits of its
+    hash, so that the keys of a bucket are neighbours."""
     return _turned(hash(key) & _POSITIONS - 1)
 
 
 class ScanIndex:
     """Keys in buckets by the lowest bits of their hashes (linear hashing).
 
-    When there are many keys for the buckets one of the buckets is split in two, when there are few
-    two are joined, so that no key that comes or goes costs more than another. By position a bucket
-    is a range, and splitting it cuts the range in two. A cursor is a position, so it needs no state
-    here: a scan meets every key that is there from its beginning to its end exactly once, and a key
-    that comes or goes meanwhile at most once.
+    When the load is high one bucket is split in two, when it is low two are merged, so every
+    insertion and removal costs about the same. A bucket is a range of positions, and splitting it
+    divides the range. A cursor is a position, so a scan needs no state here: it returns each key
+    that exists throughout the scan exactly once, and a key added or removed meanwhile at most
+    once.
 
-    Buckets are tuples: they take less memory than lists, and a copy of the list of them is a
-    picture of all keys at one moment.
+    Buckets are tuples: they take less memory than lists, and a copy of the list of buckets is a
+    snapshot of all keys.
     """
 
     __slots__ = ("_buckets", "_half", "_length", "_split")
@@ -53,7 +53,7 @@ class ScanIndex:
         self._half = 1
         """The highest power of two that is not above the number of buckets."""
         self._split = 0
-        """So many buckets, the first ones, have been split since there were ``_half``."""
+        """How many buckets, from the first on, have been split since there were ``_half``."""
         self._length = 0
         for key in keys:
             self.add(key)
@@ -79,7 +79,7 @@ class ScanIndex:
             self._grow()
 
     def discard(self, key: bytes) -> None:
-        """Takes the key out, if it is in the index."""
+        """Removes the key, if it is in the index."""
         at = self._bucket_of(hash(key))
         bucket = self._buckets[at]
         try:
@@ -92,7 +92,7 @@ class ScanIndex:
             self._shrink()
 
     def discard_all(self, gone: Sequence[bytes], left: Container[bytes]) -> None:
-        """Takes keys out; of those that were in the index exactly the others are in ``left``."""
+        """Removes keys; ``left`` holds exactly the keys of the index that stay."""
         if len(gone) * 4 < self._length:
             for key in gone:
                 self.discard(key)
@@ -120,7 +120,7 @@ class ScanIndex:
             self._half, self._split = 2 * half, 0
 
     def _shrink(self) -> None:
-        """Joins the two buckets that were split last."""
+        """Merges the two buckets that were split last."""
         if self._split == 0:
             self._half //= 2
             self._split = self._half
@@ -139,7 +139,7 @@ class ScanIndex:
         return (cursor if cursor < _POSITIONS else 0), page
 
     def _range_at(self, cursor: int) -> tuple[int, int, Bucket]:
-        """The bucket whose range holds a position, where that range begins, and where it ends."""
+        """The bucket whose range contains a position, and the start and end of the range."""
         at = self._bucket_of(_turned(cursor))
         whole = at >= self._split and at < self._half
         width = _POSITIONS // (self._half if whole else 2 * self._half)
@@ -147,12 +147,12 @@ class ScanIndex:
         return start, start + width, self._buckets[at]
 
     def buckets(self) -> Sequence[Bucket]:
-        """All keys as they are now, in pieces, whatever becomes of them."""
+        """A snapshot of all keys, in pieces, unaffected by later changes."""
         return self._buckets[:]
 
     @property
     def parts(self) -> list[list[Bucket]]:
-        """What the index is made of, to be freed once it is not used any more."""
+        """The index's containers, to be freed when it is no longer used."""
         return [self._buckets]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -160,8 +160,8 @@ class ScanIndex:
             yield from bucket
 
     def random(self) -> bytes | None:
-        """Any of the keys, each as likely as the others as long as no bucket is as full as four;
-        ``None`` if there are none."""
+        """A random key, uniformly as long as no bucket is four times as full as the average;
+        ``None`` if there is none."""
         while self._length:
             bucket = random.choice(self._buckets)
             if random.randrange(4 * LOAD) < len(bucket):

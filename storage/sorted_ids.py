@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 SEGMENT: Final = 512
-"""A segment is filled up to this length; one that grows to twice that is cut in two."""
+"""A segment is filled up to this length; one that reaches twice that is split in two."""
 
 
 class SortedIDs:
@@ -25,7 +25,7 @@ class SortedIDs:
 
     @property
     def segments(self) -> Sequence[list[int]]:
-        """The pieces in order, to look at."""
+        """The segments in order; not to be changed."""
         return self._segments
 
     def __contains__(self, identity: int) -> bool:
@@ -36,7 +36,7 @@ class SortedIDs:
         return segment[bisect_left(segment, identity)] == identity
 
     def add_run(self, run: Sequence[int]) -> None:
-        """Adds ascending IDs that are not here yet."""
+        """Adds ascending IDs that are not in the set."""
         at = 0
         while at < len(run):
             index = bisect_left(self._lasts, run[at])
@@ -62,7 +62,7 @@ class SortedIDs:
         self._cut(len(self._segments) - 1)
 
     def add(self, identity: int) -> None:
-        """Adds an ID that is not here yet."""
+        """Adds an ID that is not in the set."""
         if not self._lasts or identity > self._lasts[-1]:
             self._append_run((identity,))
             return
@@ -72,7 +72,7 @@ class SortedIDs:
         self._cut(at)
 
     def remove(self, identity: int) -> None:
-        """Removes an ID that is here."""
+        """Removes an ID that is in the set."""
         at = bisect_left(self._lasts, identity)
         segment = self._segments[at]
         del segment[bisect_left(segment, identity)]
@@ -83,7 +83,7 @@ class SortedIDs:
             self._lasts[at] = segment[-1]
 
     def remove_run(self, run: Sequence[int]) -> None:
-        """Removes ascending IDs that are here."""
+        """Removes ascending IDs that are in the set."""
         at = 0
         while at < len(run):
             index = bisect_left(self._lasts, run[at])
@@ -103,7 +103,7 @@ class SortedIDs:
             at = stop
 
     def _cut(self, at: int) -> None:
-        """Cuts a segment that has grown too long into pieces."""
+        """Splits a segment that has grown too long."""
         segment = self._segments[at]
         if len(segment) <= 2 * SEGMENT:
             return

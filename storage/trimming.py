@@ -11,12 +11,12 @@ from storage.stream import Stream
 KEEPREF: Final = "keepref"
 DELREF: Final = "delref"
 ACKED: Final = "acked"
-"""What becomes of references in pending entries lists: they dangle (KEEPREF), they go with the
-entry (DELREF), or the entry stays until every group has acknowledged it (ACKED)."""
+"""What happens to references in pending entries lists: they stay (KEEPREF), they are removed with
+the entry (DELREF), or the entry stays until every group has acknowledged it (ACKED)."""
 
 
 class Trim:
-    """A trimming to be done. ``threshold`` is a number of entries (``by_length``) or the lowest ID
+    """A trimming to perform. ``threshold`` is a number of entries (``by_length``) or the lowest ID
     to keep. ``approximate`` removes whole blocks only, at most ``limit`` entries (0: no limit)."""
 
     __slots__ = ("approximate", "by_length", "limit", "policy", "threshold")
@@ -32,8 +32,8 @@ class Trim:
 
 
 class Trimmed(NamedTuple):
-    """What trimming did: the number of entries removed; their IDs where it did not simply remove
-    the oldest; and the IDs taken out of pending entries lists, by group."""
+    """The result: the number of removed entries; their IDs if others than the oldest were removed;
+    and the IDs removed from pending entries lists, by group."""
 
     removed: int
     holes: list[int]
@@ -62,7 +62,7 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
 
 
 def _count_oldest(stream: Stream, order: Trim) -> int:
-    """How many of the oldest entries go."""
+    """How many of the oldest entries are removed."""
     log = stream.log
     if order.approximate and order.by_length:
         return log.count_blocks_over(order.threshold, order.limit)
@@ -74,7 +74,7 @@ def _count_oldest(stream: Stream, order: Trim) -> int:
 
 
 def _acknowledged(stream: Stream, order: Trim) -> list[int]:
-    """The entries that an ACKED trimming removes; those still referenced are stepped over."""
+    """The entries that an ACKED trimming removes; entries still referenced are skipped."""
     return _from_blocks(stream, order) if order.approximate else _one_by_one(stream, order)
 
 
@@ -93,7 +93,7 @@ def _one_by_one(stream: Stream, order: Trim) -> list[int]:
 
 
 def _from_blocks(stream: Stream, order: Trim) -> list[int]:
-    """The same for an approximate trimming, which looks only into blocks that would go whole."""
+    """The same for an approximate trimming, which only considers blocks to remove whole."""
     end = _read_by_all(stream) + 1
     found: list[int] = []
     for block in stream.log.blocks:
@@ -111,12 +111,12 @@ def _from_blocks(stream: Stream, order: Trim) -> list[int]:
 
 
 def _read_by_all(stream: Stream) -> int:
-    """The highest ID up to which every group was given the entries."""
+    """The highest ID up to which entries were delivered to every group."""
     return min(group.last_id for group in stream.groups.values())
 
 
 def _free(stream: Stream, block: Block, end: int) -> list[int]:
-    """The entries of the block below ``end`` that are pending nowhere."""
+    """The entries of the block below ``end`` that are not pending in any group."""
     pending = stream.pending_between(block.lowest, block.highest)
     identities = block.ids_at(0, len(block))
     return [identity for identity in identities if identity < end and identity not in pending]
