@@ -28,7 +28,7 @@ Reads an append-only file and reports whether it is valid. Nothing is changed wi
 """
 
 _PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.aof")
-"""How the files of a folder are named, behind what all their names begin with."""
+"""The endings of the names of base files and increments."""
 
 
 class _UsageError(Exception):
@@ -42,7 +42,7 @@ class _Options(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """What is to be checked: a folder by its manifest, or one file, maybe of such a folder."""
+    """What to check: a folder with a manifest, or one file, which may be in such a folder."""
 
     folder: Folder | None
     file: str = ""
@@ -56,7 +56,7 @@ class _Target(NamedTuple):
         return [check_file(self.file, Disk(), torn=self._is_last(), apply=apply)]
 
     def _is_last(self) -> bool:
-        """Whether no other file follows; so it is for one that no manifest names."""
+        """Whether it is the last file; true for a file that no manifest names."""
         names = [file.name for file in self.folder.manifest.files] if self.folder else []
         return os.path.basename(self.file) not in names[:-1]
 
@@ -65,7 +65,7 @@ def main(args: Sequence[str], apply: Apply | None = None) -> int:
     """Runs the command with the arguments behind its name; returns its exit status.
 
     ``apply`` is given each command that is read, and raises ``LoadError`` for one that the server
-    cannot carry out. Without it only the form of the files is checked.
+    cannot execute. Without it only the form of the files is checked.
     """
     if args and args[0] in ("-h", "--help"):
         print(USAGE, end="")
@@ -95,7 +95,7 @@ def _say(text: str) -> None:
 
 
 def _printable(text: str) -> str:
-    """Without what cannot be encoded, which is in the names of files that are not in UTF-8."""
+    """The text with escapes for bytes of file names that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -116,7 +116,7 @@ def _parse(args: Sequence[str]) -> _Options:
 
 
 def _find(path: str) -> _Target:
-    """What is to be checked at a path; raises :class:`FolderError` and :class:`OSError`."""
+    """What to check at a path; raises :class:`FolderError` and :class:`OSError`."""
     if os.path.isdir(path):
         return _Target(Folder(path, _filename_in(path)))
     os.stat(path)
@@ -131,7 +131,7 @@ def _find(path: str) -> _Target:
 
 
 def _filename_in(path: str) -> str:
-    """What the names of the files of a folder begin with, as its manifest tells."""
+    """The common prefix of the files of a folder, from its manifest."""
     names = sorted(name for name in os.listdir(path) if name.endswith(".manifest"))
     names = [name for name in names if not name.startswith("temp-")]
     if len(names) != 1:
@@ -161,7 +161,7 @@ def _run(target: _Target, options: _Options, apply: Apply | None) -> int:
 
 @contextlib.contextmanager
 def _held(folder: Folder | None, fix: bool) -> Iterator[None]:
-    """Keeps servers away while something may be changed; raises :class:`FolderInUse`."""
+    """Locks the folder against servers while it may be changed; raises :class:`FolderInUse`."""
     if folder is None or not fix:
         yield
         return
@@ -217,7 +217,7 @@ def _offer_cut(path: str, tail: Tail, options: _Options) -> int:
 
 
 def _agreed() -> bool:
-    """Asks the person at the terminal; without one, nobody has agreed."""
+    """Asks at the terminal; false without one."""
     if not sys.stdin.isatty():
         _say("There is no terminal to ask on: --yes agrees.")
         return False

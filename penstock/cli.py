@@ -33,7 +33,7 @@ VERSION: Final = (
 )
 
 TOOLS: Final = ("check-aof", "import", "export", "pipeline")
-"""What the command does beside serving, by its first argument."""
+"""The tools of the command, by the first argument."""
 
 USAGE: Final = """\
 Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def run_tool(name: str, args: Sequence[str]) -> int:
-    """Runs what is no server; each tool is imported only when it is asked for."""
+    """Runs a tool, which is imported only when it is needed."""
     if name == "check-aof":
         from penstock.check_aof import main as check_aof
 
@@ -91,7 +91,7 @@ def run_tool(name: str, args: Sequence[str]) -> int:
 
 
 def run_pipeline(args: Sequence[str]) -> int:
-    """Runs the pipeline on Spark; images and small installations come without it."""
+    """Runs a pipeline command; images and small installations lack what it imports."""
     try:
         from penstock.pipeline.cli import main as pipeline
     except ModuleNotFoundError as error:
@@ -196,7 +196,7 @@ async def _serve(config: Config, log: Log) -> None:
 
 
 def _fit_clients(config: Config, log: Log) -> None:
-    """Lowers maxclients to what the system has room for, and refuses to raise it above that."""
+    """Lowers maxclients to what the system allows, and refuses to raise it above that."""
     room = make_room(config.maxclients)
     if room < config.maxclients:
         log.warning(f"maxclients is {room}: the system does not allow more open files")
@@ -205,7 +205,7 @@ def _fit_clients(config: Config, log: Log) -> None:
 
 
 def _announce(server: Server) -> None:
-    """Says where the server listens; on standard output in any case if it chose the port."""
+    """Logs where the server listens; prints it too if the system chose the port."""
     _warn_of_openness(server)
     line = f"Ready to accept connections on {' and '.join(server.addresses())}"
     state = server.state
@@ -216,7 +216,7 @@ def _announce(server: Server) -> None:
 
 
 def _warn_of_openness(server: Server) -> None:
-    """Says so if other hosts can reach the server and it asks nobody for a password."""
+    """Logs a warning if other hosts can reach the server and no password is required."""
     reachable = server.listening.reachable()
     if reachable and server.state.users.default_is_open():
         where = " and ".join(reachable)
@@ -231,18 +231,17 @@ def _stop(server: Server, number: signal.Signals) -> None:
 
 
 def _report(log: Log, context: dict[str, Any]) -> None:
-    """Logs what went wrong in a callback of the event loop, for which nobody else is there."""
+    """Logs an exception of a callback of the event loop, which nothing else handles."""
     error = context.get("exception")
     log.warning(f"{context['message']}: {error!r}")
 
 
 def _tune_garbage_collection() -> None:
-    """Lets the collector look at less, and less often.
+    """Lets the garbage collector scan fewer objects, and less often.
 
-    It exists for objects that refer to each other in circles. What a server has after its start
-    lives as long as it does, so it is set aside; stored data holds no circles, so it is looked
-    through only after many more new objects than the default, which would go through the whole
-    keyspace again and again while it grows.
+    It is only needed for reference cycles. Objects that exist after the start live as long as the
+    server, so they are frozen. Stored data has no cycles, so the thresholds are raised: with the
+    defaults the whole keyspace would be scanned again and again while it grows.
     """
     gc.collect()
     gc.freeze()

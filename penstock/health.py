@@ -30,10 +30,10 @@ TIMEOUT_S: Final = 2.0
 """How long a server may take to accept the connection, and then to answer."""
 
 READY: Final = (b"+PONG", b"-NOAUTH", b"-NOPERM")
-"""How the answer of a ready server begins; one that asks for a password first is ready, too."""
+"""How the answer of a ready server begins, also of one that requires a password."""
 
 ALIVE: Final = (*READY, b"-LOADING", b"-BUSY")
-"""How the answer of a server begins that does what it should, and may take long over it."""
+"""How the answer of a server that is alive begins, also while it is busy."""
 
 LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where to ask a server that listens on every address."""
@@ -43,7 +43,7 @@ Address = tuple[str, int] | str
 
 
 def main(arguments: Sequence[str] = (), proc: str = PROC) -> int:
-    """Asks, says what is wrong, and returns the exit status; ``proc`` is where the kernel tells."""
+    """Runs the check; returns the exit status. ``proc`` is where ``/proc`` is mounted."""
     accepted = READY if "--ready" in arguments else ALIVE
     found = sorted(set(listening(proc)), key=str)
     answers = {text(address): ask(address) for address in found}
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] = (), proc: str = PROC) -> int:
 
 
 def text(address: Address) -> str:
-    """An address as people write it."""
+    """An address for messages."""
     if isinstance(address, str):
         return address.replace("\0", "@")
     host, port = address
@@ -66,7 +66,7 @@ def text(address: Address) -> str:
 
 
 def listening(proc: str) -> Iterator[Address]:
-    """Where processes listen whose files this process may look at."""
+    """The addresses on which processes listen whose open files this process may read."""
     owners = dict(_sockets(proc))
     for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for words in _rows(f"{proc}/net/{name}"):
@@ -78,7 +78,7 @@ def listening(proc: str) -> Iterator[Address]:
 
 
 def _tcp(local: str, family: socket.AddressFamily) -> Address:
-    """An address of a table of the kernel, which shows words of 32 bits in the machine's order."""
+    """An address in a table of the kernel: words of 32 bits in the machine's byte order."""
     digits, _, port = local.partition(":")
     words = [int(digits[at : at + 8], 16) for at in range(0, len(digits), 8)]
     packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
@@ -87,7 +87,7 @@ def _tcp(local: str, family: socket.AddressFamily) -> Address:
 
 
 def _unix(path: str, process: str) -> str:
-    """The path of a socket, which is relative to where its process works; ``@`` begins no path."""
+    """The path of a socket, relative to the process's folder; ``@`` begins an abstract name."""
     if path.startswith("@"):
         return "\0" + path[1:]
     try:
@@ -97,20 +97,20 @@ def _unix(path: str, process: str) -> str:
 
 
 def _sockets(proc: str) -> Iterator[tuple[str, str]]:
-    """The inode numbers of the sockets of every process that can be looked at, with its folder."""
+    """The inode numbers of the sockets of all readable processes, with the process's folder."""
     for link in glob.iglob(f"{proc}/[0-9]*/fd/*"):
         try:
             kind, _, inode = os.readlink(link).partition(":")
-        except OSError:  # the process has ended, or belongs to somebody else
+        except OSError:  # the process has ended, or belongs to another user
             continue
         if kind == "socket":
             yield inode.strip("[]"), link.rpartition("/fd/")[0]
 
 
 def _rows(path: str, columns: int = 0) -> list[list[str]]:
-    """The lines of a table of the kernel without its head; none where there is no such table.
+    """The lines of a table of the kernel without the header; none if it does not exist.
 
-    If the table is said to have so many columns, spaces in the last one belong to it."""
+    With a number of ``columns``, the last one may contain spaces."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as table:
             return [line.rstrip("\n").split(None, columns - 1) for line in table][1:]
@@ -122,7 +122,7 @@ def _rows(path: str, columns: int = 0) -> list[list[str]]:
 
 
 def ask(address: Address) -> bytes:
-    """The first line of the answer to PING, or what keeps it from coming."""
+    """The first line of the answer to PING, or the error."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     if isinstance(address, tuple) and ":" in address[0]:
         family = socket.AF_INET6

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from penstock.client.connection import Argument, Command, Connection
 from penstock.migration.differences import EntryChange, Fault, compare_entries
-from penstock.migration.groups import Settled, settle_groups, source_head
+from penstock.migration.groups import CopiedGroup, copy_groups, source_head
 from penstock.migration.model import (
     PLACEHOLDER,
     Counters,
@@ -55,7 +55,7 @@ class Copied(NamedTuple):
     """The source's counters when its groups were read."""
     counters: Counters
     """What the target's counters have been set to."""
-    groups: list[Settled]
+    groups: list[CopiedGroup]
 
 
 def copy_stream(endpoints: Endpoints, plan: Plan, advance: Advance) -> Copied:
@@ -69,8 +69,8 @@ def copy_stream(endpoints: Endpoints, plan: Plan, advance: Advance) -> Copied:
     if plan.action is not Action.CONTINUE:
         _make_stream(endpoints, key)
     added = append_entries(endpoints, plan, advance)
-    groups, head = settle_groups(endpoints, key, plan.source)
-    remove_spare_entries(endpoints, key, plan.source)
+    groups, head = copy_groups(endpoints, key, plan.source)
+    remove_extra_entries(endpoints, key, plan.source)
     counters = wanted_counters(plan.source, head)
     set_counters(endpoints, key, counters, groups)
     set_settings(endpoints, key, plan.source)
@@ -115,7 +115,7 @@ def with_placeholders(
     pages: Iterable[list[Entry]], pending: Iterator[int]
 ) -> Iterator[list[Entry]]:
     """The pages with placeholders for those pending IDs that they lack, all in order."""
-    waiting = _Waiting(pending)
+    waiting = _PendingIds(pending)
     for page in pages:
         due = waiting.up_to(entry_id(page[-1]))
         present = {entry[0] for entry in page} if due else set()
@@ -128,7 +128,7 @@ def with_placeholders(
     yield from _batches(map(_placeholder, waiting.rest()))
 
 
-class _Waiting:
+class _PendingIds:
     """Pending IDs in order, of which the next one is known."""
 
     def __init__(self, pending: Iterator[int]) -> None:
@@ -170,7 +170,7 @@ def target_head(target: Connection, key: bytes) -> Head:
 # --- entries that the source no longer has ---------------------------------------------------
 
 
-def remove_spare_entries(endpoints: Endpoints, key: bytes, start: Head) -> None:
+def remove_extra_entries(endpoints: Endpoints, key: bytes, start: Head) -> None:
     """Removes placeholders, and entries that the source has lost since an earlier run.
 
     XTRIM removes those before the source's first entry, as it leaves max-deleted-entry-id alone;
@@ -190,8 +190,8 @@ def _remove_within(endpoints: Endpoints, key: bytes, start: Head, now: Head) -> 
     """Compares all entries and removes those that only the target has."""
     wanted = read_entries(endpoints.source, key, ids.MIN, start.last_id)
     found = read_entries(endpoints.target, key, ids.MIN, start.last_id)
-    spare = _spare(compare_entries(wanted, found), now.max_deleted)
-    for leading, run in groupby(spare, itemgetter(0)):
+    extra = _extra(compare_entries(wanted, found), now.max_deleted)
+    for leading, run in groupby(extra, itemgetter(0)):
         while batch := [ids.text(id + leading) for _, id in islice(run, _BATCH)]:
             if leading:
                 endpoints.target.call("XTRIM", key, "MINID", batch[-1])
@@ -199,7 +199,7 @@ def _remove_within(endpoints: Endpoints, key: bytes, start: Head, now: Head) -> 
                 endpoints.target.call("XDEL", key, *batch)
 
 
-def _spare(
+def _extra(
     changes: Iterable[int | EntryChange], max_deleted: int | None
 ) -> Iterator[tuple[bool, int]]:
     """The IDs that only the target has, and whether they come before all that the source has.
@@ -211,7 +211,7 @@ def _spare(
     for change in changes:
         if not isinstance(change, EntryChange):
             leading = False
-        elif change.fault is not Fault.SPARE or not (leading or _was_deleted(change, max_deleted)):
+        elif change.fault is not Fault.EXTRA or not (leading or _was_deleted(change, max_deleted)):
             text = ids.text(change.id).decode()
             fault = change.fault.value
             raise StreamRefused(f"the entry {text} is {fault} on the target; {REMEDY}")
@@ -242,7 +242,7 @@ def counters_of(head: Head, wanted: Counters) -> Counters:
 
 
 def set_counters(
-    endpoints: Endpoints, key: bytes, wanted: Counters, settled: list[Settled]
+    endpoints: Endpoints, key: bytes, wanted: Counters, groups: list[CopiedGroup]
 ) -> None:
     """Sets the stream's counters, then the positions of its groups, which depend on them."""
     if counters_of(target_head(endpoints.target, key), wanted) != wanted:
@@ -253,7 +253,7 @@ def set_counters(
         endpoints.target.call(*command)
     found = {group.name: group for group in read_groups(endpoints.target, key)}
     commands: list[Command] = []
-    for group in (each.group for each in settled):
+    for group in (each.group for each in groups):
         here = found[group.name]
         if (here.last_id, here.entries_read) != (group.last_id, group.entries_read):
             read = UNKNOWN_COUNT if group.entries_read is None else group.entries_read

@@ -14,8 +14,8 @@ from penstock.migration.model import Entry, Pending, entry_id
 class Fault(Enum):
     """What can be wrong with an entry on the target."""
 
-    LACKING = "missing"
-    SPARE = "too many"
+    MISSING = "missing"
+    EXTRA = "too many"
     DIFFERENT = "different"
 
 
@@ -63,10 +63,10 @@ def compare_entries(
         else:
             yield from _compare_pages(wanted, found)
     while wanted.fill():
-        yield from (EntryChange(entry_id(entry), Fault.LACKING) for entry in wanted.page)
+        yield from (EntryChange(entry_id(entry), Fault.MISSING) for entry in wanted.page)
         wanted.page = []
     while found.fill():
-        yield from (EntryChange(entry_id(entry), Fault.SPARE, entry) for entry in found.page)
+        yield from (EntryChange(entry_id(entry), Fault.EXTRA, entry) for entry in found.page)
         found.page = []
 
 
@@ -83,9 +83,9 @@ def _compare_pages(wanted: _Pages, found: _Pages) -> Iterator[int | EntryChange]
         elif wanted_id == found_id:
             yield EntryChange(wanted_id, Fault.DIFFERENT, other)
         elif wanted_id < found_id:
-            yield EntryChange(wanted_id, Fault.LACKING)
+            yield EntryChange(wanted_id, Fault.MISSING)
         else:
-            yield EntryChange(found_id, Fault.SPARE, other)
+            yield EntryChange(found_id, Fault.EXTRA, other)
     wanted.skip(here)
     found.skip(there)
 

@@ -17,7 +17,7 @@ from storage import ids
 NOBODY: Final = b""
 """The consumer that gets what XNACK released, on a target that has no XNACK.
 
-Its entries have been idle since 1970, so that whoever looks for idle entries finds them first.
+Its entries have a delivery time of 1970, so that XAUTOCLAIM finds them first.
 """
 
 _BATCH: Final = 1000
@@ -26,12 +26,12 @@ _BATCH: Final = 1000
 # --- what the target should have -------------------------------------------------------------
 
 
-class Settled(NamedTuple):
+class CopiedGroup(NamedTuple):
     """A group as it was copied."""
 
     group: Group
     digest: bytes
-    """Of its pending entries."""
+    """The digest of its pending entries."""
     pending: int
     """How many of them there were."""
     stand_ins: int
@@ -41,7 +41,7 @@ class Settled(NamedTuple):
 def as_of(group: Group, start: Head, now: Head) -> Group:
     """The position that a group had when the stream ended where it did at the ``start``.
 
-    A group that has gone on since then had read all there was.
+    A group that has read further since then had read everything up to there.
     """
     if not start.last_id < group.last_id <= now.last_id:
         return group
@@ -68,10 +68,10 @@ def source_groups(source: Connection, key: bytes, start: Head) -> tuple[list[Gro
     return [as_of(group, start, head) for group in groups], head
 
 
-class Wanted:
-    """The pending entries that a group of the target should have; what they were like, afterwards.
+class WantedPending:
+    """Iterates over the pending entries that a group of the target should have; then sums them up.
 
-    Only what was pending among the entries up to the ``start`` counts.
+    Only entries up to where the source was at the ``start`` count.
     """
 
     def __init__(self, endpoints: Endpoints, key: bytes, group: Group, start: Head) -> None:
@@ -94,18 +94,18 @@ class Wanted:
         self._owners.add(row.owner or NOBODY)
         return row
 
-    def settled(self) -> Settled:
-        """What there was, to be asked for at the end; owners belong to the consumers."""
+    def summary(self) -> CopiedGroup:
+        """The summary, to be called after the iteration; owners are among the consumers."""
         consumers = self._group.consumers | self._owners
         group = self._group._replace(consumers=consumers)
-        return Settled(group, self._digest.value(), self._digest.count, self._stand_ins)
+        return CopiedGroup(group, self._digest.value(), self._digest.count, self._stand_ins)
 
 
 # --- changing the target ---------------------------------------------------------------------
 
 
-def settle_groups(endpoints: Endpoints, key: bytes, start: Head) -> tuple[list[Settled], Head]:
-    """Makes the groups that the target lacks, and sets what is pending in each.
+def copy_groups(endpoints: Endpoints, key: bytes, start: Head) -> tuple[list[CopiedGroup], Head]:
+    """Creates the groups that the target lacks, and sets the pending entries of each.
 
     Positions are not set yet: they depend on counters that are restored at the very end. Returns
     what was copied, and the source's counters now. Raises :class:`StreamGone`.
@@ -114,19 +114,19 @@ def settle_groups(endpoints: Endpoints, key: bytes, start: Head) -> tuple[list[S
     present = {group.name: group.consumers for group in read_groups(endpoints.target, key)}
     missing = [group.name for group in groups if group.name not in present]
     endpoints.target.call_all([("XGROUP", "CREATE", key, name, "0") for name in missing])
-    settled = [_settle(endpoints, key, group, start) for group in groups]
-    return settled, head
+    copied = [_copy_group(endpoints, key, group, start) for group in groups]
+    return copied, head
 
 
-def _settle(endpoints: Endpoints, key: bytes, group: Group, start: Head) -> Settled:
-    wanted = Wanted(endpoints, key, group, start)
+def _copy_group(endpoints: Endpoints, key: bytes, group: Group, start: Head) -> CopiedGroup:
+    wanted = WantedPending(endpoints, key, group, start)
     found = read_pending(endpoints.target, key, group.name, ids.MAX)
     changes = compare_pending(wanted, found)
     while batch := list(islice(changes, _BATCH)):
         _apply(endpoints.target, key, group.name, batch)
-    settled = wanted.settled()
-    _settle_consumers(endpoints.target, key, settled.group)
-    return settled
+    copied = wanted.summary()
+    _copy_consumers(endpoints.target, key, copied.group)
+    return copied
 
 
 def _apply(target: Connection, key: bytes, group: bytes, changes: list[PendingChange]) -> None:
@@ -146,13 +146,13 @@ def _apply(target: Connection, key: bytes, group: bytes, changes: list[PendingCh
 
 
 def _without_entry(target: Connection, key: bytes, changes: list[PendingChange]) -> set[int]:
-    """Those of the pending IDs that have no entry on the target: a claim would drop them."""
+    """The pending IDs without an entry on the target, which a claim would drop."""
     texts = [ids.text(change.id) for change in changes]
     found = target.call_all([("XRANGE", key, text, text) for text in texts])
     return {change.id for change, entry in zip(changes, found, strict=True) if not entry}
 
 
-def _settle_consumers(target: Connection, key: bytes, group: Group) -> None:
+def _copy_consumers(target: Connection, key: bytes, group: Group) -> None:
     present = read_consumers(target, key, group.name)
     create = [("CREATECONSUMER", name) for name in sorted(group.consumers - present)]
     delete = [("DELCONSUMER", name) for name in sorted(present - group.consumers)]

@@ -12,7 +12,7 @@ Entry = list[Any]
 """An entry as XRANGE answers it: its ID, and a list of fields and values."""
 
 PLACEHOLDER: Final = [b"penstock-migration", b"placeholder"]
-"""The field and value of an entry that stands for a deleted one while its ID is being claimed."""
+"""The field and value of an entry added in place of a deleted one while its ID is claimed."""
 
 
 def entry_id(entry: Entry) -> int:
@@ -21,7 +21,7 @@ def entry_id(entry: Entry) -> int:
 
 
 def is_placeholder(entry: Entry) -> bool:
-    """Whether an earlier run has added the entry, which the source does not have."""
+    """Whether the entry is a placeholder that an earlier run has added."""
     return bool(entry[1] == PLACEHOLDER)
 
 
@@ -47,9 +47,9 @@ class Head(NamedTuple):
     first: Entry | None
     last: Entry | None
     settings: Settings | None
-    """``None`` if the server knows nothing of idempotent producing."""
+    """``None`` if the server does not support idempotent producing."""
     remembered: int
-    """How many idempotent IDs it remembers. No command tells which."""
+    """How many idempotent IDs it remembers. No command returns them."""
 
     def has_same_entries(self, other: Head) -> bool:
         """Whether nothing was added to the stream, or removed from it, between the two."""
@@ -62,7 +62,7 @@ class Counters(NamedTuple):
     last_id: int
     added: int
     max_deleted: int | None
-    """``None`` if any will do."""
+    """``None`` if any value is correct."""
 
 
 class Group(NamedTuple):
@@ -82,33 +82,33 @@ class Pending(NamedTuple):
 
     id: int
     owner: bytes | None
-    """``None`` if XNACK took its owner away; the time is 0 then."""
+    """``None`` if XNACK released it; the time is 0 then."""
     time: int
     deliveries: int
 
 
 class Digest:
-    """A hash over pending entries, to know later whether they are still the same."""
+    """A hash over pending entries, to find out later whether they have changed."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
         self.count = 0
-        """How many were taken in."""
+        """How many entries were added."""
 
     def add(self, row: Pending) -> None:
-        """Takes one more pending entry in."""
+        """Adds one pending entry."""
         self.count += 1
         owner = b"-" if row.owner is None else b"%d %s" % (len(row.owner), row.owner)
         self._hash.update(b"%d %d %d " % (row.id, row.time, row.deliveries))
         self._hash.update(owner)
 
     def value(self) -> bytes:
-        """The hash of what was taken in so far."""
+        """The hash of the entries added so far."""
         return self._hash.digest()
 
 
 def noted(rows: Iterable[Pending], digest: Digest) -> Iterator[Pending]:
-    """The same pending entries, which the digest takes in as they pass."""
+    """Yields the pending entries and adds each to the digest."""
     for row in rows:
         digest.add(row)
         yield row

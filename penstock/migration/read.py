@@ -12,7 +12,7 @@ from penstock.migration.model import Entry, Group, Head, Pending, Settings, entr
 from storage import ids
 
 PAGE_BYTES: Final = 1 << 20
-"""About how much an answer with entries should hold."""
+"""About how many bytes of entries to ask for at once."""
 
 PAGE_ENTRIES: Final = 1000
 
@@ -23,7 +23,7 @@ _FIRST_PAGE: Final = 16
 _TRIES: Final = 100
 
 RELEASED_IDLE: Final = -1
-"""The idle time that XPENDING shows for an entry whose owner XNACK took away."""
+"""The idle time that XPENDING shows for an entry that XNACK has released."""
 
 PAGE_KEYS: Final = 1000
 """How many keys are asked for at once."""
@@ -213,9 +213,9 @@ def _group(fields: dict[bytes, Reply], consumers: list[Reply]) -> Group:
 def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Iterator[Pending]:
     """The pending entries of a group with IDs up to ``stop``, in the order of their IDs.
 
-    Their times are exact to the millisecond. XPENDING tells only how long ago an entry was
-    delivered, so a page is asked for until what the server's clock showed before and after each
-    try leaves one millisecond for each of its entries. The next try asks for half as many, which
+    Their times are exact to the millisecond. XPENDING only tells how long ago an entry was
+    delivered, so a page is requested again until the server's clock before and after the requests
+    leaves a single millisecond for each entry. Each retry asks for half as many entries, which
     takes the server half as long.
     """
     start, count, tries = 0, PAGE_PENDING, 0
@@ -236,7 +236,7 @@ def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Ite
 
 
 def _delivered(page: Timed, before: dict[int, Moment]) -> dict[int, Moment]:
-    """When the entries of a page were delivered, with what is known from ``before``."""
+    """When the entries of a page were delivered, narrowed by what is known from ``before``."""
     moments = {}
     for text, _, idle, _ in page.reply:
         if idle != RELEASED_IDLE:

@@ -1,4 +1,4 @@
-"""What the user is told: findings, progress, and the summary at the end."""
+"""What is shown to the user: findings, progress, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 EQUAL_SHOWN: Final = 50
-"""How many streams without anything to tell the table lists."""
+"""How many equal streams without a remark the table lists."""
 
 NAMES_SHOWN: Final = 10
 
@@ -62,12 +62,12 @@ class Findings:
 
     def __init__(self) -> None:
         self.differences: list[str] = []
-        """In what way the target is not as it should be; none if it is."""
+        """How the target differs from what it should be."""
         self.notes: list[str] = []
-        """What the source has done since the copy, and what no command can carry."""
+        """Changes of the source since the copy, and what no command can copy."""
 
     def expect(self, what: str, wanted: object, found: object) -> None:
-        """Adds a difference if the target has something else than what is wanted."""
+        """Adds a difference if the target has another value than the one wanted."""
         if wanted != found:
             self.differences.append(f"{what} is {found} instead of {wanted}")
 
@@ -76,7 +76,7 @@ class Findings:
 
 
 class Progress:
-    """One pass over streams, for output that is no terminal: nothing but finished streams show."""
+    """One pass over streams: prints a line for each finished stream, without a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -85,10 +85,10 @@ class Progress:
         """Begins a pass over so many streams with so many entries."""
 
     def skip(self, entries: int) -> None:
-        """So many entries need no work."""
+        """Reports entries that need no work."""
 
     def advance(self, entries: int) -> None:
-        """So many more entries are done."""
+        """Reports entries that have been processed."""
 
     def end(self, line: str) -> None:
         """A stream is done; ``line`` says what was done."""
@@ -122,7 +122,7 @@ class Bar(Progress):
         self._bar.update(self._task, total=max(0, total - entries))
 
     def advance(self, entries: int) -> None:
-        """Moves the bar on."""
+        """Advances the bar."""
         self._bar.advance(self._task, entries)
 
     def end(self, line: str) -> None:
@@ -130,7 +130,7 @@ class Bar(Progress):
         self._bar.update(self._task, done=self._bar.tasks[self._task].fields["done"] + 1)
 
     def stop(self) -> None:
-        """Leaves the bar on the screen as it is."""
+        """Stops updating the bar, which stays on the screen."""
         self._bar.stop()
 
 
@@ -157,21 +157,21 @@ class _Rate(ProgressColumn):
 
 
 class Outcome(Enum):
-    """How it went with one stream."""
+    """The outcome for one stream."""
 
     EQUAL = "equal"
     DIFFERS = "differs"
     REFUSED = "refused"
     FAILED = "failed"
     PLANNED = "planned"
-    """Nothing was done, as was asked for."""
+    """A dry run: nothing was done."""
 
 
 _STYLES: Final = {Outcome.EQUAL: "green", Outcome.PLANNED: "cyan"}
 
 
 class Row(NamedTuple):
-    """What is told about one stream."""
+    """A row of the summary."""
 
     name: str
     outcome: Outcome
@@ -185,7 +185,7 @@ class Row(NamedTuple):
 
     @property
     def fine(self) -> bool:
-        """Whether there is nothing wrong."""
+        """Whether the outcome is no failure."""
         return self.outcome in _STYLES
 
 

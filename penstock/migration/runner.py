@@ -10,7 +10,7 @@ from penstock.client.connection import Connection
 from penstock.client.errors import CommandRefused, ServerFailed
 from penstock.client.urls import Address
 from penstock.migration.copy import Copied, copy_stream
-from penstock.migration.groups import Settled
+from penstock.migration.groups import CopiedGroup
 from penstock.migration.plan import Action, Endpoints, Plan, StreamGone, StreamRefused, make_plan
 from penstock.migration.read import (
     Keys,
@@ -36,7 +36,7 @@ from penstock.migration.verify import verify_stream
 
 
 class Options(NamedTuple):
-    """What the user has asked for."""
+    """The options of the command line."""
 
     source: Address
     target: Address
@@ -97,7 +97,7 @@ class _Migration:
         self, endpoints: Endpoints, options: Options, console: Console, prefix: str
     ) -> None:
         self.rows: dict[bytes, Row] = {}
-        """What is told about each stream."""
+        """The row of each stream in the summary."""
         self._endpoints = endpoints
         self._options = options
         self._console = console
@@ -240,5 +240,5 @@ def _describe(plan: Plan, copied: Copied) -> str:
     return f"{plural(copied.added, 'entry')} added{before}; {groups}, {pending}"
 
 
-def _pending(groups: list[Settled]) -> int:
-    return sum(settled.pending for settled in groups)
+def _pending(groups: list[CopiedGroup]) -> int:
+    return sum(group.pending for group in groups)

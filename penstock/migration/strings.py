@@ -26,7 +26,7 @@ _MISSING: Final = Value(b"none", None, None)
 
 
 class StringsCopied(NamedTuple):
-    """What became of the keys."""
+    """The keys by what happened to them."""
 
     copied: list[bytes]
     equal: list[bytes]
@@ -34,7 +34,7 @@ class StringsCopied(NamedTuple):
     refused: list[bytes]
     """Those under whose names the target has something else."""
     differing: list[bytes]
-    """Those that were written and yet read back as something else."""
+    """Those that read back differently after they were written."""
 
 
 def copy_strings(

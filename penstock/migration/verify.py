@@ -12,7 +12,7 @@ from penstock.migration.differences import (
     compare_entries,
     compare_pending,
 )
-from penstock.migration.groups import Settled, Wanted, source_groups
+from penstock.migration.groups import CopiedGroup, WantedPending, source_groups
 from penstock.migration.model import USUAL_SETTINGS, Digest, Group, Head, noted
 from penstock.migration.plan import Endpoints, StreamGone
 from penstock.migration.read import (
@@ -83,8 +83,8 @@ def _compare_entries(
             faults[change.fault] += 1
         else:
             advance(change)
-    if faults[Fault.SPARE] and not now.has_same_entries(copied.head):
-        lost = plural(faults.pop(Fault.SPARE), "entry")
+    if faults[Fault.EXTRA] and not now.has_same_entries(copied.head):
+        lost = plural(faults.pop(Fault.EXTRA), "entry")
         findings.notes.append(f"the source has removed {lost} since")
     for fault, number in faults.items():
         findings.differences.append(f"{plural(number, 'entry')} {fault.value}")
@@ -124,18 +124,18 @@ def compare_groups(
 ) -> None:
     """Compares the target's groups with what was copied, and that with the source's ``groups``.
 
-    Consumers may go on working on the source: what is there ``now`` may be another thing.
+    Consumers may continue on the source, so its groups may have changed by ``now``.
     """
     key = copied.plan.key
     found = {group.name: group for group in read_groups(endpoints.target, key)}
     current = {group.name: group for group in groups}
-    for settled in copied.groups:
-        here = found.pop(settled.group.name, None)
-        there = current.pop(settled.group.name, None)
+    for copied_group in copied.groups:
+        here = found.pop(copied_group.group.name, None)
+        there = current.pop(copied_group.group.name, None)
         if here is None:
-            findings.differences.append(f"{_called(settled.group)} missing")
+            findings.differences.append(f"{_called(copied_group.group)} missing")
         else:
-            _GroupCheck(endpoints, copied, settled, findings).run(here, there, depth)
+            _GroupCheck(endpoints, copied, copied_group, findings).run(here, there, depth)
     for group in found.values():
         findings.differences.append(f"{_called(group)} too many")
     if current:
@@ -162,43 +162,44 @@ class _GroupCheck:
     """The comparison of one group."""
 
     def __init__(
-        self, endpoints: Endpoints, copied: Copied, settled: Settled, findings: Findings
+        self, endpoints: Endpoints, copied: Copied, copied_group: CopiedGroup, findings: Findings
     ) -> None:
         self._endpoints = endpoints
         self._key = copied.plan.key
         self._start = copied.plan.source
-        self._settled = settled
+        self._copied = copied_group
         self._findings = findings
-        self._name = _called(settled.group)
+        self._name = _called(copied_group.group)
 
     def run(self, here: Group, there: Group | None, depth: Depth) -> None:
         """Compares the target's group with what was copied, and with the source's if it exists."""
         self._compare_state(here)
         if depth is Depth.QUICK:
-            self._expect("pending", self._settled.pending, here.pending)
+            self._expect("pending", self._copied.pending, here.pending)
             moved = False
         else:
             moved = self._compare_pending(there)
-        if moved or there is None or _position(there) != _position(self._settled.group):
+        if moved or there is None or _position(there) != _position(self._copied.group):
             self._findings.notes.append(f"{self._name} has changed on the source since")
 
     def _compare_state(self, here: Group) -> None:
-        wanted = self._settled.group
-        last, its = ids.text(wanted.last_id).decode(), ids.text(here.last_id).decode()
-        self._expect("last-delivered-id", last, its)
+        wanted = self._copied.group
+        self._expect("last-delivered-id", _text(wanted.last_id), _text(here.last_id))
         self._expect("entries-read", _known(wanted.entries_read), _known(here.entries_read))
         self._count(len(wanted.consumers - here.consumers), "consumer", "missing")
         self._count(len(here.consumers - wanted.consumers), "consumer", "too many")
         given = "given to a consumer without a name, since the target has no XNACK"
-        self._count(self._settled.stand_ins, "released entry", given)
+        self._count(self._copied.stand_ins, "released entry", given)
 
     def _compare_pending(self, there: Group | None) -> bool:
-        """Whether the source has moved on from what was copied, and the target is still that."""
+        """Whether only the source has changed since the copy."""
         digest = Digest()
-        found = read_pending(self._endpoints.target, self._key, self._settled.group.name, ids.MAX)
-        wanted = () if there is None else Wanted(self._endpoints, self._key, there, self._start)
+        found = read_pending(self._endpoints.target, self._key, self._copied.group.name, ids.MAX)
+        wanted = (
+            () if there is None else WantedPending(self._endpoints, self._key, there, self._start)
+        )
         kinds = Counter(map(_kind, compare_pending(wanted, noted(found, digest))))
-        if kinds and digest.value() == self._settled.digest:
+        if kinds and digest.value() == self._copied.digest:
             return True
         for kind, number in kinds.items():
             self._count(number, "pending entry", kind)

@@ -38,7 +38,7 @@ class Parse:
 
 @dataclass(frozen=True)
 class Watermark:
-    """How late rows may come, by a column of times."""
+    """A watermark: how late rows may come, by a column of times."""
 
     column: str
     delay: str
@@ -46,14 +46,14 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Deduplicate:
-    """Rows with the same keys are one, as long as they come within the watermark's delay."""
+    """Drops rows with the same keys that come within the watermark's delay."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Transform:
-    """A table made of others by SQL; the rest applies to the table ``origin`` before that."""
+    """A table that SQL makes of others; the other settings apply to the table ``origin`` first."""
 
     name: str
     origin: str
@@ -65,7 +65,7 @@ class Transform:
 
 @dataclass(frozen=True)
 class Retry:
-    """How often a query that failed is begun again without having got further, and when."""
+    """How often a query is restarted that failed without having made progress, and when."""
 
     attempts: int = 3
     pause_s: float = 5.0
@@ -73,7 +73,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A whole pipeline file. Options may hold credentials and do not show in its text."""
+    """A whole pipeline file. Options may hold credentials, so its ``repr`` leaves them out."""
 
     name: str
     file: Path
@@ -97,5 +97,5 @@ class Pipeline:
 
     @property
     def outputs(self) -> tuple[Sink, ...]:
-        """All sinks, that of the dead letters among them."""
+        """All sinks, including that of the dead letters."""
         return self.sinks if self.dead_letters is None else (*self.sinks, self.dead_letters)

@@ -28,9 +28,9 @@ def new_client(url: str, options: dict[str, Any]) -> Redis:
 class AsyncClient:
     """A client of ``redis.asyncio`` that is closed when its event loop ends, or before that.
 
-    A fixture does not know which loop a test runs in, nor can it wait in it. So the client, on its
-    first connection in a loop, leaves an asynchronous generator there: a loop that is shut down
-    properly lets those come to their end, as pytest-asyncio, anyio and ``asyncio.run`` see to.
+    A fixture does not know which loop a test runs in, nor can it await in it. So the client, on its
+    first connection in a loop, starts an asynchronous generator there: a loop that is shut down
+    properly finalizes those, as pytest-asyncio, anyio and ``asyncio.run`` do.
     """
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class AsyncClient:
         self.client: AsyncRedis = Redis.from_url(url, redis_connect_func=self._greet, **options)
 
     async def _greet(self, connection: AbstractConnection) -> None:
-        """What redis-py calls for each new connection, in place of its own greeting."""
+        """Called by redis-py for each new connection, instead of its own handshake."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop = loop
@@ -58,7 +58,7 @@ class AsyncClient:
             await self.client.aclose()
 
     def close(self) -> None:
-        """Closes the client if its loop stands still; one that is running will do it itself."""
+        """Closes the client if its loop is not running; a running loop does it at its end."""
         loop = self._loop
         if loop is not None and not loop.is_closed() and not loop.is_running():
             loop.run_until_complete(self._guard.aclose())

@@ -1,4 +1,4 @@
-"""A connection to the server that needs no client library."""
+"""A connection to the server that works without a client library."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hiredis import Reader, ReplyError
 from penstock.testing.errors import PenstockError
 
 TIMEOUT_S: Final = 10
-"""How long the server may take for a reply before something must be wrong."""
+"""How long the server may take for a reply."""
 
 
 class Control:
-    """Asks the server at ``host`` and ``port``, one command at a time, from any thread."""
+    """Sends commands to the server at ``host`` and ``port``, one at a time, from any thread."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = host, port

@@ -2,4 +2,4 @@
 
 
 class PenstockError(Exception):
-    """The server could not be started, has ended, or refused what it was asked; the text says."""
+    """The server could not be started, has ended, or refused a command; the text says which."""

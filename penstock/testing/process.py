@@ -22,7 +22,7 @@ STOP_TIMEOUT_S: Final = 10
 """How long the server may take to end before it is killed."""
 
 LAST_WORDS_S: Final = 1
-"""How long the output of a process that has ended is waited for."""
+"""How long to wait for the output of a process that has ended."""
 
 LINES_KEPT: Final = 1000
 
@@ -60,7 +60,7 @@ class Process:
         self.port = 0
         self._ready = threading.Event()
         self._popen = _start(command, folder)
-        # The pipe is read for as long as the server runs: else it would be full one day.
+        # The pipe is read as long as the server runs; if it filled up, the server would block.
         self._reading = threading.Thread(target=self._read, name="penstock-output", daemon=True)
         self._reading.start()
         self._await_ready(command)
@@ -92,11 +92,11 @@ class Process:
         self._ready.set()
 
     def told_so_far(self) -> str:
-        """What the process has printed, for people to read."""
+        """The output of the process, for messages."""
         return "\n".join(["output:", *(f"    {line}" for line in self.lines)])
 
     def status_if_ended(self, timeout_s: float) -> int | None:
-        """The exit status of a process that ends by itself within this time, else ``None``."""
+        """The exit status if the process ends within this time, else ``None``."""
         try:
             status = self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -105,7 +105,7 @@ class Process:
         return status
 
     def stop(self) -> None:
-        """Lets the server shut down, and kills it if that takes too long."""
+        """Terminates the server, and kills it if that takes too long."""
         self._popen.terminate()
         if self.status_if_ended(STOP_TIMEOUT_S) is None:
             self._popen.kill()
@@ -113,13 +113,13 @@ class Process:
             self._finish_reading()
 
     def _finish_reading(self) -> None:
-        """A process that it has left behind may hold the pipe open, and nobody waits for that."""
+        """Does not wait long: a child of the process may keep the pipe open."""
         self._reading.join(LAST_WORDS_S)
 
 
 def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    # PYTHONPATH leads to the modules of the project under test, which may have names that modules
-    # of the server have too. The server's own are found without it.
+    # PYTHONPATH leads to modules of the project under test, which may have the names of modules of
+    # the server. The server finds its own without it.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         return subprocess.Popen(

@@ -15,10 +15,10 @@ from penstock.testing.errors import PenstockError
 from penstock.testing.process import Process, find_command
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
-"""What the server is started with unless other arguments say otherwise."""
+"""Default arguments of the server."""
 
 GRACE_S: Final = 1
-"""How long a server that no longer answers may take to be gone."""
+"""How long to wait for the end of a server that no longer answers."""
 
 
 class PenstockServer:

@@ -41,8 +41,8 @@ def test_entries_are_compared_whatever_the_pages(
     wanted: dict[int, str], found: dict[int, str], cuts: list[int], others: list[int]
 ) -> None:
     results = list(compare_entries(pages(wanted, cuts), pages(found, others)))
-    expected = dict.fromkeys(wanted.keys() - found.keys(), Fault.LACKING)
-    expected |= dict.fromkeys(found.keys() - wanted.keys(), Fault.SPARE)
+    expected = dict.fromkeys(wanted.keys() - found.keys(), Fault.MISSING)
+    expected |= dict.fromkeys(found.keys() - wanted.keys(), Fault.EXTRA)
     shared = wanted.keys() & found.keys()
     expected |= {number: Fault.DIFFERENT for number in shared if wanted[number] != found[number]}
     changes = [result for result in results if isinstance(result, EntryChange)]

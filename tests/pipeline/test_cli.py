@@ -10,7 +10,7 @@ import pytest
 
 from tests.pipeline.commands import Command, write
 from tests.pipeline.conftest import ROOT
-from tests.pipeline.test_loading import LEAST, WHOLE
+from tests.pipeline.test_load import LEAST, WHOLE
 
 
 def test_a_plan_tells_everything_and_nothing_secret(

@@ -12,11 +12,11 @@ RESERVED: Final = ("stream", "id", "timestamp")
 """Columns that every entry has."""
 
 OWN: Final = ("fields", "_reason")
-"""Names of columns that parsing needs for itself."""
+"""Names of columns that parsing uses internally."""
 
 
 def read_parse(root: Table) -> Parse | None:
-    """How entries are parsed; None if they are not."""
+    """How entries are parsed; None without a table ``[parse]``."""
     table = root.table("parse")
     if table is None:
         return None
@@ -53,7 +53,7 @@ def _columns(table: Table, json: bool) -> tuple[Column, ...]:
 
 
 def _check_members(table: Table, columns: tuple[Column, ...]) -> None:
-    """A member of a JSON object is read once, so it has one type."""
+    """Reports a member of a JSON object that has two types: it is read once."""
     known: dict[str, Column] = {}
     for column in columns:
         other = known.setdefault(column.origin.lower(), column)

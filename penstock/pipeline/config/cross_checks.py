@@ -18,7 +18,7 @@ def check_modes(root: Table, pipeline: Pipeline) -> None:
 
 
 def _check_group(root: Table, pipeline: Pipeline) -> None:
-    """A batch of a group may be another one when it is repeated, and state would be wrong."""
+    """A repeated batch of a group may hold other rows, which would make state wrong."""
     advice = "mode 'group' keeps no state between batches; use mode 'offsets'"
     for number, transform in enumerate(pipeline.transforms):
         for key in ("watermark", "deduplicate"):
@@ -49,7 +49,7 @@ def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
         return False
     given = [pipeline.source.get(name) for name in ("subscribe", "subscribePattern")]
     named, patterns = (() if text is None else _try(names, text) for text in given)
-    # Close enough to the server's own rules: these differ in [^...] only.
+    # The server's patterns, except for [^...].
     return stream in named or any(fnmatchcase(stream, p.replace("[^", "[!")) for p in patterns)
 
 
@@ -57,7 +57,7 @@ def _try(parse: Callable[[str], tuple[str, ...]], text: str) -> tuple[str, ...]:
     try:
         return parse(text)
     except ValueError:
-        # It is among the problems already.
+        # It has been reported already.
         return ()
 
 

@@ -1,4 +1,4 @@
-"""Reads a pipeline file and finds everything in it that is wrong without looking at data."""
+"""Reads a pipeline file and reports all errors that can be found without looking at data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
 
 
 def parse_toml(file: str, text: str) -> dict[str, Any]:
-    """The tables of the text; raises InvalidFile with the line of what is no TOML."""
+    """The tables of the text; raises InvalidFile with the line of a syntax error."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -9,16 +9,16 @@ from typing import Any, Final
 from penstock.pipeline.config.table import Table
 
 ADDRESS: Final = ("url", "host", "port", "auth", "user", "dbNum", "ssl")
-"""Options that say which server is meant."""
+"""Options that name the server."""
 
 Check = Callable[[Mapping[str, str]], Any]
 """Reads the settings out of options; raises OptionError."""
 
 
 def data_source_options(table: Table, used: str) -> dict[str, str]:
-    """What is left of a table as options of ``used`` (read or write), under their own names.
+    """The remaining keys of a table as options for ``used`` (read or write).
 
-    Unknown keys and values of a wrong kind are noted as problems.
+    Unknown keys and values of the wrong type are reported as problems.
     """
     names = _names(used)
     options: dict[str, str] = {}
@@ -38,7 +38,7 @@ def data_source_options(table: Table, used: str) -> dict[str, str]:
 
 
 def check(table: Table, keys: Mapping[str, Any], options: Mapping[str, str], read: Check) -> None:
-    """Has the data source check the options; a problem is noted with the key that it is about."""
+    """Lets the data source check the options; a problem is reported with the key concerned."""
     from pyspark_redis_streams.errors import OptionError
 
     try:
@@ -58,7 +58,7 @@ def _names(used: str) -> dict[str, str]:
 
 
 def server_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that are about the server and the client."""
+    """The options that concern the server and the client."""
     names = (*ADDRESS, "retries", "timeout")
     return {n: v for n, v in options.items() if n in names or n.lower().startswith("redis.")}
 

@@ -1,4 +1,4 @@
-"""One table of the file, whose keys are taken out one by one; what is left over is unknown."""
+"""One table of the file. Keys are taken out one by one; those that remain are unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS: Final = {
 
 
 class Findings:
-    """What was found wrong so far, and where keys are."""
+    """The problems found so far, and the lines of keys."""
 
     def __init__(self, lines: dict[Path, int], environment: Mapping[str, str]) -> None:
         self.problems: list[Problem] = []
@@ -30,11 +30,11 @@ class Findings:
         self._lines = lines
 
     def add(self, path: Path, text: str) -> None:
-        """Notes a problem with what is at the path."""
+        """Reports a problem with the value at the path."""
         self.problems.append(Problem(self.line(path), shown(path), text))
 
     def line(self, path: Path) -> int:
-        """The line of what is at the path, or of what it is in."""
+        """The line of the value at the path, or of the table around it."""
         return line_of(self._lines, path)
 
 
@@ -47,7 +47,7 @@ def shown(path: Path) -> str:
 
 
 class Table:
-    """A table, its path, and the keys that have not been asked for."""
+    """A table, its path, and the keys that have not been read."""
 
     def __init__(self, values: Mapping[str, Any], path: Path, findings: Findings) -> None:
         self._values = dict(values)
@@ -56,15 +56,15 @@ class Table:
         self._known: list[str] = []
 
     def wrong(self, key: str, text: str) -> None:
-        """Notes a problem with a key, or with the table itself if the key is empty."""
+        """Reports a problem with a key, or with the table itself if the key is empty."""
         self.findings.add((*self.path, key) if key else self.path, text)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and has not been taken."""
+        """Whether the key is there and has not been read."""
         return key in self._values
 
     def take(self, key: str, kind: type[T]) -> T | None:
-        """The value of a key; None, and a problem, if it is of another kind."""
+        """The value of a key; None, and a problem, if it has another type."""
         self._known.append(key)
         value = self._values.pop(key, None)
         if value is None:
@@ -75,7 +75,7 @@ class Table:
         return value
 
     def text(self, key: str, default: str | None = None) -> str | None:
-        """A text that is not empty, with what it names of the environment."""
+        """A text that is not empty, with references to the environment replaced."""
         given = self.take(key, str)
         if given is None:
             return default
@@ -86,7 +86,7 @@ class Table:
         return value
 
     def needed(self, key: str, what: str) -> str:
-        """A text that must be there; a problem that tells what it should be if it is not."""
+        """A required text; without it a problem that says what the text is for."""
         there = self.has(key)
         value = self.text(key)
         if value is None and not there:
@@ -155,19 +155,19 @@ class Table:
         return self.findings.line((*self.path, key))
 
     def note_if_bad(self, key: str, check: Callable[[], object]) -> None:
-        """Notes the ValueError of a check as a problem with a key."""
+        """Reports the ValueError of a check as a problem with a key."""
         try:
             check()
         except ValueError as error:
             self.wrong(key, str(error))
 
     def rest(self) -> dict[str, Any]:
-        """Everything that has not been asked for."""
+        """All keys that have not been read."""
         values, self._values = self._values, {}
         return values
 
     def expanded(self, key: str, text: str) -> str | None:
-        """The text with what it names of the environment; None, and a problem, if it can't be."""
+        """The text with references to the environment replaced; None, and a problem, on failure."""
         try:
             return expand(text, self.findings.environment)
         except ValueError as error:
@@ -175,7 +175,7 @@ class Table:
             return None
 
     def end(self) -> None:
-        """Notes a problem for each key that nobody has asked for."""
+        """Reports each key that has not been read as unknown."""
         for key in self.rest():
             close = difflib.get_close_matches(key, self._known, 1, 0.6)
             known = ", ".join(self._known)

@@ -1,7 +1,7 @@
 """Finds the line of a key in a TOML file, which the standard library's parser does not keep.
 
-The text has been parsed before, so it is known to be right: it is enough to follow headers, keys at
-the beginning of a line, and what goes on over several lines.
+The text has been parsed before, so it is valid: it is enough to follow headers, keys at the
+beginning of a line, and values over several lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
 def locate(text: str) -> dict[Path, int]:
     """The line, from 1, of every key and table that has one of its own.
 
-    Keys within an inline table have none; :func:`line_of` gives that of what they are in.
+    Keys within an inline table have none; :func:`line_of` returns that of the table.
     """
     lines: dict[Path, int] = {}
     counts: dict[Path, int] = {}
@@ -49,7 +49,7 @@ def locate(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """The line of a path, or of the nearest thing around it; 1 if there is none."""
+    """The line of a path, or of the innermost table around it that has one; else 1."""
     while path:
         if path in lines:
             return lines[path]
@@ -75,7 +75,7 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each statement with the line that it begins on; line ends within values do not end it."""
+    """Each statement with its first line; line ends within values do not end it."""
     line = begin = 1
     depth = 0
     parts: list[str] = []

@@ -23,7 +23,7 @@ _DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 
 
 def is_simple(text: str) -> bool:
-    """Whether the text names a type of single values."""
+    """Whether the text names a type that is not nested."""
     name = text.strip().lower()
     found = _DECIMAL.fullmatch(name)
     if found:
@@ -32,7 +32,7 @@ def is_simple(text: str) -> bool:
 
 
 def is_type(text: str) -> bool:
-    """Whether the text names a type, of single values or of others within each other."""
+    """Whether the text names a type, nested or not."""
     tokens = _tokens(text)
     return tokens is not None and _type(tokens) and not tokens
 
@@ -62,7 +62,7 @@ def _type(tokens: list[str]) -> bool:
     if name == "array":
         return _take(tokens, "<") and _type(tokens) and _take(tokens, ">")
     if name == "map":
-        # The names of members are the keys, which Spark takes from JSON as texts alone.
+        # Members are the keys of JSON objects, which are always texts.
         key = _take(tokens, "<") and _take(tokens, "string") and _take(tokens, ",")
         return key and _type(tokens) and _take(tokens, ">")
     if name == "struct":

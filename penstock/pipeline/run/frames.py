@@ -1,4 +1,4 @@
-"""From the source to the tables of a pipeline, as data frames of Spark."""
+"""Makes the tables of a pipeline from the source, as data frames of Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATEFUL = frozenset(
 
 
 def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
-    """The options of the source for one query; in mode offsets it has its own group to mirror."""
+    """The options of the source for one query; mode offsets has a group for each query."""
     options = {**pipeline.source}
     if pipeline.parse is not None:
         options["fieldsFormat"] = "array"
@@ -34,7 +34,7 @@ def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
 
 
 def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
-    """The entries of the source as they come."""
+    """The entries of the source, not parsed."""
     reader = spark.readStream.format("redis-streams")
     return reader.options(**source_options(pipeline, output)).load()
 
@@ -54,7 +54,7 @@ def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
-    """The table of that name, made of parsed entries; raises PipelineError for SQL that fails."""
+    """The table of that name, from parsed entries; raises PipelineError for SQL that fails."""
     if pipeline.parse is not None:
         frame = frame.where(f"{REASON} IS NULL").drop(REASON, "fields")
     frame.createOrReplaceTempView(ENTRIES)
@@ -65,7 +65,7 @@ def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
 
 
 def output_frame(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame:
-    """What goes to an output, made of parsed entries."""
+    """The rows for an output, computed from parsed entries."""
     if output.name == DEAD_LETTERS:
         return letters(rows, pipeline)
     return table(rows, pipeline, output.origin).drop(*output.left_out)
@@ -74,7 +74,7 @@ def output_frame(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame
 def _transformed(frame: DataFrame, transform: Transform) -> DataFrame:
     spark = frame.sparkSession
     try:
-        # Both apply to the table within this statement; others see it as it was.
+        # Watermark and deduplication affect this statement only; others see the table unchanged.
         prepared = _prepared(frame, transform)
         prepared.createOrReplaceTempView(transform.origin)
         made = spark.sql(transform.sql)

@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
 
 def batch_of(query: str, progress: Mapping[str, Any]) -> Batch | None:
-    """The batch that a report of Spark is about; None if it is about waiting."""
+    """The batch that a progress report of Spark describes; None if no batch was run."""
     if "addBatch" not in progress["durationMs"]:
         return None
     # A frame that is joined with itself has its source twice.
@@ -61,7 +61,7 @@ def batch_of(query: str, progress: Mapping[str, Any]) -> Batch | None:
 
 
 class Follower:
-    """Hands out each finished batch of a query once. The query may be another one of the name."""
+    """Returns each finished batch of a query once, also after the query was restarted."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -69,7 +69,7 @@ class Follower:
 
     @property
     def last(self) -> int:
-        """The number of the last batch that was handed out, -1 before the first."""
+        """The number of the last batch that was returned, -1 before the first."""
         return self._last
 
     def new(self, query: Reporting) -> list[Batch]:
@@ -87,7 +87,7 @@ class Follower:
 
 
 class Reporting(Protocol):
-    """The part of Spark's handle of a query that tells how far it is."""
+    """The part of Spark's query handle that reports progress."""
 
     @property
     def lastProgress(self) -> Any:

@@ -22,7 +22,7 @@ GROUP_QUERY = "all"
 """The name of the one query of mode group."""
 
 Start = Callable[[bool], Any]
-"""Starts a query, for what is there now or for good, and returns Spark's handle of it."""
+"""Starts a query, to the end of present entries or without end; returns Spark's handle."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
 def own_session(spark: SparkSession) -> SparkSession:
     """A session for one query, with its own tables and its own copy of the data source.
 
-    Spark notes down the environment of Python in a map of the source when a query starts. Queries
-    that share the source and start together break this map, and all their tasks fail.
+    Spark stores Python's environment in a map of the source when a query starts, without a lock:
+    queries that share the source and start together corrupt the map, and all their tasks fail.
     """
     session = spark.newSession()
     session.dataSource.register(RedisStreamsSource)
@@ -68,7 +68,7 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
 
 
 def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
-    """All outputs of each batch, one after the other: what is delivered is delivered once."""
+    """All outputs of each batch, one after the other, since an entry is delivered only once."""
     session = own_session(spark)
     frame = frames.read(session, pipeline, GROUP_QUERY)
     entries = frames.parsed(frame, pipeline)
@@ -89,8 +89,8 @@ def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
 def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> None:
     """Writes a batch of mode group to all outputs.
 
-    It is kept meanwhile: reading it again would count as another delivery. It may hold other rows
-    when it is repeated, so that rows have no idempotent IDs over attempts.
+    It is cached meanwhile: reading it again would count as another delivery. A repeated batch may
+    hold other rows, so rows have no idempotent IDs that are stable over attempts.
     """
     rows = rows.persist()
     try:
@@ -113,7 +113,7 @@ def _need_rows_alone(frame: DataFrame, output: Sink) -> None:
 
 
 def check_frame(frame: DataFrame, output: Sink) -> None:
-    """Raises PipelineError for what Spark can't do in a stream, and for columns that fail."""
+    """Raises PipelineError for SQL that Spark cannot run on a stream, and for columns that fail."""
     jvm: Any = frame.sparkSession._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output.output_mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker

@@ -17,7 +17,7 @@ from penstock.pipeline.run.progress import Batch
 
 
 class Reporter:
-    """Lines on a terminal or in a log, one a batch, and records in the files that want them."""
+    """A line for each batch on a terminal or in a log, and records in files."""
 
     def __init__(
         self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
@@ -28,7 +28,7 @@ class Reporter:
         self._totals = {query: [0, 0] for query in queries}
 
     def add(self, batch: Batch) -> None:
-        """Tells about a batch."""
+        """Reports a batch."""
         total = self._totals[batch.query]
         total[0] += 1
         total[1] += batch.rows
@@ -42,11 +42,11 @@ class Reporter:
         self._console.print(Text(batch.line()))
 
     def say(self, text: str) -> None:
-        """Shows a line of another kind."""
+        """Shows any other line."""
         self._console.print(Text(text))
 
     def summary(self) -> None:
-        """What each query has done in this run."""
+        """The totals of each query in this run."""
         for query, (batches, rows) in self._totals.items():
             count = "1 batch" if batches == 1 else f"{batches:,} batches"
             self.say(f"{query}: {rows:,} rows in {count}")
@@ -60,11 +60,11 @@ class Reporter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends what is shown."""
+        """Ends the output."""
 
 
 class Bars(Reporter):
-    """A bar for each query, for a run over what is there."""
+    """A bar for each query, for a run that ends when all present entries are processed."""
 
     def __init__(
         self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
@@ -87,7 +87,7 @@ class Bars(Reporter):
         return self
 
     def show(self, batch: Batch, rows: int) -> None:
-        """Moves the query's bar on: what it lags behind is still to be done."""
+        """Advances the query's bar; the lag is what remains to be done."""
         more: dict[str, Any] = {
             "batch": batch.number,
             "speed": batch.rows_per_second,
@@ -101,7 +101,7 @@ class Bars(Reporter):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves the bars as they are."""
+        """Stops updating the bars, which stay on the screen."""
         for task in self._tasks.values():
             if self._bars.tasks[task].total is None and error is None:
                 self._bars.update(task, total=1, completed=1)

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.run.stderr_filter import Muffler
+from penstock.pipeline.run.stderr_filter import StderrFilter
 
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Rows get their places in partitions by these: they must be the same when a batch is repeated.
+    # Partitions and the order of rows depend on these: a repeated batch needs the same.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
@@ -28,11 +28,11 @@ SETTINGS: Final = {
     # Over TCP every task waits 40 ms for a delayed acknowledgement between Java and Python.
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""What differs from Spark's own defaults unless the file says otherwise."""
+"""Settings that replace Spark's defaults unless the file sets them."""
 
 
 LOGGERS: Final = ("SQLQueryContextLogger", "py4j")
-"""Loggers of this process that repeat, with traces, errors that the pipeline tells in a line."""
+"""Loggers that repeat, with tracebacks, errors that the pipeline reports in one line."""
 
 LAST_WORDS_S: Final = 1.0
 JAVA: Final = "spark.driver.extraJavaOptions"
@@ -42,7 +42,7 @@ LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 def start(pipeline: Pipeline, master: str | None = None) -> SparkSession:
     """A session on ``master``, or on the file's, or on what ``spark-submit`` says, or local.
 
-    Raises PipelineError if it can't be started.
+    Raises PipelineError if it cannot be started.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(pipeline.name)
@@ -56,16 +56,16 @@ def start(pipeline: Pipeline, master: str | None = None) -> SparkSession:
     settings[JAVA] = " ".join(filter(None, (quiet, settings.get(JAVA))))
     for name, value in settings.items():
         builder = builder.config(name, value)
-    muffler = Muffler()
+    stderr_filter = StderrFilter()
     is_quiet = pipeline.log_level == "OFF"
     for name in LOGGERS if is_quiet else ():
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        with muffler.on() if is_quiet else nullcontext():
+        with stderr_filter.on() if is_quiet else nullcontext():
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
-        muffler.wait(LAST_WORDS_S)
-        why = muffler.first[0] if muffler.first else reason(error)
+        stderr_filter.wait(LAST_WORDS_S)
+        why = stderr_filter.first[0] if stderr_filter.first else reason(error)
         raise PipelineError(f"Spark does not start, for which it needs Java: {why}") from None
     spark.sparkContext.setLogLevel(pipeline.log_level)
     return spark

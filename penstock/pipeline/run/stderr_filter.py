@@ -1,7 +1,7 @@
 """Filters the output of Java and the Python workers on standard error.
 
-Spark prints greetings when it starts, and workers print traces when they are stopped. What matters
-is told by the pipeline itself; the warnings of the data source are let through.
+Spark prints a banner when it starts, and workers print tracebacks when they are stopped. The
+pipeline itself reports what matters; warnings of the data source are passed on.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ KEPT: Final = 20
 STANDARD_ERROR: Final = 2
 
 
-class Muffler:
-    """Takes the standard error of the processes that are started while :meth:`on` lasts."""
+class StderrFilter:
+    """Captures the standard error of the processes that are started while :meth:`on` lasts."""
 
     def __init__(self) -> None:
         self.first: list[str] = []
-        """The first lines that were taken."""
+        """The first lines that were captured."""
         self._done = threading.Event()
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Processes that are started meanwhile, and theirs, are muffled for good."""
+        """Filters processes that are started meanwhile, and their children, until they end."""
         reading, writing = os.pipe()
         saved = os.dup(STANDARD_ERROR)
         threading.Thread(target=self._read, args=(reading,), daemon=True).start()
@@ -43,7 +43,7 @@ class Muffler:
             os.close(saved)
 
     def wait(self, seconds: float) -> None:
-        """Waits for the end of all processes that are muffled, at most so long."""
+        """Waits until all filtered processes have ended, or until the timeout."""
         self._done.wait(seconds)
 
     def _read(self, descriptor: int) -> None:

@@ -21,17 +21,17 @@ from penstock.pipeline.run.session import start
 POLL_S: Final = 0.1
 
 HOPELESS: Final = ("OptionError", "SchemaError", "AnalysisException", "ParseException")
-"""Errors that the same file will always run into."""
+"""Errors that a restart cannot fix."""
 
 
 class Stopping:
-    """Notes SIGTERM and SIGINT; a second one ends at once."""
+    """Records SIGTERM and SIGINT; a second signal ends the process at once."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def install(self) -> None:
-        """Takes the signals over from whoever has them."""
+        """Installs the handlers in place of the present ones."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
 
@@ -42,7 +42,7 @@ class Stopping:
 
 
 class Run:
-    """A query while it runs, over its restarts."""
+    """A running query, including its restarts."""
 
     def __init__(self, query: Query, retry: Retry, once: bool, reporter: Reporter) -> None:
         self.name = query.name
@@ -64,9 +64,9 @@ class Run:
             raise PipelineError(f"{self.name}: {reason(error)}") from None
 
     def step(self, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Reports what is new, and begins again after a failure; whether it still runs.
+        """Reports new batches and restarts the query after a failure; whether it still runs.
 
-        Raises PipelineError when it has failed for good.
+        Raises PipelineError when the restarts are used up.
         """
         if self._again_at is not None:
             if clock() >= self._again_at:
@@ -98,7 +98,7 @@ class Run:
         self._reporter.say(f"{why}; attempt {self._failures} of {self._retry.attempts} follows")
 
     def finish(self) -> bool:
-        """Ends as soon as no batch is being worked on; whether it has ended."""
+        """Stops the query if no batch is being processed; whether it has stopped."""
         if self._again_at is not None:
             return True
         if self._finishing_after is None:
@@ -116,7 +116,7 @@ class Run:
         return bool(status["isTriggerActive"] and status["isDataAvailable"])
 
     def stop(self) -> None:
-        """Ends at once; the batch is repeated when the query is started again."""
+        """Stops the query at once; the batch is repeated when the query is started again."""
         self._handle.stop()
 
 
@@ -130,7 +130,7 @@ def run(
     stopping = Stopping()
     stopping.install()
     spark = start(pipeline, master)
-    # Spark has a handler of its own for SIGINT.
+    # Spark installs a handler for SIGINT, which is replaced here.
     stopping.install()
     with ExitStack() as stack:
         stack.callback(spark.stop)

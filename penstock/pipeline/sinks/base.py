@@ -1,4 +1,4 @@
-"""What every kind of sink has: its keys in the file, its place in the plan, its checks, its write.
+"""The base of all sinks: keys in the file, text in the plan, checks, and the write.
 
 A kind is one class, registered in :mod:`penstock.pipeline.sinks.kinds`; nothing else in the
 pipeline asks which kind a sink is. Modules of Spark are imported by the methods that need them,
@@ -62,12 +62,12 @@ class Sink(ABC):
     output_modes: ClassVar[tuple[str, ...]]
     """Which of Spark's output modes the kind can take, the default first."""
     guarantees: ClassVar[Mapping[str, str]]
-    """What is promised over crashes, by the mode of the source."""
+    """What is guaranteed after a crash, by the mode of the source."""
 
     @classmethod
     @abstractmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The sink of a table of the file; what is wrong with its keys is noted in the table."""
+        """The sink of a table of the file; problems with its keys are reported in the table."""
 
     @property
     @abstractmethod
@@ -76,12 +76,12 @@ class Sink(ABC):
 
     @property
     def folder(self) -> str | None:
-        """The folder that belongs to this sink alone, if it has one."""
+        """The folder that no other sink may use, if there is one."""
         return None
 
     @property
     def stream(self) -> str | None:
-        """The stream that the rows are added to, if it is one."""
+        """The stream that the rows are added to, if there is one."""
         return None
 
     @property
@@ -95,7 +95,7 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Writes a batch, so that the same batch, repeated, replaces itself where that can be."""
+        """Writes a batch; a repeated one replaces the first attempt if the sink can do so."""
 
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
         """Writes a batch that may hold other rows when it is repeated, as in mode ``group``."""
@@ -106,7 +106,7 @@ class Sink(ABC):
         return PipelineError(f"sink '{self.name}': {text}")
 
     def _require_columns(self, columns: Sequence[str]) -> None:
-        """Raises PipelineError if ``partition_by`` names a column that is not there."""
+        """Raises PipelineError if ``partition_by`` names a column that does not exist."""
         known = [column.lower() for column in columns]
         for column in self.partition_by:
             if column.lower() not in known:

@@ -1,4 +1,4 @@
-"""Sink ``console``: the rows of each batch on standard output, to look at them."""
+"""Sink ``console``: prints the rows of each batch to standard output."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from penstock.pipeline.errors import PipelineError
 
 
 class Folders:
-    """What is below one folder, ``root``."""
+    """The file system below one folder, ``root``."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
@@ -20,15 +20,15 @@ class Folders:
         self._system = self._make(self._root).getFileSystem(configuration)
 
     def path(self, *parts: str) -> str:
-        """The path of something below the root."""
+        """The path of a file or folder below the root."""
         return "/".join((self._root, *parts))
 
     def remove(self, *parts: str) -> None:
-        """Removes what is there, if anything is."""
+        """Removes a file or folder, if it exists."""
         self._system.delete(self._make(self.path(*parts)), True)
 
     def replace(self, target: str, *source: str) -> None:
-        """Puts a folder in the place of another; raises PipelineError if that can't be done."""
+        """Replaces a folder by another; raises PipelineError on failure."""
         self.remove(target)
         if not self._system.rename(self._make(self.path(*source)), self._make(self.path(target))):
             raise PipelineError(f"can't rename {self.path(*source)} to {self.path(target)}")

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STAGING: Final = "_staging"
-"""The folder in which a batch is written before it gets its name; readers pass over it."""
+"""The folder in which a batch is written before it is renamed; readers ignore it."""
 
 
 class ParquetSink(Sink):
-    """A folder of files; a batch appears in it whole or not at all."""
+    """A folder of files in which each batch appears atomically."""
 
     kind = "parquet"
     output_modes = ("append",)
@@ -47,7 +47,7 @@ class ParquetSink(Sink):
         return self.place or None
 
     def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for partitions that are no columns, and for a column ``batch``."""
+        """Raises PipelineError for partitions that are not columns, and for a column ``batch``."""
         super().check(frame)
         if "batch" in (column.lower() for column in frame.columns):
             raise self.error(
@@ -56,7 +56,7 @@ class ParquetSink(Sink):
             )
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Writes the folder ``batch=...``, in place of what an earlier attempt has left.
+        """Writes the folder ``batch=...``, replacing what an earlier attempt wrote.
 
         Without rows there is no folder.
         """

@@ -54,14 +54,14 @@ class StreamSink(Sink):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What tells of the entry that a row was made of.
+        """The columns that describe the source entry of a row.
 
         Otherwise rows of several streams would ask for IDs that are out of order.
         """
         return ("stream", "timestamp") if self.ids else ("stream", "timestamp", "id")
 
     def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for columns that are no fields of an entry."""
+        """Raises PipelineError for columns that cannot become fields of an entry."""
         from pyspark_redis_streams.commands import Rows
         from pyspark_redis_streams.errors import SchemaError
         from pyspark_redis_streams.settings import write_settings
@@ -74,14 +74,14 @@ class StreamSink(Sink):
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows under idempotent IDs made of query, partition, batch and row.
 
-        A repeated batch adds nothing twice where the server knows such IDs.
+        A repeated batch adds nothing twice if the server supports such IDs.
         """
         from pyspark_redis_streams.repeatable import write_batch
 
         write_batch(frame, self.options, batch.query, batch.number, batch.ordered)
 
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
-        """Adds the rows without idempotent IDs, which would name other rows at the next attempt."""
+        """Adds the rows without idempotent IDs: at the next attempt these could name other rows."""
         frame.write.format("redis-streams").options(**self.options).mode("append").save()
 
 

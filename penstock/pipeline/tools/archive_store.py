@@ -1,7 +1,7 @@
-"""Where an archive keeps its files: ``stream=orders/day=2026-01-31/FIRST_LAST.parquet``.
+"""The files of an archive: ``stream=orders/day=2026-01-31/FIRST_LAST.parquet``.
 
-A file appears whole, under the IDs of its first and last entry, and files are written in the order
-of IDs. So the names say what is archived, and nothing else has to be kept.
+A file appears atomically, named after the IDs of its first and last entry, and files are written in
+the order of IDs. So the names alone say what is archived.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SCHEMA: Final = pa.schema(
     ]
 )
 ADDED: Final = b"penstock.entries-added"
-"""In a file's metadata: how many entries the stream had had added up to the file's last one."""
+"""In a file's metadata: entries-added of the stream as of the file's last entry."""
 
 NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The day of an ID whose time is after the year 9999; readers make null of it."""
+"""The day of an ID whose time is after the year 9999; readers take it as null."""
 
 _FILE: Final = re.compile(r"(\d+-\d+)_(\d+-\d+)\.parquet")
 _LAST_MS: Final = 253_402_300_799_999
@@ -66,7 +66,7 @@ class StreamArchive:
         return sorted(found)
 
     def position(self) -> tuple[int, int] | None:
-        """The last ID that is archived, and how many entries had been added up to there."""
+        """The last archived ID, and entries-added of the stream as of that entry."""
         files = self.files()
         if not files:
             return None
@@ -74,7 +74,7 @@ class StreamArchive:
         return files[-1].last, int(metadata.get(ADDED, 0))
 
     def write(self, entries: list[Entry], added: int) -> File:
-        """Puts entries of one day into a file, which is on the disk when this returns."""
+        """Writes entries of one day into a file and syncs it to the disk."""
         first, last = parse_id(entries[0][0]), parse_id(entries[-1][0])
         folder = self.folder / f"day={day_of(first)}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def to_table(entries: list[Entry]) -> Any:
 
 
 def read(file: File) -> Iterator[list[Entry]]:
-    """The entries of a file, some thousands at once."""
+    """The entries of a file, in batches of some thousands."""
     with pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(10_000, columns=["id", "fields"]):
             ids, fields = batch.column("id").to_pylist(), batch.column("fields").to_pylist()
@@ -153,7 +153,7 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Keeps others from writing to the same archive; raises PipelineError if one does."""
+    """Locks the archive for writing; raises PipelineError if another process holds the lock."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         lock = (root / "_lock").open("w")

@@ -1,7 +1,7 @@
 """Dead letters: the original entry, preceded by fields with its origin and the reason.
 
 The data source writes such letters too, for entries that were delivered too often. The reason is
-the last of these fields in both, so that what comes behind it is the entry.
+the last of these fields in both, so the fields after it are those of the entry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LAST: Final = b"dead-letter-reason"
 
 
 class Letter(NamedTuple):
-    """A dead letter taken apart; ``fields`` are names and values in turn."""
+    """A parsed dead letter; ``fields`` are names and values in turn."""
 
     stream: bytes
     id: bytes
@@ -43,7 +43,7 @@ def letter_fields(pipeline: str) -> str:
 
 
 def unpack(fields: Sequence[bytes]) -> Letter | None:
-    """The letter that an entry holds; None if it is none."""
+    """The letter in an entry; None if the entry is not a dead letter."""
     heads: dict[bytes, bytes] = {}
     for index in range(0, len(fields), 2):
         key, value = fields[index], fields[index + 1]

@@ -1,8 +1,8 @@
-"""``redrive``: sends dead letters back to the streams that they are from.
+"""``redrive``: sends dead letters back to their original streams.
 
 Adding an entry and removing its letter is one transaction, so each letter is sent once. In a
-cluster the two keys may be on different servers: there the entry is added first, and comes twice if
-the command is killed in between.
+cluster the two keys may be on different servers: there the entry is added first, and is there
+twice if the command is killed in between.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PORTION: Final = 100
 """Letters of one transaction."""
 
 TRIES: Final = 100
-"""How often a transaction is tried when other letters arrive at the same moment."""
+"""How often a transaction is tried while other letters arrive at the same time."""
 
 
 class Choice(NamedTuple):
-    """Which letters are sent, and where to; None stands for all, and for where each is from."""
+    """Which letters are sent, and where to. None means all letters, and each one's own stream."""
 
     stream: str | None = None
     reason: str | None = None
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
     limit: int | None = None
 
     def takes(self, letter: Letter) -> bool:
-        """Whether the letter is one of these."""
+        """Whether the letter is selected."""
         if self.stream is not None and letter.stream != key_of(self.stream):
             return False
         return self.reason is None or key_of(self.reason) in letter.reason
@@ -75,7 +75,7 @@ def _left(client: StreamClient, key: bytes) -> int:
 
 
 def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]:
-    """The letters to send, up to those that were there in the beginning."""
+    """The letters to send, of those that are there at the start."""
     last = client.info(key).last
     to = f"{last >> 64}-{last & (1 << 64) - 1}"
     after = b"-"
@@ -104,7 +104,7 @@ def _portions(found: Iterator[Found]) -> Iterator[list[Found]]:
 
 
 def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
-    """Sends letters, and returns those that nobody else had sent meanwhile."""
+    """Sends letters; returns those that no other process had sent meanwhile."""
     if client.is_cluster:
         return _send_apart(client, key, choice, portion)
     for _ in range(TRIES):
@@ -133,7 +133,7 @@ def _send_together(
 def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
     """Raises PipelineError for a key of another kind.
 
-    A command that fails in a transaction does not keep the others from being carried out.
+    A command that fails in a transaction does not stop the others.
     """
     for target in sorted(targets):
         kind = client.call("TYPE", target)

@@ -28,7 +28,7 @@ class Window(NamedTuple):
 def window(since: str | None, until: str | None) -> Window:
     """The window between an ID or time and another; raises PipelineError.
 
-    An ID is included; a time is where it begins, and not included where it ends.
+    An ID is included; a time is included as the start and excluded as the end.
     """
     first = 0 if since is None else _bound(since, "--since")
     if until is None:
@@ -43,7 +43,7 @@ def _bound(text: str, option: str) -> int:
 
 
 def _is_id(text: str) -> bool:
-    """Whether it is ``milliseconds-sequence``; times have dashes too, but more of them."""
+    """Whether it is ``milliseconds-sequence``; dates contain several dashes."""
     try:
         parse_id(text)
     except ValueError:
@@ -66,8 +66,8 @@ def replay(
 ) -> int:
     """Adds the archived entries of a stream to a target; returns how many were not there yet.
 
-    It goes on where it was interrupted. Raises PipelineError if the target holds other entries
-    where these should be: IDs only rise, so they can't be put between others.
+    It continues where it was interrupted. Raises PipelineError if the target holds other entries in
+    the range: IDs only rise, so entries cannot be added between others.
     """
     archive = StreamArchive(folder, key_of(stream))
     files = [f for f in archive.files() if f.last >= bounds.first and f.first <= bounds.last]
