@@ -124,18 +124,29 @@ def test_a_file_is_checked_without_starting_java_or_rich(tmp_path: Path) -> None
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
-def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
+def without_pyspark(*args: str) -> subprocess.CompletedProcess[str]:
     code = (
         "import sys; sys.modules['pyspark'] = None; from penstock.pipeline.cli import main; "
-        f"sys.exit(main(['validate', {str(write(tmp_path, LEAST))!r}]))"
+        f"sys.exit(main({list(args)!r}))"
     )
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", code], check=False, cwd=ROOT, capture_output=True, text=True
     )
+
+
+@pytest.mark.parametrize("args", [["run"], ["validate", "--sql"]], ids=["run", "validate"])
+def test_without_the_extra_it_is_named(tmp_path: Path, args: list[str]) -> None:
+    done = without_pyspark(*args, str(write(tmp_path, LEAST)))
     assert done.returncode == 1
     assert done.stderr == (
         "the Python package 'pyspark' is missing: pip install 'penstock[spark]'\n"
     )
+
+
+@pytest.mark.parametrize("name", ["validate", "plan"])
+def test_a_file_is_checked_and_described_without_the_extra(tmp_path: Path, name: str) -> None:
+    done = without_pyspark(name, str(write(tmp_path, LEAST)))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_command_line_that_makes_no_sense_is_told(command: Command) -> None:

@@ -106,15 +106,15 @@ def test_a_letter_that_another_has_sent_is_left_out(
     original = module._send_together
     calls: list[int] = []
 
-    def with_a_rival(end: Any, key: bytes, choice: Choice, portion: Any) -> Any:
+    def with_a_rival(connected: Any, key: bytes, choice: Choice, portion: Any) -> Any:
         if not calls:
             calls.append(1)
             client.xdel("dead", portion[0][0])
-        return original(end, key, choice, portion)
+        return original(connected, key, choice, portion)
 
     monkeypatch.setattr(module, "_send_together", with_a_rival)
-    with open_client(None, url, []) as end:
-        assert redrive(end, b"dead", Choice(), False, Console(quiet=True)) == 1
+    with open_client(None, url, []) as connected:
+        assert redrive(connected, b"dead", Choice(), False, Console(quiet=True)) == 1
     assert fields_of(client, "s") == [[b"a", b"1", b"a", b"2-1"]]
 
 
