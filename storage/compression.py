@@ -1,9 +1,11 @@
 """Packing and compressing of full blocks, to save memory.
 
-While a block grows, each entry is two objects: an integer and a byte string. Soon after the block
-is full it is packed: its IDs become one array of small integers, and its entries one byte string,
-of which a range reply is a slice. A packed block that is not accessed for some time is compressed.
-Reading decompresses it again, until it has been idle for the same time.
+While a block grows, each entry is two objects: an integer and a byte string. Once the block is full
+it is packed: its IDs become one array of small integers, and its entries one byte string, of which
+a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
+the packing. Reading keeps it decompressed beside, within a limit on all such bytes, until the block
+has been idle for some time. A block that nobody reads for as long is compressed again, with zlib,
+which takes longer and makes it smaller.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
+
+import lz4.block
 
 from storage.ids import HALF
 
 COLD_AFTER_MS: Final = 10_000
-"""A packed block that was not touched for as long is compressed."""
+"""A packed block that was not touched for as long is compressed as far as zlib can."""
 LEVEL: Final = 1
 """zlib's quickest: level 6 takes twice the time for a tenth less memory."""
 WORTHWHILE: Final = 0.8
@@ -28,16 +32,19 @@ LARGEST: Final = 1024 * 1024
 """A block with more bytes is not compressed: that would take more than 10 ms."""
 THAWED_BYTES: Final = 64 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
-WAITING: Final = 500
-"""How many blocks wait to be packed, at most."""
-PACKED_A_ROUND: Final = 50
-"""How many blocks one round packs; that takes some 2 ms."""
+WAITING: Final = 64
+"""How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
+PACKED_A_ROUND: Final = 1024 * 1024
+"""How many bytes one round packs and compresses with LZ4; that takes some 2 ms."""
 SQUEEZED_A_ROUND: Final = 256 * 1024
-"""How many bytes one round compresses; that takes some 1 ms."""
+"""How many bytes one round compresses with zlib; that takes some 1 ms."""
 LOOKED_AT_A_ROUND: Final = 2000
 """How many packed blocks are looked at in search of one that was not touched."""
 
-_TYPECODES: Final = ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))
+_TYPECODES: Final = ((16, "H"), (32, "I"), (64, "Q"))
+
+_squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
+_expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
 
 
 def _narrow(numbers: list[int]) -> Sequence[int]:
@@ -48,6 +55,8 @@ def _narrow(numbers: list[int]) -> Sequence[int]:
     if numbers == list(even[: len(numbers) + 1]):
         return even
     bits = highest.bit_length()
+    if bits <= 8:  # An array of bytes is one object, others are two.
+        return bytes(numbers)
     for width, typecode in _TYPECODES:
         if bits <= width:
             return array(typecode, numbers)
@@ -61,7 +70,17 @@ class Packed:
     longest sequence number has.
     """
 
-    __slots__ = ("_base", "_codes", "_ends", "_mask", "_raw", "_shift", "_squeezed", "touched")
+    __slots__ = (
+        "_base",
+        "_codes",
+        "_dense",
+        "_ends",
+        "_mask",
+        "_raw",
+        "_shift",
+        "_squeezed",
+        "touched",
+    )
 
     def __init__(self, identities: list[int], payloads: list[bytes]) -> None:
         self._base = identities[0] >> 64
@@ -79,6 +98,8 @@ class Packed:
         self._ends = _narrow(ends)
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
+        self._dense = False
+        """Whether zlib has made what is kept compressed."""
         self.touched = 0
         """When an entry was last read, in the packer's milliseconds."""
 
@@ -149,7 +170,7 @@ class Packed:
 
     def _expanded(self) -> bytes:
         assert self._squeezed is not None
-        return zlib.decompress(self._squeezed)
+        return zlib.decompress(self._squeezed) if self._dense else _expand(self._squeezed)
 
     def unpack(self) -> tuple[list[int], list[bytes]]:
         """The IDs and the entries, which are given up here."""
@@ -159,12 +180,25 @@ class Packed:
         return self.ids(0, len(payloads)), payloads
 
     def squeeze(self) -> None:
-        """Compresses the entries if that makes them smaller, and keeps nothing beside."""
+        """Compresses the entries quickly if that makes them smaller, and keeps nothing beside."""
         raw = self._raw
-        if raw is not None and self._squeezed is None and len(raw) <= LARGEST:
-            squeezed = zlib.compress(raw, LEVEL)
-            if len(squeezed) < WORTHWHILE * len(raw):
-                self._squeezed = squeezed
+        if raw is not None and len(raw) <= LARGEST:
+            self._keep(raw, _squeeze(raw), dense=False)
+
+    def condense(self) -> None:
+        """Compresses the entries as far as possible, and keeps nothing beside."""
+        if self.held > 0 and self.size <= LARGEST and not self._dense:
+            raw = self._expanded() if self._raw is None else self._raw
+            self._keep(raw, zlib.compress(raw, LEVEL), dense=True)
+
+    def _keep(self, raw: bytes, squeezed: bytes, *, dense: bool) -> None:
+        """Keeps the compressed form if it is small enough."""
+        if len(squeezed) < WORTHWHILE * len(raw):
+            self._squeezed, self._dense = squeezed, dense
+            self._raw = None
+
+    def forget(self) -> None:
+        """Keeps nothing beside what is compressed."""
         if self._squeezed is not None:
             self._raw = None
 
@@ -178,7 +212,7 @@ class Packed:
         twin = Packed([self._base << 64], [b""])
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
         twin._codes, twin._ends = self._codes, self._ends
-        twin._raw, twin._squeezed = self._raw, self._squeezed
+        twin._raw, twin._squeezed, twin._dense = self._raw, self._squeezed, self._dense
         twin.touched = self.touched
         return twin
 
@@ -187,11 +221,12 @@ class Packable(Protocol):
     """A block of entries, as the packer knows it."""
 
     def pack(self) -> Packed | None:
-        """Packs the entries; what is to be compressed later, ``None`` if there is nothing."""
+        """Packs the entries; what is to be compressed, ``None`` if there is nothing."""
 
 
 class Packer:
-    """The blocks to pack and the packed ones to compress, in the order in which their turn comes.
+    """The blocks to pack, and the packed ones to compress further, in the order in which their turn
+    comes.
 
     ``now_ms`` is the time of the last round.
     """
@@ -205,7 +240,8 @@ class Packer:
         self._thawed_bytes = 0
         self.now_ms = 0
         self.freed = 0
-        """How many bytes compression has freed, until the one who is interested sets it to 0."""
+        """How many bytes have become free of what was not read, until the one who is interested
+        sets it to 0."""
 
     def add(self, block: Packable) -> None:
         """Takes note of a block that is full, to be packed in one of the next rounds; or at once,
@@ -215,11 +251,15 @@ class Packer:
         if len(self._full) > WAITING:
             self._pack_oldest()
 
-    def _pack_oldest(self) -> None:
+    def _pack_oldest(self) -> int:
+        """Packs a block and compresses it; returns how many bytes there were."""
         packed = self._full.popleft().pack()
-        if packed is not None:
-            packed.touched = self.now_ms
-            self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
+        if packed is None:
+            return 0
+        packed.touched = self.now_ms
+        packed.squeeze()
+        self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
+        return packed.size
 
     def thawed(self, packed: Packed) -> None:
         """Takes note that a compressed block is uncompressed as well, to end that in time."""
@@ -230,11 +270,13 @@ class Packer:
 
     def _freeze_again(self, packed: Packed) -> None:
         self._thawed_bytes -= packed.size
-        self._squeeze(packed)
-
-    def _squeeze(self, packed: Packed) -> None:
         before = packed.held
-        packed.squeeze()
+        packed.forget()
+        self.freed += before - packed.held
+
+    def _condense(self, packed: Packed) -> None:
+        before = packed.held
+        packed.condense()
         self.freed += before - packed.held
 
     def round(self, now_ms: int) -> bool:
@@ -242,14 +284,15 @@ class Packer:
 
         Returns whether there is more to be done, so that another round should follow soon."""
         self.now_ms = now_ms
-        for _ in range(min(len(self._full), PACKED_A_ROUND)):
-            self._pack_oldest()
+        room = PACKED_A_ROUND
+        while room > 0 and self._full:
+            room -= self._pack_oldest()
+        while (packed := self._next_cold(self._thawed)) is not None:
+            self._freeze_again(packed)
         room = SQUEEZED_A_ROUND
         while room > 0 and (packed := self._next_cold(self._warm)) is not None:
             room -= packed.size
-            self._squeeze(packed)
-        while (packed := self._next_cold(self._thawed)) is not None:
-            self._freeze_again(packed)
+            self._condense(packed)
         return bool(self._full) or room <= 0
 
     def _next_cold(self, queue: deque[tuple[int, Packed]]) -> Packed | None:

@@ -1,4 +1,4 @@
-"""Full blocks are packed, and compressed while nobody touches them."""
+"""Full blocks are packed and compressed, and compressed further while nobody touches them."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ def test_packed_entries_are_those_of_the_lists(
     high = data.draw(st.integers(low, len(identities)))
     if data.draw(st.booleans()):
         packed.squeeze()
+    if data.draw(st.booleans()):
+        packed.condense()
     assert len(packed) == len(identities)
     assert packed.size == sum(map(len, payloads))
     assert packed.ids(low, high) == identities[low:high]
@@ -89,18 +91,29 @@ def test_ids_any_distance_apart_can_be_packed(identities: list[int]) -> None:
     assert packed.before(identities[0] + 1) == 1
 
 
-def test_a_block_is_packed_in_the_round_after_it_has_become_full() -> None:
+def raw_size(log: EntryLog) -> int:
+    """How many bytes the entries of the first block have in their RESP form."""
+    packed = log.blocks[0].packed
+    assert packed is not None
+    return packed.size
+
+
+def test_a_block_is_packed_and_compressed_in_the_round_after_it_has_become_full() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 2)
     assert held(log) == [None, None, None]
     limits.packer.round(1)
-    entries = log.range(0, ids.MAX, 20)
-    assert held(log) == [sum(map(len, entries[:10])), sum(map(len, entries[10:])), None]
+    first, second, third = held(log)
+    assert first is not None
+    assert second is not None
+    assert third is None
+    assert max(first, second) < raw_size(log) / 4
+    assert limits.packer.freed == 0
     log.check()
 
 
-def test_a_round_packs_a_limited_number_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "PACKED_A_ROUND", 2)
+def test_a_round_packs_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "PACKED_A_ROUND", 1000)
     limits = StreamLimits()
     log = full_blocks(limits, 3)
     assert limits.packer.round(1)
@@ -122,35 +135,60 @@ def test_where_blocks_come_faster_than_rounds_the_oldest_are_packed_at_once(
     assert [size is None for size in held(log)] == [False] * 5 + [True]
 
 
-def test_a_packed_block_is_compressed_when_nobody_has_touched_it_for_a_while() -> None:
+def test_a_block_that_nobody_has_touched_for_a_while_is_compressed_further() -> None:
     limits = StreamLimits()
-    log = full_blocks(limits, 2)
+    log = full_blocks(limits, 2, b"temperature 19.8, humidity 40.1")
     limits.packer.round(1)
-    uncompressed = held(log)
+    quick = held(log)
     limits.packer.round(COLD_AFTER_MS)
     log.get(ids.join(11, 0))
-    assert held(log) == uncompressed
     limits.packer.round(COLD_AFTER_MS + 1)
     first, second, _ = held(log)
-    assert first < uncompressed[0] / 5  # type: ignore[operator]
-    assert limits.packer.freed == uncompressed[0] - first  # type: ignore[operator]
-    assert second == uncompressed[1]
+    assert first is not None
+    assert quick[0] is not None
+    assert first < quick[0]
+    assert limits.packer.freed == quick[0] - first
+    assert log.blocks[1].packed is not None
+    assert second == quick[1] + log.blocks[1].packed.size  # type: ignore[operator]
     limits.packer.round(2 * COLD_AFTER_MS)
-    assert held(log)[1] < uncompressed[1] / 5  # type: ignore[operator]
+    third = held(log)[1]
+    assert third is not None
+    assert third < quick[1]  # type: ignore[operator]
+    log.check()
 
 
-def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while() -> None:
+@pytest.mark.parametrize("idle", [0, COLD_AFTER_MS], ids=["compressed", "compressed further"])
+def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while(idle: int) -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(0)
-    limits.packer.round(COLD_AFTER_MS)
+    limits.packer.round(idle)
     cold = held(log)[0]
     assert log.range(0, ids.MAX, 1) == [encode_entry(ids.join(1, 0), [b"f", b"v" * 50])]
-    assert held(log)[0] > cold  # type: ignore[operator]
-    limits.packer.round(2 * COLD_AFTER_MS - 1)
-    assert held(log)[0] > cold  # type: ignore[operator]
-    limits.packer.round(2 * COLD_AFTER_MS)
-    assert held(log)[0] == cold
+    assert held(log)[0] == cold + raw_size(log)  # type: ignore[operator]
+    limits.packer.round(idle + COLD_AFTER_MS - 1)
+    assert held(log)[0] == cold + raw_size(log)  # type: ignore[operator]
+    limits.packer.round(idle + COLD_AFTER_MS)
+    assert held(log)[0] <= cold  # type: ignore[operator]
+
+
+def test_a_block_that_is_read_again_and_again_is_decompressed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expanded: list[bytes] = []
+    expand = compression._expand
+
+    def counting(data: bytes) -> bytes:
+        expanded.append(data)
+        return expand(data)
+
+    monkeypatch.setattr(compression, "_expand", counting)
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    for place in range(10):
+        assert log.get(ids.join(1 + place, 0)) is not None
+    assert len(expanded) == 1
 
 
 def test_reading_everything_does_not_uncompress_everything(
@@ -160,17 +198,18 @@ def test_reading_everything_does_not_uncompress_everything(
     limits = StreamLimits()
     log = full_blocks(limits, 10)
     limits.packer.round(0)
-    limits.packer.round(COLD_AFTER_MS)
     cold = held(log)
     assert len(log.range(0, ids.MAX, 1000)) == 101
     thawed = [size for size, before in zip(held(log), cold, strict=True) if size != before]
     assert len(thawed) == 2
 
 
-def test_a_round_compresses_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_compresses_a_limited_number_of_bytes_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compression, "SQUEEZED_A_ROUND", 1)
     limits = StreamLimits()
-    log = full_blocks(limits, 2)
+    log = full_blocks(limits, 2, b"temperature 19.8, humidity 40.1")
     limits.packer.round(0)
     before = held(log)
     assert limits.packer.round(COLD_AFTER_MS)
@@ -185,15 +224,29 @@ def test_a_round_compresses_a_limited_number_of_bytes(monkeypatch: pytest.Monkey
 
 def test_what_does_not_get_smaller_is_not_compressed() -> None:
     limits = StreamLimits()
-    log = full_blocks(limits, 1, random.Random(1).randbytes(300))
+    limits.max_entries = 10
     noise = EntryLog(limits)
     for ms in range(1, 12):
         noise.append(ids.join(ms, 0), [b"f", random.Random(ms).randbytes(300)])
     limits.packer.round(0)
-    before = held(noise)
+    assert held(noise) == [raw_size(noise), None]
     limits.packer.round(COLD_AFTER_MS)
-    assert held(noise) == before
-    assert held(log) != before
+    assert held(noise) == [raw_size(noise), None]
+    assert len(noise.range(0, ids.MAX, 100)) == 11
+    noise.check()
+
+
+def test_what_lz4_cannot_make_smaller_zlib_may() -> None:
+    limits = StreamLimits()
+    limits.max_entries = 10
+    log = EntryLog(limits)
+    for ms in range(1, 12):
+        log.append(ids.join(ms, 0), [b"f", random.Random(ms).randbytes(150).hex().encode()])
+    limits.packer.round(0)
+    assert held(log) == [raw_size(log), None]
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(log)[0] < 0.7 * raw_size(log)  # type: ignore[operator]
+    log.check()
 
 
 def test_a_block_that_is_too_large_to_compress_in_time_is_left_as_it_is(
@@ -203,9 +256,9 @@ def test_a_block_that_is_too_large_to_compress_in_time_is_left_as_it_is(
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(0)
-    before = held(log)
+    assert held(log) == [raw_size(log), None]
     limits.packer.round(COLD_AFTER_MS)
-    assert held(log) == before
+    assert held(log) == [raw_size(log), None]
 
 
 def test_a_round_looks_at_a_limited_number_of_packed_blocks(
@@ -222,12 +275,14 @@ def test_a_round_looks_at_a_limited_number_of_packed_blocks(
     assert held(log) == uncompressed
 
 
-def test_memory_usage_counts_what_is_packed_and_compressed() -> None:
+def test_memory_usage_counts_what_is_packed_and_compressed_and_read() -> None:
     limits = StreamLimits()
-    log = full_blocks(limits, 4)
+    log = full_blocks(limits, 4, b"temperature 19.8, humidity 40.1")
     usage = [log.memory_usage()]
     limits.packer.round(0)
+    log.range(0, ids.MAX, 100)
     usage.append(log.memory_usage())
+    limits.packer.round(COLD_AFTER_MS - 1)
     limits.packer.round(COLD_AFTER_MS)
     usage.append(log.memory_usage())
     assert usage == sorted(usage, reverse=True)

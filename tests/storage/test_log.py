@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage import ids, nodes
+from storage import compression, ids, nodes
 from storage.compression import COLD_AFTER_MS
 from storage.errors import EntryTooLarge
 from storage.limits import StreamLimits
@@ -363,7 +363,10 @@ def test_memory_usage_grows_with_the_entries() -> None:
     assert log.memory_usage() == 2 * one
 
 
-def test_memory_usage_of_a_long_stream_is_told_from_some_of_it() -> None:
+def test_memory_usage_of_a_long_stream_is_told_from_some_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compression, "WAITING", 1000)
     few, many = EntryLog(StreamLimits(max_entries=2)), EntryLog(StreamLimits(max_entries=2))
     few.append(1000, [b"f", b"v"])
     for identity in range(1000, 1900):
