@@ -191,9 +191,12 @@ class Appender:
     def _append(self, effects: Sequence[Effect]) -> None:
         self._noted += 1
         before = len(self.buffer)
+        dated = self._state.config.aof_timestamp_enabled
+        if dated:  # The time may have to stand before it.
+            self.forms.split()
         self.forms.append(effects, self.buffer)
         if len(self.buffer) > before:
-            if self._state.config.aof_timestamp_enabled:
+            if dated:
                 self._date(before)
             self._schedule()
 

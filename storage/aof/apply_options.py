@@ -15,7 +15,8 @@ _HELD: Final = [b"TIME", b"RETRYCOUNT", b"JUSTID"]
 _HELD_WORDS: Final = 12
 """Every other word, and the number of words, of an XCLAIM as rewrites hold them ..."""
 _DELIVERED: Final = [b"TIME", b"RETRYCOUNT", b"FORCE", b"LASTID"]
-"""... and of those that tell of a delivery."""
+_DELIVERED_WORDS: Final = 14
+"""... and those of the end, and the fewest words, of those that tell of a delivery."""
 
 
 class TrimOption:
@@ -92,19 +93,28 @@ class ClaimOptions:
         self.count: int | None = None
         self.force = self.justid = False
         self.last_id = ids.MIN
-        if args[6::2] == _DELIVERED and args[11] == b"JUSTID":
-            self._take_state(args)
-            self.last_id = ids.parse(args[13])
+        if self._tells_of_delivery(args):
+            self._take_state(args, len(args) - 8)
+            self.last_id = ids.parse(args[-1])
         elif len(args) == _HELD_WORDS and args[6:11:2] == _HELD and args[11] == b"FORCE":
-            self._take_state(args)
+            self._take_state(args, 6)
         else:
             self._take_words(args)
 
-    def _take_state(self, args: Arguments) -> None:
-        """One entry with its delivery time and its delivery count, as most claims are."""
-        self.ids.append(ids.parse(args[5]))
-        self.time = integer(args[7])
-        self.count = integer(args[9])
+    def _tells_of_delivery(self, args: Arguments) -> bool:
+        return (
+            len(args) >= _DELIVERED_WORDS
+            and args[-8::2] == _DELIVERED
+            and args[-3] == b"JUSTID"
+            and all(word[:1].isdigit() for word in args[6:-8])
+        )
+
+    def _take_state(self, args: Arguments, at: int) -> None:
+        """Entries with their delivery time, which stands behind the place ``at``, and their
+        delivery count."""
+        self.ids = list(map(ids.parse, args[5:at]))
+        self.time = integer(args[at + 1])
+        self.count = integer(args[at + 3])
         self.force = self.justid = True
 
     def _take_words(self, args: Arguments) -> None:

@@ -1,7 +1,7 @@
 """Commands as the append-only file holds them: RESP arrays of bulk strings.
 
 Frequent commands are built from prepared pieces: an entry's RESP form is sliced rather than decoded
-and encoded again, and the claims of one delivery share everything except their IDs.
+and encoded again, and the entries of one delivery that have the same delivery count share a claim.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ _REWRITTEN: Final = b"$6\r\nJUSTID\r\n$5\r\nFORCE\r\n"
 _FORCED: Final = b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n"
 _LASTID: Final = b"$6\r\nLASTID\r\n"
 
+CLAIMED_AT_ONCE: Final = 1000
+"""How many entries one XCLAIM names at most: readers take longer commands the long way."""
+
+_THOUSAND: Final = 1000
+_REST: Final = [b"%03d-" % number for number in range(_THOUSAND)]
+_SEQUENCE: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
+_HALF: Final = 0xFFFFFFFFFFFFFFFF
+
 
 def command(*words: bytes) -> bytes:
     """One command."""
@@ -43,6 +51,30 @@ def bulk_id(identity: int) -> bytes:
     """A stream ID as a bulk string."""
     text = b"%d-%d" % (identity >> 64, identity & 0xFFFFFFFFFFFFFFFF)
     return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def bulk_ids(identities: Sequence[int]) -> bytes:
+    """Stream IDs as bulk strings, one after the other.
+
+    IDs of the same second with equally long sequence numbers begin with the same bytes, and most
+    that are delivered together are such IDs: that takes a third of the time of formatting each.
+    """
+    parts: list[bytes] = []
+    begin, digits, head = -_THOUSAND, 0, b""
+    for identity in identities:
+        ms, seq = identity >> 64, identity & _HALF
+        if seq >= _THOUSAND or ms < _THOUSAND:
+            parts.append(bulk_id(identity))
+            continue
+        end = _SEQUENCE[seq]
+        if not 0 <= ms - begin < _THOUSAND or len(end) != digits:
+            second, digits = b"%d" % (ms // _THOUSAND), len(end)
+            begin = ms // _THOUSAND * _THOUSAND
+            head = b"$%d\r\n%b" % (len(second) + len(b"000-") + digits - len(b"\r\n"), second)
+        parts.append(head)
+        parts.append(_REST[ms - begin])
+        parts.append(end)
+    return b"".join(parts)
 
 
 def number(value: int) -> bytes:
@@ -95,26 +127,57 @@ def _claim_state(time: int, count: int) -> bytes:
     return b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b" % (times, counts)
 
 
-def deliver(effect: Delivered, last_id: int | None) -> bytes:
+class Claim:
+    """One XCLAIM that makes entries pending, as a delivery or a claim leaves them; others can be
+    added to it."""
+
+    __slots__ = ("_group", "_state", "count", "same")
+
+    def __init__(self, effect: Delivered, count: int) -> None:
+        self._group = effect.key, effect.group, effect.consumer
+        self.same = (effect.consumer, effect.time, count)
+        """What entries must have in common to share a claim, beside the group."""
+        self._state = _claim_state(effect.time, count) + _FORCED + _LASTID
+        self.count = 0
+        """How many entries it names."""
+
+    def head(self) -> bytes:
+        """The beginning, before the IDs."""
+        return _claim_head(13 + self.count, *self._group)
+
+    def end(self, last_id: int) -> bytes:
+        """The end, behind them; it names the group's last-delivered-id."""
+        return self._state + bulk_id(last_id)
+
+
+def counted_alike(counts: Sequence[int], at: int) -> int:
+    """Where the entries end that have the same delivery count as the one at this place, and fit
+    into a claim with it."""
+    end = min(len(counts), at + CLAIMED_AT_ONCE)
+    count = counts[at]
+    if counts[at:end].count(count) == end - at:
+        return end
+    while counts[at] == count:
+        at += 1
+    return at
+
+
+def deliver(effect: Delivered, last_id: int | None) -> list[bytes]:
     """The XCLAIMs that make the entries pending, as a delivery or a claim leaves them.
 
-    Each names ``last_id`` as the group's last-delivered-id; if that is ``None``, the entry's own.
+    Each names ``last_id`` as the group's last-delivered-id; if that is ``None``, its last entry.
     """
-    head = _claim_head(14, effect.key, effect.group, effect.consumer)
-    last = b"" if last_id is None else bulk_id(last_id)
-    parts: list[bytes] = []
-    known = -1
-    state = b""
-    for identity, count in zip(effect.ids, effect.counts, strict=True):
-        if count != known:
-            known = count
-            state = _claim_state(effect.time, count) + _FORCED + _LASTID
-        text = bulk_id(identity)
-        parts.append(head)
-        parts.append(text)
-        parts.append(state)
-        parts.append(last or text)
-    return b"".join(parts)
+    claims: list[bytes] = []
+    at = 0
+    while at < len(effect.ids):
+        end = counted_alike(effect.counts, at)
+        claim = Claim(effect, effect.counts[at])
+        claim.count = end - at
+        named = bulk_ids(effect.ids[at:end])
+        last = effect.ids[end - 1] if last_id is None else last_id
+        claims.append(b"".join((claim.head(), named, claim.end(last))))
+        at = end
+    return claims
 
 
 def claim(
@@ -122,7 +185,7 @@ def claim(
 ) -> bytes:
     """One XCLAIM that makes all the entries pending with this delivery time and count."""
     head = _claim_head(11 + len(identities), key, group, consumer)
-    return b"".join((head, *map(bulk_id, identities), _claim_state(time, count), _FORCED))
+    return b"".join((head, bulk_ids(identities), _claim_state(time, count), _FORCED))
 
 
 def deliver_again(
@@ -130,7 +193,7 @@ def deliver_again(
 ) -> bytes:
     """One XCLAIM that counts one more delivery of each of the entries."""
     head = _claim_head(7 + len(identities), key, group, consumer)
-    return b"".join((head, *map(bulk_id, identities), b"$4\r\nTIME\r\n", bulk(number(time))))
+    return b"".join((head, bulk_ids(identities), b"$4\r\nTIME\r\n", bulk(number(time))))
 
 
 def hold(

@@ -2,7 +2,9 @@
 
 The commands are those that Redis 8.0 propagates for the same effects, so that its file and this one
 are equivalent. Each call of :meth:`Forms.append` writes one unit, which is loaded completely or not
-at all: if it takes more than one command, they are wrapped in MULTI and EXEC.
+at all: if it takes more than one command, they are wrapped in MULTI and EXEC. Deliveries of new
+entries of one group, one after the other, share a unit as long as it has not been taken to be
+written (:class:`_Deliveries`).
 """
 
 from __future__ import annotations
@@ -12,7 +14,18 @@ from typing import Final
 
 from storage import effects as e
 from storage.aof import extension_records as own
-from storage.aof.commands import EXEC, MULTI, add_entry, command, deliver, number
+from storage.aof.commands import (
+    CLAIMED_AT_ONCE,
+    EXEC,
+    MULTI,
+    Claim,
+    add_entry,
+    bulk_ids,
+    command,
+    counted_alike,
+    deliver,
+    number,
+)
 from storage.aof.encode_strings import PLAIN, create_group, set_group_position
 from storage.aof.seen_times import SeenTimes
 from storage.keyspace import Keyspace
@@ -35,15 +48,74 @@ _REPLACING: Final[frozenset[type]] = frozenset(
 )
 """Effects after which another group may have the same name."""
 
+_Group = tuple[int, bytes, bytes]
 _OfConsumer = e.Delivered | e.ConsumerCreated | e.ConsumerSeen
 
 _CARRYING: Final[frozenset[type]] = frozenset({e.KeyRenamed, e.KeyCopied, e.KeyMoved, e.Swapped})
 """Effects that take consumers to another place, with the times at which they were seen."""
 
 
-def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> tuple[int, bytes, bytes]:
+def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> _Group:
     """Which group an effect is about."""
     return effect.db, effect.key, effect.group
+
+
+class _Deliveries:
+    """The unit with which the file ends so far, if it is one of deliveries of new entries.
+
+    It is MULTI, an XCLAIM for each consumer, XGROUP SETID, EXEC. Another delivery of the same group
+    takes the place of the last two; one to the same consumer is added to the last XCLAIM. So
+    consumers that read one entry at a time do not take four commands for each. Whether the unit is
+    still the end of what is to be written is told from its last piece being there.
+    """
+
+    __slots__ = ("_claim", "_claimed", "_end", "_group", "_pieces")
+
+    def __init__(self) -> None:
+        self._group: _Group = (_NO_DATABASE, b"", b"")
+        self._claim: Claim | None = None
+        self._claimed = b""
+        """The end of its last XCLAIM."""
+        self._pieces = 0
+        """How many pieces with IDs that one has, which lie between its head and the last piece."""
+        self._end = b""
+        """The last piece: the end of that XCLAIM, XGROUP SETID, EXEC."""
+
+    def begin(self, effect: e.Delivered, position: e.GroupPositionSet, out: list[bytes]) -> None:
+        """Adds a delivery to what follows a MULTI."""
+        self._group = _group_of(effect)
+        claim = self._claim = Claim(effect, effect.counts[0])
+        self._pieces = claim.count = 0
+        out += (b"", b"")
+        self._add(claim, effect, position, out)
+
+    def go_on(self, effect: e.Delivered, position: e.GroupPositionSet, out: list[bytes]) -> bool:
+        """Adds a delivery to the unit; false if it has to be one by itself."""
+        claim = self._claim
+        if claim is None or not out or out[-1] is not self._end:
+            return False
+        if self._group != _group_of(effect):
+            return False
+        if claim.same != (effect.consumer, effect.time, effect.counts[0]):
+            out[-1] = self._claimed
+            self.begin(effect, position, out)
+        elif claim.count + len(effect.ids) <= CLAIMED_AT_ONCE:
+            self._add(claim, effect, position, out)
+        else:
+            return False
+        return True
+
+    def _add(
+        self, claim: Claim, effect: e.Delivered, position: e.GroupPositionSet, out: list[bytes]
+    ) -> None:
+        """Adds the IDs to the XCLAIM with which the pieces end."""
+        claim.count += len(effect.ids)
+        out[-2 - self._pieces] = claim.head()
+        out[-1] = bulk_ids(effect.ids)
+        self._pieces += 1
+        self._claimed = claim.end(effect.ids[-1])
+        self._end = self._claimed + set_group_position(position) + EXEC
+        out.append(self._end)
 
 
 class Forms:
@@ -52,6 +124,7 @@ class Forms:
     __slots__ = (
         "_commands",
         "_db",
+        "_deliveries",
         "_forms",
         "_keyspace",
         "_limits",
@@ -64,6 +137,7 @@ class Forms:
         self._keyspace = keyspace
         self._limits = keyspace.limits
         self._seen = SeenTimes()
+        self._deliveries = _Deliveries()
         self._db = _NO_DATABASE
         self._settings = (0, 0, 0, 0)
         self._unit: list[bytes] = []
@@ -97,6 +171,8 @@ class Forms:
             limits.idmp_maxsize,
         ):
             self._write_settings(out)
+        if len(effects) == 2 and self._delivery(effects, out):
+            return
         at = 0
         while at < len(effects):
             kind = type(effects[at])
@@ -107,6 +183,10 @@ class Forms:
                 self._plain(effects[at])
                 at += 1
         self._close(out)
+
+    def split(self) -> None:
+        """What comes next is a unit by itself, whatever it is."""
+        self._deliveries = _Deliveries()
 
     def flush_seen(self, out: list[bytes]) -> None:
         """Appends when consumers were last seen and active, as far as that was not said yet."""
@@ -125,13 +205,13 @@ class Forms:
         )
         out.append(own.settings(limits))
 
-    def _write(self, db: int, data: bytes, commands: int = 1) -> None:
-        """Adds commands on a database to the unit."""
+    def _write(self, db: int, data: bytes) -> None:
+        """Adds a command on a database to the unit."""
         if db != self._db:
             self._unit.append(command(b"SELECT", number(db)))
             self._db = db
         self._unit.append(data)
-        self._commands += commands
+        self._commands += 1
 
     def _write_seen(self) -> None:
         for (db, key, group), consumers in self._seen.take():
@@ -177,6 +257,26 @@ class Forms:
         self._write(effect.db, add_entry(effect.key, effect.payload))
         return at
 
+    def _delivery(self, effects: Sequence[e.Effect], out: list[bytes]) -> bool:
+        """The whole unit, if all that it says is that a consumer was given new entries."""
+        effect, position = effects
+        if (
+            not isinstance(effect, e.Delivered)
+            or not isinstance(position, e.GroupPositionSet)
+            or not self._moves_on(effects, 1, effect)
+            or counted_alike(effect.counts, 0) < len(effect.ids)
+        ):
+            return False
+        deliveries = self._deliveries
+        if not deliveries.go_on(effect, position, out):
+            out.append(MULTI)
+            if effect.db != self._db:
+                out.append(command(b"SELECT", number(effect.db)))
+                self._db = effect.db
+            deliveries.begin(effect, position, out)
+        self._note_seen(effect)
+        return True
+
     def _delivered(self, effects: Sequence[e.Effect], at: int) -> int:
         """XCLAIMs. Those of a delivery move the group from entry to entry; claims leave it."""
         effect = effects[at]
@@ -185,12 +285,17 @@ class Forms:
             last_id = None
         else:
             last_id = self._last_id(effects, effect)
-        self._write(effect.db, deliver(effect, last_id), len(effect.ids))
+        for data in deliver(effect, last_id):
+            self._write(effect.db, data)
+        self._note_seen(effect)
+        return at + 1
+
+    def _note_seen(self, effect: e.Delivered) -> None:
+        """A claim tells when its consumer was seen, if that is when the entries were delivered."""
         if effect.time == effect.seen:
             self._seen.forget(_group_of(effect), effect.consumer)
         else:
             self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.seen)
-        return at + 1
 
     def _moves_on(self, effects: Sequence[e.Effect], at: int, delivered: e.Delivered) -> bool:
         """Whether what follows says that the group moved on to the last of the entries."""

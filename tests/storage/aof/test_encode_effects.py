@@ -100,14 +100,13 @@ SAME_AS_REDIS: list[tuple[str, tuple[str, ...], str, list[str]]] = [
         ["XGROUP DELCONSUMER k g ann"],
     ),
     (
-        "entries delivered",
+        "an entry delivered",
         A_GROUP,
-        "XREADGROUP GROUP g ann COUNT 2 STREAMS k >",
+        "XREADGROUP GROUP g ann COUNT 1 STREAMS k >",
         [
             "MULTI",
             f"XCLAIM k g ann 0 1-1 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 1-1",
-            f"XCLAIM k g ann 0 1-2 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 1-2",
-            "XGROUP SETID k g 1-2 ENTRIESREAD 2",
+            "XGROUP SETID k g 1-1 ENTRIESREAD 1",
             "EXEC",
         ],
     ),
@@ -158,17 +157,6 @@ SAME_AS_REDIS: list[tuple[str, tuple[str, ...], str, list[str]]] = [
         (*PENDING, "XGROUP CREATECONSUMER k g bob"),
         "XCLAIM k g bob 0 7-7 LASTID 5-5",
         ["XGROUP SETID k g 5-5 ENTRIESREAD 3"],
-    ),
-    (
-        "idle entries claimed",
-        PENDING,
-        "XAUTOCLAIM k g bob 0 1-2 JUSTID",
-        [
-            "MULTI",
-            f"XCLAIM k g bob 0 1-2 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 2-1",
-            f"XCLAIM k g bob 0 2-1 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 2-1",
-            "EXEC",
-        ],
     ),
     (
         "two streams read",
@@ -255,6 +243,35 @@ OTHER_THAN_REDIS: list[tuple[str, tuple[str, ...], str, list[str]]] = [
         ["MULTI", f"SET s 3 PXAT {T + 9000}", "INCRBYFLOAT s 0", "EXEC"],
     ),
     ("several strings", (), "MSET s 1 t 2", ["MULTI", "SELECT 0", "SET s 1", "SET t 2", "EXEC"]),
+    (
+        "entries delivered",
+        A_GROUP,
+        "XREADGROUP GROUP g ann COUNT 2 STREAMS k >",
+        [
+            "MULTI",
+            f"XCLAIM k g ann 0 1-1 1-2 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 1-2",
+            "XGROUP SETID k g 1-2 ENTRIESREAD 2",
+            "EXEC",
+        ],
+    ),
+    (
+        "idle entries claimed",
+        PENDING,
+        "XAUTOCLAIM k g bob 0 1-2 JUSTID",
+        [f"XCLAIM k g bob 0 1-2 2-1 TIME {T} RETRYCOUNT 1 FORCE JUSTID LASTID 2-1"],
+    ),
+    (
+        "entries claimed that were delivered differently often",
+        (*PENDING, "XCLAIM k g ann 0 1-2"),
+        "XCLAIM k g bob 0 1-1 1-2 2-1",
+        [
+            "MULTI",
+            f"XCLAIM k g bob 0 1-1 TIME {T} RETRYCOUNT 2 FORCE JUSTID LASTID 2-1",
+            f"XCLAIM k g bob 0 1-2 TIME {T} RETRYCOUNT 3 FORCE JUSTID LASTID 2-1",
+            f"XCLAIM k g bob 0 2-1 TIME {T} RETRYCOUNT 2 FORCE JUSTID LASTID 2-1",
+            "EXEC",
+        ],
+    ),
     (
         "an entry added and a stream trimmed by ID",
         A_STREAM,
