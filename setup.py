@@ -119,6 +119,7 @@ HOT = {
         "apply_commands",
         "apply_options",
         "apply_records",
+        "apply_runs",
         "commands",
         "encode_effects",
         "encode_strings",

@@ -37,6 +37,12 @@ _NO_PAYLOADS: Final[list[bytes]] = []
 """What packed blocks have in common, to save the memory; nothing is ever added to them."""
 
 
+def _most_bytes(limits: StreamLimits) -> int:
+    """No node takes as many bytes as these."""
+    most = limits.max_bytes
+    return most if 0 < most < nodes.LARGEST else nodes.LARGEST
+
+
 Held = list[bytes] | tuple[Packed, int, int]
 """Entries of a block at one moment."""
 
@@ -55,6 +61,23 @@ def read_reversed(held: Held) -> list[bytes]:
         return held[::-1]
     packed, low, high = held
     return packed.glance_each(low, high)[::-1]
+
+
+class Run:
+    """Entries with ascending IDs and the same field names, to be added one after the other.
+
+    ``payloads`` are their RESP forms, ``sizes`` the lengths of the fields and values in them.
+    ``near`` tells that no sequence number is above 999.
+    """
+
+    __slots__ = ("identities", "names", "near", "payloads", "sizes")
+
+    def __init__(self, names: list[bytes]) -> None:
+        self.names = names
+        self.identities: list[int] = []
+        self.payloads: list[bytes] = []
+        self.sizes: list[int] = []
+        self.near = False
 
 
 class Block:
@@ -115,6 +138,44 @@ class Block:
         self._note(identity)
         self._bound += self._bound_of(size, items)
 
+    def extend(self, run: Run, at: int, limits: StreamLimits) -> int:
+        """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
+        returns how many there were. The next one may go into it, too."""
+        if self.packed is not None or (self._far and not (run.near and self.first & HALF < _NEAR)):
+            return 0
+        end = len(run.sizes)
+        if limits.max_entries > 0:
+            end = min(end, at + limits.max_entries - self.taken)
+        if self._far:
+            end = min(end, bisect_left(run.identities, self._far))
+        taken, bound = self._count_fitting(run, at, end, limits)
+        if taken:
+            self.ids += run.identities[at : at + taken]
+            self.payloads += run.payloads[at : at + taken]
+            self.last = self.ids[-1]
+            self.taken += taken
+            self._unmeasured += taken
+            self._bound = bound
+        return taken
+
+    def _count_fitting(self, run: Run, at: int, end: int, limits: StreamLimits) -> tuple[int, int]:
+        """How many of the entries from place to place the bound proves to fit, and what it is when
+        they are there."""
+        most = _most_bytes(limits) - self._saved - _HEAD
+        per_entry = self._per_entry()
+        saved = self._saved if run.names == self._names else 0
+        total = self._measured + self._unmeasured * per_entry
+        bound = self._bound
+        place = at
+        while place < end:
+            size = run.sizes[place]
+            if total + bound + size >= most:
+                break
+            bound += size - saved if size < _LONG else size
+            total += per_entry
+            place += 1
+        return max(place - at, 0), bound
+
     def _note(self, identity: int) -> None:
         """Notes whether all IDs are still near the first."""
         if identity >= self._far or _NEAR <= (identity - self.first) & HALF <= HALF - _NEAR:
@@ -128,8 +189,7 @@ class Block:
         """Whether an entry goes into this block, rather than into a new one."""
         if 0 < limits.max_entries <= self.taken:
             return False
-        most = limits.max_bytes
-        most = most if 0 < most < nodes.LARGEST else nodes.LARGEST
+        most = _most_bytes(limits)
         bound = self._measured + self._bound + self._unmeasured * self._per_entry()
         if bound + self._saved + _HEAD + size < most:
             return True

@@ -15,7 +15,7 @@ entry costs more than the rest of XADD, so a block keeps an upper bound, and com
 when the bound does not prove that the entry fits.
 
 **Memory.** A full block is handed to the packer (:mod:`storage.compression`), which turns it into
-one byte string and compresses it when it is not read. A large deletion hands blocks to
+one byte string and compresses that. A large deletion hands blocks to
 :mod:`storage.lazy_free` instead of freeing them within the command.
 
 **Invariants** (the tests call :meth:`EntryLog.check`):
@@ -41,12 +41,12 @@ from itertools import count as counting_from
 from typing import Final
 
 from storage import ids, nodes
-from storage.block import Block, Held, read_held, read_reversed
+from storage.block import Block, Held, Run, read_held, read_reversed
 from storage.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
 from storage.errors import EntryTooLarge
 from storage.limits import StreamLimits
 
-__all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
+__all__ = ["Block", "EntryLog", "Run", "decode_entry", "encode_entry", "id_of"]
 
 _SAMPLE: Final = 128
 """How many blocks are looked at, about, to tell how much memory all of them take."""
@@ -80,6 +80,25 @@ class EntryLog:
         self._blocks[-1].append(identity, payload, items, size)
         self.length += 1
         return payload
+
+    def append_run(self, run: Run) -> None:
+        """Adds entries above all others."""
+        at, limits = 0, self._limits
+        while at < len(run.identities):
+            taken = self._blocks[-1].extend(run, at, limits) if self._blocks else 0
+            if not taken:
+                self._append_of(run, at)
+                taken = 1
+            at += taken
+        self.length += at
+
+    def _append_of(self, run: Run, at: int) -> None:
+        """Adds an entry of a run, to a new block if the last one has no room for it."""
+        identity, payload, size = run.identities[at], run.payloads[at], run.sizes[at]
+        items = decode_entry(payload)[1]
+        if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
+            self._begin_block(identity, items)
+        self._blocks[-1].append(identity, payload, items, size)
 
     def _begin_block(self, first: int, items: Sequence[bytes]) -> None:
         block = Block(first, items)

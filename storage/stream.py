@@ -10,7 +10,7 @@ from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.limits import StreamLimits
-from storage.log import EntryLog
+from storage.log import EntryLog, Run
 from storage.nodes import radix_tree_nodes
 from storage.pending import Consumer
 
@@ -90,6 +90,12 @@ class Stream:
         self.last_id = identity
         self.entries_added += 1
         return payload
+
+    def add_run(self, run: Run) -> None:
+        """Appends the entries of a run, of which the IDs are above :attr:`last_id`."""
+        self.log.append_run(run)
+        self.last_id = run.identities[-1]
+        self.entries_added += len(run.identities)
 
     def delete(self, identities: Sequence[int]) -> list[int]:
         """Removes single entries; returns the IDs of those that were there."""

@@ -81,6 +81,12 @@ class Loader:
 
     # --- commands -------------------------------------------------------------------------
 
+    def take_run(self, data: bytes) -> tuple[int, int]:
+        """Applies the commands with which the bytes of a file go on, if they are alike.
+
+        Returns where they end and how many there were, both 0 if they have to be parsed."""
+        return (0, 0) if self._queue is not None else self._restorer.take_run(data)
+
     def apply(self, args: Arguments) -> None:
         """Applies one command, or keeps it until the EXEC of its group.
 

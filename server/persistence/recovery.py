@@ -81,7 +81,8 @@ class Recovery:
         try:
             for path in self._paths:
                 loader.begin_file()
-                reader = Reader(path, self._disk, torn=path == self._paths[-1])
+                torn = path == self._paths[-1]
+                reader = Reader(path, self._disk, torn=torn, take_run=loader.take_run)
                 yield from self._load(reader, loader)
                 self._end_file(reader, loader)
         except Damaged as error:

@@ -8,12 +8,14 @@ left to the caller.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import lt
 from typing import Final
 
 from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
 from storage.aof.apply_records import RecordRestorer
+from storage.aof.apply_runs import RunRestorer
 from storage.aof.errors import LoadError
 from storage.aof.lookup import group_at, integer, shown, stream_at
 from storage.counters import unsigned
@@ -33,12 +35,13 @@ _UNKNOWN: Final = -1
 class Restorer:
     """Applies the commands of files to ``keyspace``; ``now_ms`` is the time of loading."""
 
-    __slots__ = ("_commands", "_keyspace", "_now_ms", "_records", "_subcommands", "db")
+    __slots__ = ("_commands", "_keyspace", "_now_ms", "_records", "_runs", "_subcommands", "db")
 
     def __init__(self, keyspace: Keyspace, now_ms: int) -> None:
         self._keyspace = keyspace
         self._now_ms = now_ms
         self._records = RecordRestorer(keyspace)
+        self._runs = RunRestorer()
         self.db: Database = keyspace.databases[0]
         """The selected database."""
         self._commands: Final[dict[bytes, Callable[[Arguments], bool]]] = {
@@ -63,6 +66,12 @@ class Restorer:
         """The next command is the first of a file."""
         self.db = self._keyspace.databases[0]
         self._records.begin_file()
+
+    def take_run(self, data: bytes) -> tuple[int, int]:
+        """Applies the XADDs with which the bytes of a file go on, as far as they are alike.
+
+        Returns where they end and how many there were, both 0 if there is nothing of the kind."""
+        return (0, 0) if self._records.skipping else self._runs.take(self.db, data)
 
     def apply(self, args: Arguments) -> bool:
         """Applies one command; false if that must be done elsewhere, and nothing was done.
@@ -245,8 +254,12 @@ class Restorer:
         """Penstock claims what is there, and what only the pending entries list has any more.
 
         Other than a second reading, a claim tells when its consumer was last seen and active."""
-        for identity in claim.ids:
-            _make_pending(group, consumer, identity, claim)
+        wanted = claim.ids
+        if claim.count == 1 and claim.force and _are_new(group, wanted):
+            group.pending.append_run(wanted, consumer, claim.time)
+        else:
+            for identity in wanted:
+                _make_pending(group, consumer, identity, claim)
         if claim.count is not None:
             consumer.seen = consumer.active = claim.time
 
@@ -260,6 +273,11 @@ class Restorer:
                 group.pending.remove(identity)
             elif _make_pending(group, consumer, identity, claim):
                 consumer.active = self._now_ms
+
+
+def _are_new(group: Group, wanted: list[int]) -> bool:
+    """Whether these are ascending IDs above all pending ones."""
+    return wanted[0] > group.pending.last and all(map(lt, wanted, wanted[1:]))
 
 
 def _make_pending(group: Group, consumer: Consumer, identity: int, claim: ClaimOptions) -> bool:

@@ -16,7 +16,7 @@ only if its bytes are the beginning of what could have been written there:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from storage.aof.disk import Disk
@@ -36,6 +36,11 @@ CHUNK: Final = 64 * 1024
 """How many bytes are read at once, unless a command is longer; what fits a processor's cache."""
 
 _OPEN_GROUP: Final = "the file ends between a MULTI and its EXEC"
+
+
+TakeRun = Callable[[bytes], tuple[int, int]]
+"""Takes what it knows of the beginning of some data; where that ends, and how many commands it was,
+both 0 if it is nothing."""
 
 
 class Damaged(Exception):
@@ -82,10 +87,20 @@ class Reader:
     then :attr:`tail` tells after the iteration. The commands behind a MULTI without EXEC are in the
     batches all the same. Iterating raises :class:`Damaged` and :class:`OSError`. What is appended
     to the file in the meantime is left out.
+
+    ``take_run`` is asked first what it makes of the bytes that follow, outside of groups: it
+    returns where what it has taken ends, and how many commands that were. There is a batch without
+    commands in their place.
     """
 
     def __init__(
-        self, path: str, disk: Disk | None = None, *, torn: bool = True, chunk: int = CHUNK
+        self,
+        path: str,
+        disk: Disk | None = None,
+        *,
+        torn: bool = True,
+        chunk: int = CHUNK,
+        take_run: TakeRun | None = None,
     ) -> None:
         self.path = path
         self.size = 0
@@ -96,6 +111,7 @@ class Reader:
         self._disk = disk or Disk()
         self._torn = torn
         self._chunk = chunk
+        self._take_run = take_run
         self._fd = -1
         self._group: tuple[int, int] | None = None
         """Where the open MULTI is, and how many commands there were before it."""
@@ -121,6 +137,12 @@ class Reader:
         offset, size = 0, self._chunk
         while offset < self.size:
             data = self._read(offset, size)
+            taken, count = self._run_of(data)
+            if taken:
+                self.commands += count
+                yield Batch(offset, [], [])
+                offset, size = offset + taken, self._chunk
+                continue
             try:
                 parsed = parse(data)
             except Misframed as error:
@@ -136,6 +158,12 @@ class Reader:
             offset, size = offset + parsed.end, self._chunk
         if self._group is not None:
             self._tear(self.size, self.size, _OPEN_GROUP)
+
+    def _run_of(self, data: bytes) -> tuple[int, int]:
+        """What ``take_run`` makes of the data."""
+        if self._take_run is None or self._group is not None:
+            return 0, 0
+        return self._take_run(data)
 
     # --- groups --------------------------------------------------------------------------------
 

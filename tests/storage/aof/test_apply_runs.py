@@ -1,0 +1,175 @@
+"""Runs of XADD are loaded as single commands are: the same state, the same errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from storage.aof.apply_commands import Restorer
+from storage.aof.errors import LoadError
+from storage.aof.framing import Command
+from storage.aof.reader import Damaged, Reader, Tail
+from storage.aof.snapshot import snapshot
+from storage.errors import StorageFailure
+from storage.keyspace import Keyspace
+from storage.stream import Stream
+from tests.storage.aof.samples import EXEC, MULTI, encoded
+from tests.support.examples import scaled
+
+SETTINGS = settings(
+    max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+KEYS = st.sampled_from([b"s", b"other"])
+IDS = st.one_of(
+    st.builds(
+        b"%d-%d".__mod__,
+        st.tuples(st.integers(0, 9), st.sampled_from([0, 1, 2, 999, 1000, 5000, 2**64 - 1, 2**64])),
+    ),
+    st.sampled_from([b"7", b"07-1", b"7-01", b"+7-1", b"7-", b"-7", b"*", b"7-x", b"", b"7-1-1"]),
+)
+VALUES = st.one_of(
+    st.sampled_from([b"", b"v", b"19.8", b"a\r\nb", b"\r\n", b"v" * 200, b"v" * 4097]),
+    st.binary(max_size=5),
+)
+ADDITIONS = st.builds(
+    lambda name, key, identity, names, values: [
+        name,
+        key,
+        identity,
+        *(word for pair in zip(names, values, strict=False) for word in pair),
+    ],
+    st.sampled_from([b"XADD", b"XADD", b"xadd"]),
+    KEYS,
+    IDS,
+    st.sampled_from([[b"f"], [b"f", b"g"], [b"g"], []]),
+    st.lists(VALUES, min_size=2, max_size=2),
+)
+OTHERS: st.SearchStrategy[list[Command]] = st.sampled_from(
+    [
+        [[b"SELECT", b"1"]],
+        [[b"SELECT", b"0"]],
+        [[b"XADD", b"s", b"MAXLEN", b"=", b"2", b"9-9", b"f", b"v"]],
+        [[b"XTRIM", b"s", b"MAXLEN", b"1"]],
+        [[b"XDEL", b"s", b"1-1"]],
+        [MULTI, [b"XADD", b"s", b"8-1", b"f", b"v"], EXEC],
+        [[b"XADD", b"s", b"8-2", b"f"]],
+    ]
+)
+ASCENDING = st.builds(
+    lambda key, first, count: [
+        [b"XADD", key, b"%d-%d" % (first + place // 3, place % 3), b"f", b"%d" % place]
+        for place in range(count)
+    ],
+    KEYS,
+    st.integers(1, 20_000),
+    st.integers(1, 30),
+)
+COMMANDS = st.lists(
+    st.one_of(ASCENDING, ASCENDING, ADDITIONS.map(lambda one: [one]), OTHERS), max_size=12
+).map(lambda parts: [command for part in parts for command in part])
+
+
+class Loaded:
+    """What comes of loading a file, and whether it ended well."""
+
+    def __init__(self, path: Path, data: bytes, *, runs: bool, chunk: int = 500) -> None:
+        path.write_bytes(data)
+        keyspace = Keyspace()
+        keyspace.limits.max_entries = 10
+        keyspace.limits.max_bytes = 200
+        self.stream: object = None
+        self.error: object = None
+        self.taken = 0
+        self._restorer = Restorer(keyspace, 0)
+        self.reader = Reader(str(path), chunk=chunk, take_run=self._take if runs else None)
+        try:
+            self._load()
+        except Damaged as error:
+            self.error = str(error)
+        self.tail: Tail | None = self.reader.tail
+        self.commands = self.reader.commands
+        self.state = b"".join(snapshot(keyspace))
+        for database in keyspace.databases:
+            for value in database.values.values():
+                assert isinstance(value, Stream)
+                value.check()
+
+    def _take(self, data: bytes) -> tuple[int, int]:
+        end, count = self._restorer.take_run(data)
+        assert (end > 0) == (count > 0)
+        self.taken += count
+        return end, count
+
+    def _load(self) -> None:
+        for batch in self.reader:
+            for place, command in enumerate(batch.commands):
+                try:
+                    self._restorer.apply(command)
+                except (LoadError, StorageFailure, ValueError, IndexError) as error:
+                    self.error = batch.offset_of(place), type(error), str(error)
+                    return
+
+    @property
+    def outcome(self) -> tuple[object, ...]:
+        """All that must not depend on runs being taken."""
+        return self.error, self.state, None if self.error else (self.tail, self.commands)
+
+
+@SETTINGS
+@given(commands=COMMANDS, cut=st.integers(0, 3), chunk=st.sampled_from([40, 300, 5000]))
+@example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 5000)
+def test_runs_give_the_state_and_the_errors_of_single_commands(
+    tmp_path_factory: pytest.TempPathFactory, commands: list[Command], cut: int, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("runs") / "file"
+    data = encoded(*commands)
+    data = data[: len(data) - cut]
+    expected = Loaded(path, data, runs=False, chunk=chunk).outcome
+    assert Loaded(path, data, runs=True, chunk=chunk).outcome == expected
+
+
+RUN: list[Command] = [
+    [b"XADD", b"s", b"%d-0" % number, b"field", b"%d" % number] for number in range(1, 40)
+]
+
+
+@pytest.mark.parametrize("bit", [0, 3, 5])
+def test_a_changed_bit_anywhere_in_a_run_is_seen_as_without_runs(tmp_path: Path, bit: int) -> None:
+    data = encoded(*RUN)
+    path = tmp_path / "file"
+    step = 1 if bit == 0 else 3
+    for offset in range(400, 700, step):
+        damaged = data[:offset] + bytes([data[offset] ^ 1 << bit]) + data[offset + 1 :]
+        expected = Loaded(path, damaged, runs=False).outcome
+        assert Loaded(path, damaged, runs=True).outcome == expected
+
+
+def test_all_but_the_first_commands_of_a_file_are_taken_as_runs(tmp_path: Path) -> None:
+    loaded = Loaded(tmp_path / "file", encoded(*RUN), runs=True, chunk=200)
+    assert loaded.commands == len(RUN)
+    assert len(RUN) - loaded.taken == 200 // len(encoded(RUN[0]))
+
+
+def test_other_field_names_and_another_key_begin_another_run(tmp_path: Path) -> None:
+    commands: list[Command] = []
+    for number in range(1, 100):
+        key = b"s" if number % 40 < 20 else b"t"
+        names = [b"f", b"v"] if number < 50 else [b"g", b"v", b"h", b"v"]
+        commands.append([b"XADD", key, b"%d-0" % number, *names])
+    path, data = tmp_path / "file", encoded(*commands)
+    loaded = Loaded(path, data, runs=True, chunk=120)
+    assert loaded.taken > 60
+    assert loaded.outcome == Loaded(path, data, runs=False).outcome
+
+
+def test_commands_that_are_for_other_servers_are_skipped_in_a_run(tmp_path: Path) -> None:
+    skip = [b"ECHO", encoded([b"penstock:1", b"skip", b"1"])]
+    data = encoded(RUN[0], skip, *RUN[1:])
+    loaded = Loaded(tmp_path / "file", data, runs=True, chunk=len(encoded(RUN[0], skip)))
+    assert loaded.error is None
+    assert b"$3\r\n2-0\r\n" not in loaded.state
+    assert b"$3\r\n3-0\r\n" in loaded.state
