@@ -232,3 +232,44 @@ async def test_a_rewrite_may_be_exempt_from_syncs(start: Start) -> None:
     rig.cron(1000)
     await rig.disk_rests()
     assert rig.disk.increments_synced() == before + 1
+
+
+# --- deliveries ------------------------------------------------------------------------------
+
+
+async def deliver_singly(start: Start, **settings: object) -> tuple[Rig, list[str]]:
+    """What is written when three clients read an entry each in one round, and one in the next."""
+    rig = await start(appendfsync="always", **settings)
+    for number in range(1, 5):
+        await rig.ask("XADD", "s", f"{number}-1", "f", "v")
+    await rig.ask("XGROUP", "CREATE", "s", "g", 0)
+    await rig.ask("XGROUP", "CREATECONSUMER", "s", "g", "c")
+    clients = [rig.client() for _ in range(3)]
+    for client in clients:
+        assert await client.ask("PING") == b"PONG"
+    read = b"XREADGROUP GROUP g c COUNT 1 STREAMS s >\r\n"
+    rig.deliver(*[(client, read) for client in clients])
+    for number, client in enumerate(clients, 1):
+        assert await client.reply() == [[b"s", [[b"%d-1" % number, [b"f", b"v"]]]]]
+    assert await rig.ask("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">") is not None
+    return rig, rig.commands("1.incr.aof")[7:]
+
+
+async def test_deliveries_of_one_round_share_a_unit(start: Start) -> None:
+    rig, written = await deliver_singly(start)
+    state = f"TIME {rig.now_ms} RETRYCOUNT 1 FORCE JUSTID LASTID"
+    assert written == [
+        "MULTI",
+        f"XCLAIM s g c 0 1-1 2-1 3-1 {state} 3-1",
+        "XGROUP SETID s g 3-1 ENTRIESREAD 3",
+        "EXEC",
+        "MULTI",
+        f"XCLAIM s g c 0 4-1 {state} 4-1",
+        "XGROUP SETID s g 4-1 ENTRIESREAD 4",
+        "EXEC",
+    ]
+
+
+async def test_deliveries_that_may_have_the_time_between_them_do_not(start: Start) -> None:
+    _, written = await deliver_singly(start, aof_timestamp_enabled=True)
+    assert written.count("MULTI") == written.count("EXEC") == 4
