@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.effects import make
 from storage.pending import MOST, Consumer, PendingEntry, PendingList
+from storage.pending_age import longest_idle
 
 if TYPE_CHECKING:
     from storage.log import EntryLog
@@ -33,19 +34,12 @@ class Group:
 
     def remove_consumer(self, name: bytes) -> int:
         """Removes a consumer; returns how many pending entries went with it."""
-        consumer = self.consumers.pop(name)
-        owned = list(consumer.ids)
-        for identity in owned:
-            self.pending.remove(identity)
-        return len(owned)
+        return self.pending.remove_owner(self.consumers.pop(name))
 
     @property
     def columns(self) -> list[object]:
         """What holds the pending entries, in pieces that can be freed one by one."""
-        pieces: list[object] = list(self.pending.segments)
-        for consumer in self.consumers.values():
-            pieces += consumer.ids.segments
-        return pieces
+        return list(self.pending.segments)
 
     def acknowledge(self, identities: Iterable[int]) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it."""
@@ -64,7 +58,6 @@ class Group:
         for name, consumer in self.consumers.items():
             other = twin.add_consumer(name, consumer.seen)
             other.active = consumer.active
-            other.ids = consumer.ids.copy()
             owners[consumer] = other
         twin.pending = self.pending.copy(owners)
         return twin
@@ -75,12 +68,8 @@ class Group:
         owned = 0
         for name, consumer in self.consumers.items():
             assert consumer.name == name
-            consumer.ids.check()
-            for identity in consumer.ids:
-                entry = self.pending.get(identity)
-                assert entry is not None
-                assert entry.owner is consumer
-            owned += len(consumer.ids)
+            self.pending.check_owner(consumer)
+            owned += consumer.owned
         assert owned + len(self.pending.released) == len(self.pending)
 
 
@@ -142,7 +131,7 @@ def claim_one(group: Group, identity: int, present: bool, claim: Claim, claims: 
         return found is not None
     if found is None:
         return claim.force and _claim_unpending(group, identity, claim, claims)
-    before = found[0].entry(found[1])
+    before = group.pending.entry(found)
     if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
         return False
     count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
@@ -256,5 +245,5 @@ def _idle(pending: PendingList, claim: Claim, most: int, claims: Claims) -> list
     done = set(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST
-    idle = pending.longest_idle(latest, wanted + len(done))
+    idle = longest_idle(pending, latest, wanted + len(done))
     return [entry.id for entry in idle if entry.id not in done][:wanted]

@@ -16,7 +16,7 @@ from server.steps import Pieces, Steps, Work
 from storage import ids
 from storage.counters import signed
 from storage.groups import Group
-from storage.pending import Columns, Consumer
+from storage.pending import MOST, Columns, Consumer
 from storage.stream import Stream
 
 _ROWS: Final = 500
@@ -102,7 +102,7 @@ class _HeldGroup:
 
     def write(self, writer: _Writer) -> Generator[None, None, None]:
         """Writes the group out."""
-        shown = min(self._most, len(self._columns.ids))
+        shown = min(self._most, len(self._columns))
         writer.begin_map(len(self._head) + len(self._tail) + 2)
         writer.fields(self._head)
         writer.begin_array("pending", shown)
@@ -125,10 +125,10 @@ class _HeldGroup:
 
     def _write_pending(self, writer: _Writer, rows: Rows) -> Generator[None, None, None]:
         columns = self._columns
-        for low in range(0, len(columns.ids), _ROWS):
+        for low in range(0, len(columns), _ROWS):
             if low:
                 yield
-            high = min(low + _ROWS, len(columns.ids))
+            high = min(low + _ROWS, len(columns))
             written = _write_rows(columns, low, high, self._most, rows)
             if low < self._most:
                 writer.pieces.append(b"".join(written[: self._most - low]))
@@ -139,21 +139,13 @@ def _consumer_head(consumer: Consumer) -> Fields:
         ("name", Bulk(consumer.name)),
         ("seen-time", consumer.seen),
         ("active-time", consumer.active),
-        ("pel-count", len(consumer.ids)),
+        ("pel-count", consumer.owned),
     ]
 
 
 def _columns_of(group: Group, consumer: Consumer, count: int) -> Columns:
     """The first pending entries of a consumer."""
-    found = Columns([], [], [], [])
-    for identity in consumer.ids.from_(ids.MIN, count):
-        entry = group.pending.get(identity)
-        assert entry is not None
-        found.ids.append(entry.id)
-        found.owners.append(consumer)
-        found.times.append(entry.time)
-        found.counts.append(entry.deliveries)
-    return found
+    return group.pending.columns_owned(consumer, ids.MIN, ids.MAX, MOST, count)
 
 
 def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) -> list[bytes]:
@@ -161,14 +153,15 @@ def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) ->
     up to ``most`` for each."""
     written: list[bytes] = []
     own: dict[Consumer, list[bytes]] = {}
-    for identity, owner, time, count in zip(
-        columns.ids[low:high],
+    for ms, number, owner, time, count in zip(
+        columns.milliseconds[low:high],
+        columns.numbers[low:high],
         columns.owners[low:high],
         columns.times[low:high],
         columns.counts[low:high],
         strict=True,
     ):
-        text = bulk(ids.text(identity))
+        text = bulk(b"%d-%d" % (ms, number))
         name = b"" if owner is None else owner.name
         written.append(
             b"*4\r\n%b$%d\r\n%b\r\n:%d\r\n:%d\r\n" % (text, len(name), name, time, count)

@@ -168,7 +168,7 @@ def _consumer(consumer: Consumer, now: int) -> Fields:
     inactive = NEVER if consumer.active == NEVER else max(0, now - consumer.active)
     return [
         ("name", Bulk(consumer.name)),
-        ("pending", len(consumer.ids)),
+        ("pending", consumer.owned),
         ("idle", max(0, now - consumer.seen)),
         ("inactive", inactive),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol import errors
@@ -12,6 +11,7 @@ from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import Part, held_entries, in_portions, joined
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
+from server.commands.pending_lines import pending_lines
 from server.services import Services
 from server.session import Session
 from server.steps import Steps
@@ -20,8 +20,7 @@ from storage import ids
 from storage.effects import GroupPositionSet, Released
 from storage.errors import InvalidID
 from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
-from storage.ids import HALF
-from storage.pending import MOST, Columns, Consumer, PendingEntry
+from storage.pending import MOST, PendingEntry
 from storage.stream import Stream
 
 # --- XPENDING --------------------------------------------------------------------------------
@@ -81,9 +80,9 @@ def _summary(group: Group) -> Reply:
     if not pending:
         return [0, None, None, NULL_ARRAY]
     owners: list[Reply] = [
-        [Bulk(name), str(len(group.consumers[name].ids))]
+        [Bulk(name), str(group.consumers[name].owned)]
         for name in sorted(group.consumers)
-        if group.consumers[name].ids
+        if group.consumers[name].owned
     ]
     return [len(pending), Bulk(ids.text(pending.first)), Bulk(ids.text(pending.last)), owners]
 
@@ -102,41 +101,7 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
         columns = pending.columns_owned(owner, wanted.start, wanted.end, latest, most)
     else:
         return EMPTY_ARRAY
-    return joined([(b"", len(columns.ids), _lines(columns, now))])
-
-
-_HEADS: Final = [b"*4\r\n$%d\r\n" % length for length in range(2 * len(str(HALF)) + 2)]
-"""What stands before the text of an ID, by its length."""
-
-_ROWS: Final = 1000
-"""How many pending entries are written in one step."""
-
-
-def _lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
-    """Pending entries as XPENDING lists them: ID, owner, idle time, delivery count.
-
-    Entries that were delivered together have all but the ID in common: formatting every line cost
-    three times as much.
-    """
-    shared: tuple[Consumer | None, int, int] | None = None
-    rest = b""
-    for low in range(0, len(columns.ids), _ROWS):
-        out: list[bytes] = []
-        rows = [column[low : low + _ROWS] for column in columns]
-        for identity, owner, time, count in zip(*rows, strict=True):
-            if shared is None or owner is not shared[0] or time != shared[1] or count != shared[2]:
-                shared = owner, time, count
-                rest = _rest_of_line(owner, time, count, now)
-            text = b"%d-%d" % (identity >> 64, identity & HALF)
-            out += (_HEADS[len(text)], text, rest)
-        yield out
-
-
-def _rest_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
-    """What follows the ID; an entry that XNACK freed has no owner and an idle time of -1."""
-    if owner is None:
-        return b"\r\n$0\r\n\r\n:-1\r\n:%d\r\n" % count
-    return b"\r\n%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
+    return joined([(b"", len(columns), pending_lines(columns, now))])
 
 
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------

@@ -23,6 +23,7 @@ from storage.effects import Delivered, GroupPositionSet, Redelivered
 from storage.groups import Claim, Group, claim_idle
 from storage.keyspace import Database
 from storage.pending import Consumer
+from storage.pending_age import earliest_time
 from storage.stream import Stream
 
 UNLIMITED: Final = 2**62
@@ -361,7 +362,7 @@ class _GroupRead:
         """When the first pending entry will have been idle long enough to be claimed."""
         if self._options.claim is None:
             return None
-        times = [time for group in groups if (time := group.pending.earliest_time()) is not None]
+        times = [time for group in groups if (time := earliest_time(group.pending)) is not None]
         return min(times) + self._options.claim if times else None
 
     def _serve(
@@ -389,7 +390,7 @@ class _GroupRead:
     ) -> Entries:
         """The consumer's own pending entries above ``place``, delivered once more."""
         most = min(self._options.count, budget.entries)
-        wanted = consumer.ids.from_(place + 1, most)
+        wanted = group.pending.owned_ids(consumer, place + 1, most)
         if not budget.unlimited:
             found = stream.log.get_many(wanted)
             wanted = wanted[: budget.cut([payload or b"" for payload in found])]

@@ -137,7 +137,7 @@ def _group(key: bytes, group: Group) -> Iterator[bytes]:
     for name in sorted(group.consumers):
         consumer = group.consumers[name]
         times.append((name, consumer.seen, consumer.active))
-        if consumer.ids:
+        if consumer.owned:
             yield from _held(key, group, consumer)
         else:
             yield command(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
@@ -148,7 +148,7 @@ def _group(key: bytes, group: Group) -> Iterator[bytes]:
 def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
     """The pending entries of a consumer."""
     start = ids.MIN
-    while wanted := consumer.ids.from_(start, _AT_ONCE):
+    while wanted := group.pending.owned_ids(consumer, start, _AT_ONCE):
         entries: list[tuple[int, int, int]] = []
         for identity in wanted:
             entry = group.pending.get(identity)

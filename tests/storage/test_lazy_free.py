@@ -13,6 +13,7 @@ from storage.keyspace import Keyspace
 from storage.lazy_free import FEW
 from storage.limits import StreamLimits
 from storage.log import EntryLog
+from storage.pending_segments import SEGMENT
 from storage.stream import Stream
 from tests.support.direct import Direct
 
@@ -94,12 +95,13 @@ def test_a_renamed_stream_keeps_its_blocks() -> None:
 
 
 def with_many_pending(keyspace: Keyspace, members: int) -> Stream:
-    """A stream with a group whose members have an entry each: a piece each, and one for all."""
+    """A stream with a group whose members have as many entries each as fill a piece."""
     stream = Stream(keyspace.limits)
     group = stream.groups[b"g"] = Group(b"g", 0, 0)
     for member in range(members):
         consumer = group.add_consumer(b"%d" % member, 0)
-        group.pending.set(member + 1, consumer, 0, 1)
+        first = member * SEGMENT
+        group.pending.append_run(range(first, first + SEGMENT), consumer, 0)
     return stream
 
 
@@ -108,8 +110,8 @@ def test_the_pending_entries_of_a_destroyed_group_wait_for_their_turn() -> None:
     stream = with_many_pending(keyspace, FEW + 1)
     assert stream.drop_group(b"g")
     assert not stream.drop_group(b"g")
-    assert len(keyspace.limits.disposal) == FEW + 2
-    keyspace.limits.disposal.free(FEW + 2)
+    assert len(keyspace.limits.disposal) == FEW + 1
+    keyspace.limits.disposal.free(FEW + 1)
     assert len(keyspace.limits.disposal) == 0
 
 
@@ -119,7 +121,7 @@ def test_so_do_those_of_a_removed_stream() -> None:
     keyspace.databases[0].attach(b"k", stream)
     del stream
     keyspace.databases[0].delete(b"k")
-    assert len(keyspace.limits.disposal) == FEW + 2
+    assert len(keyspace.limits.disposal) == FEW + 1
 
 
 def test_few_pending_entries_are_freed_at_once() -> None:

@@ -37,7 +37,10 @@ def _stream(stream: Stream) -> dict[str, Any]:
 def _group(group: Group) -> dict[str, Any]:
     return {
         "position": (group.last_id, group.entries_read),
-        "consumers": {n: (c.seen, c.active, list(c.ids)) for n, c in group.consumers.items()},
+        "consumers": {
+            name: (each.seen, each.active, group.pending.owned_ids(each, 0, each.owned))
+            for name, each in group.consumers.items()
+        },
         "pending": [
             (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
             for entry in group.pending.scan(0)
