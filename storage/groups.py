@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.cursor import Cursor
 from storage.effects import make
 from storage.pending import MOST, Consumer, PendingEntry, PendingList
 from storage.pending_age import longest_idle
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Group:
     """A consumer group. ``entries_read`` is ``None`` where it is unknown."""
 
-    __slots__ = ("consumers", "entries_read", "last_id", "name", "pending")
+    __slots__ = ("consumers", "cursor", "entries_read", "last_id", "name", "pending")
 
     def __init__(self, name: bytes, last_id: int, entries_read: int | None) -> None:
         self.name = name
@@ -26,6 +27,7 @@ class Group:
         self.entries_read = entries_read
         self.consumers: dict[bytes, Consumer] = {}
         self.pending = PendingList()
+        self.cursor = Cursor()
 
     def add_consumer(self, name: bytes, now: int) -> Consumer:
         """A new consumer, seen now and never active."""

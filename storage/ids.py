@@ -19,6 +19,8 @@ MIN: Final = 0
 """0-0, which no entry has."""
 
 _LONGEST: Final = 127
+_DIGITS: Final = len(str(HALF))
+"""A number with fewer digits is surely a half."""
 _OPEN: Final = b"-*"
 _UNUSUAL_HALF = re.compile(rb"[ \t\n\v\f\r]*\+?([0-9]+)\Z")
 
@@ -43,6 +45,9 @@ def parse(data: bytes, seq: int = 0) -> int:
 
     As in Redis, whose strings end there, nothing behind a NUL byte is looked at.
     """
+    first, dash, second = data.partition(b"-")
+    if first.isdigit() and second.isdigit() and len(first) < _DIGITS and len(second) < _DIGITS:
+        return int(first) << 64 | int(second)
     first, dash, second = _readable(data).partition(b"-")
     return _half(first) << 64 | (_half(second) if dash else seq)
 

@@ -42,6 +42,7 @@ from typing import Final
 
 from storage import ids, nodes
 from storage.block import Block, Held, Run, read_held, read_reversed
+from storage.compression import Packer
 from storage.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
 from storage.errors import EntryTooLarge
 from storage.limits import StreamLimits
@@ -377,6 +378,16 @@ class EntryLog:
 
     def __del__(self) -> None:
         self._limits.disposal.take(self._blocks)
+
+    def place_behind(self, identity: int) -> tuple[int, int]:
+        """Where the entries above this ID begin: the number of a block, and a place there."""
+        at = max(bisect_right(self._firsts, identity) - 1, 0)
+        return at, self._blocks[at].before(identity + 1) if self._blocks else 0
+
+    @property
+    def packer(self) -> Packer:
+        """Who packs the blocks."""
+        return self._limits.packer
 
     # --- looking inside -------------------------------------------------------------------
 

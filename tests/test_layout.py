@@ -42,6 +42,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "limits",
         "block",
         "log",
+        "cursor",
         "pending_ids",
         "pending_bounds",
         "pending_segment",

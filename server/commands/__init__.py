@@ -10,6 +10,7 @@ FAMILIES: Final = (
     "streams",
     "idempotency",
     "reading",
+    "group_reading",
     "groups",
     "pending",
     "introspection",

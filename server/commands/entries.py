@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final, TypeVar
 
-from protocol.replies import Encoded
+from protocol.encoder import bulk
+from protocol.replies import NULL_ARRAY, Encoded, Reply
 from server.steps import PIECE, Pieces, Steps, Work
 from storage.stream import Stream
 
@@ -82,3 +83,16 @@ def join_entries(blocks: Iterator[list[bytes]], pieces: Pieces) -> Generator[Non
             gathered, size = [], 0
             yield
     pieces.append(b"".join(gathered))
+
+
+Served = list[tuple[bytes, Entries]]
+"""The streams that have something to report, each with its entries."""
+
+
+def by_stream(served: Served, resp3: bool) -> Reply | Steps:
+    """The reply of a command that reads: null if there is nothing."""
+    if not served:
+        return NULL_ARRAY
+    head, mark = (b"%%%d\r\n", b"") if resp3 else (b"*%d\r\n", b"*2\r\n")
+    parts = [(mark + bulk(key), *entries) for key, entries in served]
+    return joined(parts, head % len(parts))
