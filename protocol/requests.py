@@ -42,7 +42,7 @@ PIECE: Final = 64 * 1024
 STEPS: Final = 500
 """How much the strict parser does at most in one batch."""
 
-_SUSPICIOUS: Final = re.compile(rb"\*(?:[2-9][0-9]|[0-9]{3}|[0-9]\r\n\*)")
+_SUSPICIOUS: Final = re.compile(rb"\*(?:[2-9][0-9]|[0-9]{3}|[0-9]{1,2}\r\n\*)")
 """What may be the header of an array of twenty elements or more, or of an array of arrays."""
 _ANNOUNCED: Final = re.compile(rb"\*([0-9]{2,9})")
 _NESTED: Final = re.compile(rb"\*[0-9]+\r\n\*")

@@ -8,7 +8,7 @@ import tracemalloc
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from protocol.requests import (
@@ -290,6 +290,7 @@ HEADERS = st.builds(
 
 
 @given(st.lists(HEADERS | st.sampled_from([PING, b"$1\r\na\r\n", b"$1\r\naXX"]), max_size=20))
+@example([b"*10\r\n*0\r\n"])
 def test_no_header_that_hiredis_gets_announces_more_than_comes_with_it(parts: list[bytes]) -> None:
     data = PING + b"".join(parts)
     spy = Spy()
