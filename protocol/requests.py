@@ -39,6 +39,11 @@ __all__ = [
 PIECE: Final = 64 * 1024
 """What a read brought is parsed in pieces of so many bytes at most."""
 
+MEMORABLE: Final = 1024
+"""What was read is remembered with its requests if it has no more bytes than this."""
+MOST_REMEMBERED: Final = 64
+"""So many reads are remembered, the newest ones."""
+
 STEPS: Final = 500
 """How much the strict parser does at most in one batch."""
 
@@ -62,12 +67,29 @@ _END_MARK: Final = b"*0\r\n"
 
 class ChunkReader:
     """hiredis, reading whole pieces. Nothing stays in it between two of them, so the connections of
-    a server may share one: a reader takes a kilobyte."""
+    a server may share one: a reader takes a kilobyte.
 
-    __slots__ = ("_reader",)
+    Many clients say the same few things again and again (PING, XLEN, an XREADGROUP): short pieces
+    are remembered with their requests, which nobody may change.
+    """
+
+    __slots__ = ("_reader", "_remembered")
 
     def __init__(self) -> None:
         self._reader = Reader()
+        self._remembered: dict[bytes, list[Request]] = {}
+
+    def recall(self, data: bytes) -> list[Request] | None:
+        """The requests of a piece, if it is remembered."""
+        return self._remembered.get(data) if len(data) <= MEMORABLE else None
+
+    def remember(self, data: bytes, requests: list[Request]) -> None:
+        """Remembers a piece that is nothing but these requests, if it is short."""
+        if len(data) <= MEMORABLE:
+            remembered = self._remembered
+            if len(remembered) >= MOST_REMEMBERED:
+                del remembered[next(iter(remembered))]
+            remembered[data] = requests
 
     def read(self, data: bytes) -> tuple[list[Request], bool]:
         """The lists of byte strings in a piece, and whether it ends where the last of them does."""
@@ -247,6 +269,9 @@ class RequestParser:
 
         That is the request which the piece's end has cut, or all of it if a rule may be broken.
         """
+        known = self._reader.recall(data)
+        if known is not None and len(data) <= self._strict.max_bulk:
+            return known
         found: list[Request] = []
         rest = data
         plain = len(data.translate(None, _OTHER_TYPES)) == len(data)
@@ -261,6 +286,8 @@ class RequestParser:
                 rest = data[len(packed) :]
             if rest:
                 self._reader.forget()
+            elif found:
+                self._reader.remember(data, found)
         if rest:
             self._strict.feed(rest)
             self._plain = False

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from protocol.requests import (
     ARGUMENT_OVERHEAD,
+    MEMORABLE,
+    MOST_REMEMBERED,
     PIECE,
     STEPS,
     ChunkReader,
@@ -509,3 +511,33 @@ def test_any_bytes_give_what_the_strict_parser_says(stream: bytes, cuts: list[in
 def test_anything_that_looks_like_resp_gives_what_the_strict_parser_says(text: bytes) -> None:
     stream = PING + b"*2\r\n$1\r\n" + text
     assert outcome([stream]) == strictly(stream)
+
+
+# --- what is remembered -----------------------------------------------------------------------
+
+
+def test_short_reads_are_remembered_and_only_so_many() -> None:
+    reader = ChunkReader()
+    parser = RequestParser(reader=reader)
+    for number in range(MOST_REMEMBERED + 1):
+        parser.feed(packed(b"%d" % number))
+        assert drain(parser) == [[b"%d" % number]]
+    assert reader.recall(packed(b"0")) is None
+    assert reader.recall(packed(b"1")) == [[b"1"]]
+    parser.feed(packed(b"1"))
+    assert drain(parser) == [[b"1"]]
+    long = packed(b"v" * MEMORABLE)
+    parser.feed(long)
+    assert drain(parser) == [[b"v" * MEMORABLE]]
+    assert reader.recall(long) is None
+
+
+def test_a_read_that_is_remembered_still_has_to_keep_the_limit() -> None:
+    reader = ChunkReader()
+    generous, strict = RequestParser(reader=reader), RequestParser(4, reader)
+    for _ in range(2):
+        generous.feed(packed(b"12345"))
+        assert drain(generous) == [[b"12345"]]
+    strict.feed(packed(b"12345"))
+    with pytest.raises(ProtocolError):
+        drain(strict)
