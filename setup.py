@@ -37,6 +37,7 @@ from distutils.sysconfig import customize_compiler
 
 HOT = {
     "protocol": [
+        "additions",
         "encoder",
         "errors",
         "inline",
@@ -79,6 +80,7 @@ HOT = {
         "trimming",
     ],
     "server/net": [
+        "adding",
         "connection",
         "output_gate",
         "turns",
@@ -119,6 +121,7 @@ HOT = {
         "pending_ids",
         "pending_segment",
         "pending_segments",
+        "runs",
         "scan_index",
         "stream",
         "trimming",

@@ -135,6 +135,7 @@ class RequestParser:
         "_plain",
         "_reader",
         "_refused",
+        "_skipped",
         "_strict",
         "_tail",
         "_waiting",
@@ -149,6 +150,8 @@ class RequestParser:
         """Whether whole pieces may go to hiredis: nothing else is under way."""
         self._refused = False
         """Whether the strict parser is at bytes that hiredis has had before."""
+        self._skipped = False
+        """Whether requests have been passed over that stood right before the next piece."""
         self._tail = b""
         """The beginning of a request that the end of a piece cut, as it came."""
         self._error: ProtocolError | QueryTooLong | None = None
@@ -209,6 +212,34 @@ class RequestParser:
             pieces[-1] += data
         else:
             pieces.append(data)
+
+    def peek(self, least: int) -> bytes:
+        """Bytes that have been fed and looked at by nobody, from the beginning of a request on;
+        none if they are fewer than ``least``.
+
+        The request that the end of what came before has cut is put before them. There are none in
+        the midst of a long request, and while the limits of unauthenticated clients hold."""
+        strict = self._strict
+        if not self._pieces or self._waiting + len(self._tail) < least:
+            return b""
+        if strict.restricted or self._error is not None:
+            return b""
+        piece = self._pieces[0]
+        if not self._plain:
+            if not self._tail or not strict.stalled:
+                return b""
+            piece = self._tail + piece
+        return piece if len(piece) <= min(strict.max_bulk, strict.max_query) else b""
+
+    def skip(self, peeked: bytes, count: int) -> None:
+        """Passes over the first bytes of what :meth:`peek` returned: they are whole requests."""
+        self._take_piece()
+        if not self._plain:
+            self._tail = b""
+            self._strict.clear()
+            self._plain = True
+        self._put_back(peeked[count:])
+        self._skipped = True
 
     def batch(self) -> list[Request]:
         """The requests that the next step completes."""
@@ -286,13 +317,14 @@ class RequestParser:
                 rest = data[len(packed) :]
             if rest:
                 self._reader.forget()
-            elif found:
+            else:
                 self._reader.remember(data, found)
+        skipped, self._skipped = self._skipped, False
         if rest:
             self._strict.feed(rest)
             self._plain = False
             self._refused = True
-            if not found:
+            if not (found or skipped):
                 return self._parse_strictly()
             # Once more, with what comes next; if that is no help the request is a long one.
             self._tail = rest

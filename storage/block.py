@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import count as counting_from
+from itertools import islice
 from typing import Final
 
 from storage import nodes
@@ -11,6 +13,7 @@ from storage.compression import Packed, Packer
 from storage.entries import decode_entry, pack
 from storage.ids import HALF, MIN
 from storage.limits import StreamLimits
+from storage.runs import Run
 
 _MOST_PER_ENTRY: Final = 38
 """An entry's bytes beside its fields and values in a node, at most."""
@@ -63,7 +66,7 @@ def read_reversed(held: Held) -> list[bytes]:
     return packed.glance_each(low, high)[::-1]
 
 
-class Run:
+class LoadedRun:
     """Entries with ascending IDs and the same field names, to be added one after the other.
 
     ``payloads`` are their RESP forms, ``sizes`` the lengths of the fields and values in them.
@@ -138,7 +141,7 @@ class Block:
         self._note(identity)
         self._bound += self._bound_of(size, items)
 
-    def extend(self, run: Run, at: int, limits: StreamLimits) -> int:
+    def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
         if self.packed is not None or (self._far and not (run.near and self.first & HALF < _NEAR)):
@@ -158,7 +161,9 @@ class Block:
             self._bound = bound
         return taken
 
-    def _count_fitting(self, run: Run, at: int, end: int, limits: StreamLimits) -> tuple[int, int]:
+    def _count_fitting(
+        self, run: LoadedRun, at: int, end: int, limits: StreamLimits
+    ) -> tuple[int, int]:
         """How many of the entries from place to place the bound proves to fit, and what it is when
         they are there."""
         most = _most_bytes(limits) - self._saved - _HEAD
@@ -175,6 +180,39 @@ class Block:
             total += per_entry
             place += 1
         return max(place - at, 0), bound
+
+    def append_run(
+        self, run: Run, payloads: list[bytes], at: int, stop: int, limits: StreamLimits
+    ) -> bool:
+        """Adds the entries of the run from place ``at`` to ``stop``, if they surely all go into
+        this block; whether it did."""
+        count = stop - at
+        pieces = run.pieces if count == len(payloads) else run.pieces[at:stop]
+        size = sum(map(len, pieces)) + count * len(run.header)
+        if size < _LONG * count and run.names == self._names:
+            size -= self._saved * count
+        first = run.first + at
+        last = first + count - 1
+        if self._far:
+            self._note(first)
+            self._note(last)
+        bound = self._measured + self._bound + size
+        bound += (self._unmeasured + count) * self._per_entry() + 2 * self._saved + _HEAD
+        if bound >= (limits.max_bytes if 0 < limits.max_bytes < nodes.LARGEST else nodes.LARGEST):
+            return False
+        if self.packed is not None:
+            self.open()
+        if count == 1:
+            self.ids.append(first)
+            self.payloads.append(payloads[at])
+        else:
+            self.ids += islice(counting_from(first), count)
+            self.payloads += payloads if count == len(payloads) else payloads[at:stop]
+        self.last = last
+        self.taken += count
+        self._unmeasured += count
+        self._bound += size
+        return True
 
     def _note(self, identity: int) -> None:
         """Notes whether all IDs are still near the first."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from storage.runs import Run
+
 make: Final = tuple.__new__
 """Makes a named tuple from its class and a tuple of all its values.
 
@@ -161,6 +163,19 @@ class EntryAdded:
         self.id = id
         self.payload = payload
         self.created = created
+
+
+class EntriesAdded:
+    """The entries of a run were appended to a stream that there was, each by a command of its own.
+
+    It is an effect by itself, and comes only while no keyspace events are published."""
+
+    __slots__ = ("db", "key", "run")
+
+    def __init__(self, db: int, key: bytes, run: Run) -> None:
+        self.db = db
+        self.key = key
+        self.run = run
 
 
 class StreamTrimmed(NamedTuple):
@@ -394,6 +409,7 @@ Effect = (
     | Swapped
     | StreamCreated
     | EntryAdded
+    | EntriesAdded
     | StreamTrimmed
     | EntriesDeleted
     | StreamPositionSet

@@ -41,13 +41,14 @@ from itertools import count as counting_from
 from typing import Final
 
 from storage import ids, nodes
-from storage.block import Block, Held, Run, read_held, read_reversed
+from storage.block import Block, Held, LoadedRun, read_held, read_reversed
 from storage.compression import Packer
 from storage.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
 from storage.errors import EntryTooLarge
 from storage.limits import StreamLimits
+from storage.runs import Run
 
-__all__ = ["Block", "EntryLog", "Run", "decode_entry", "encode_entry", "id_of"]
+__all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
 
 _SAMPLE: Final = 128
 """How many blocks are looked at, about, to tell how much memory all of them take."""
@@ -82,7 +83,7 @@ class EntryLog:
         self.length += 1
         return payload
 
-    def append_run(self, run: Run) -> None:
+    def append_loaded(self, run: LoadedRun) -> None:
         """Adds entries above all others."""
         at, limits = 0, self._limits
         while at < len(run.identities):
@@ -93,13 +94,45 @@ class EntryLog:
             at += taken
         self.length += at
 
-    def _append_of(self, run: Run, at: int) -> None:
+    def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
         identity, payload, size = run.identities[at], run.payloads[at], run.sizes[at]
         items = decode_entry(payload)[1]
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
             self._begin_block(identity, items)
         self._blocks[-1].append(identity, payload, items, size)
+
+    def append_run(self, run: Run) -> list[bytes]:
+        """Adds the entries of a run, whose IDs are above all others; returns their RESP forms."""
+        payloads = run.payloads()
+        count = len(payloads)
+        at = 0
+        while at < count:
+            at = self._append_some(run, payloads, at)
+        self.length += count
+        return payloads
+
+    def _append_some(self, run: Run, payloads: list[bytes], at: int) -> int:
+        """Adds some of the entries from place ``at`` on to one block; returns where it ends.
+
+        As many as there is certainly room for are added together; the one after them may need the
+        exact size of the block."""
+        limits = self._limits
+        if self._blocks:
+            block = self._blocks[-1]
+            stop = len(payloads)
+            if 0 < limits.max_entries < block.taken + stop - at:
+                stop = at + limits.max_entries - block.taken
+            while stop > at:
+                if block.append_run(run, payloads, at, stop, limits):
+                    return stop
+                stop = (at + stop) // 2
+        items = unpack(run.header + run.pieces[at])
+        size = len(run.header) + len(run.pieces[at])
+        if not self._blocks or not self._blocks[-1].takes(size, items, limits):
+            self._begin_block(run.first + at, items)
+        self._blocks[-1].append(run.first + at, payloads[at], items, size)
+        return at + 1
 
     def _begin_block(self, first: int, items: Sequence[bytes]) -> None:
         block = Block(first, items)

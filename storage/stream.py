@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage import ids
+from storage.block import LoadedRun
 from storage.counters import signed
 from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
 from storage.limits import StreamLimits
-from storage.log import EntryLog, Run
+from storage.log import EntryLog
 from storage.nodes import radix_tree_nodes
 from storage.pending import Consumer
+from storage.runs import Run
 
 
 class Stream:
@@ -91,11 +93,18 @@ class Stream:
         self.entries_added += 1
         return payload
 
-    def add_run(self, run: Run) -> None:
+    def add_loaded(self, run: LoadedRun) -> None:
         """Appends the entries of a run, of which the IDs are above :attr:`last_id`."""
-        self.log.append_run(run)
+        self.log.append_loaded(run)
         self.last_id = run.identities[-1]
         self.entries_added += len(run.identities)
+
+    def add_run(self, run: Run) -> list[bytes]:
+        """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""
+        payloads = self.log.append_run(run)
+        self.last_id = run.last
+        self.entries_added += len(payloads)
+        return payloads
 
     def delete(self, identities: Sequence[int]) -> list[int]:
         """Removes single entries; returns the IDs of those that were there."""

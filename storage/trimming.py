@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from storage import ids
 from storage.block import Block
+from storage.log import EntryLog
 from storage.stream import Stream
 
 KEEPREF: Final = "keepref"
@@ -59,6 +60,26 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
         gone, _ = log.range_with_ids(ids.MIN, ids.MAX, removed)
     log.trim_to_length(log.length - removed)
     return Trimmed(removed, [], stream.drop_references(gone) if gone else {})
+
+
+def quiet_room(log: EntryLog, order: Trim) -> int:
+    """How many entries may surely be added, each followed by this trimming, until it removes one.
+
+    Their IDs are made by the server."""
+    blocks = log.blocks
+    if order.by_length:
+        room = order.threshold - log.length
+        if order.approximate and order.policy != ACKED and blocks:
+            # A block goes as soon as so many entries are left without it. Where there is only one
+            # the entries may go into another, which has no more than those then.
+            oldest = 0 if len(blocks) == 1 else log.length - len(blocks[0])
+            room = max(room, order.threshold - oldest - 1)
+        return max(room, 0)
+    kept = len(blocks) > 0 and blocks[0].lowest >= order.threshold
+    return _UNLIMITED if kept else 0
+
+
+_UNLIMITED: Final = 2**62
 
 
 def _count_oldest(stream: Stream, order: Trim) -> int:

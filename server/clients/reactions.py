@@ -31,6 +31,7 @@ MODIFYING: Final[frozenset[type]] = frozenset(
         e.KeyMoved,
         e.StreamCreated,
         e.EntryAdded,
+        e.EntriesAdded,
         e.StreamTrimmed,
         e.EntriesDeleted,
     }
@@ -46,6 +47,7 @@ WAKING: Final[frozenset[type]] = frozenset(
         e.KeyMoved,
         e.StreamCreated,
         e.EntryAdded,
+        e.EntriesAdded,
         e.GroupDestroyed,
         e.Released,
     }

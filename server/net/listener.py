@@ -11,6 +11,7 @@ import socket
 import stat
 from typing import Final
 
+from server.net.adding import Adder
 from server.net.addresses import address_text
 from server.net.connection import Connection, Connections
 from server.services import Services
@@ -32,7 +33,7 @@ class Listening:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._state = services.state
-        self.connections = Connections()
+        self.connections = Connections(Adder(services))
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
         for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):

@@ -14,6 +14,7 @@ _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
     e.KeysDeleted: lambda effect: len(effect.keys),
     e.Flushed: lambda effect: len(effect.held),
     e.StreamCreated: lambda effect: 0,
+    e.EntriesAdded: lambda effect: len(effect.run),
     e.StreamTrimmed: lambda effect: effect.removed,
     e.EntriesDeleted: lambda effect: len(effect.ids),
     e.ConsumerSeen: lambda effect: 0,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from storage.aof.framing import Cut, Misframed, parse_command
+from storage.block import LoadedRun
 from storage.keyspace import Database
-from storage.log import Run
 from storage.stream import Stream
 
 _CR: Final = 0x0D
@@ -62,13 +62,13 @@ class RunRestorer:
         stream = db.values.get(self._key)
         if type(stream) is not Stream:
             return 0, 0
-        run = Run(self._names)
+        run = LoadedRun(self._names)
         run.near = True
         end = self._read(data, stream.last_id, run)
         if not run.identities:
             self._prefix = b"\0"  # Other field names, maybe.
             return 0, 0
-        stream.add_run(run)
+        stream.add_loaded(run)
         return end, len(run.identities)
 
     def _learn(self, data: bytes) -> bool:
@@ -86,7 +86,7 @@ class RunRestorer:
         self._count = b"*%d\r\n" % (len(command) - 3)
         return True
 
-    def _read(self, data: bytes, last_id: int, run: Run) -> int:
+    def _read(self, data: bytes, last_id: int, run: LoadedRun) -> int:
         """Takes entries with ascending IDs above ``last_id``; returns where the last one ends."""
         prefix, count = self._prefix, self._count
         identities, payloads, sizes = run.identities, run.payloads, run.sizes

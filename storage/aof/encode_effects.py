@@ -163,14 +163,11 @@ class Forms:
         """Appends what says the effects of one command, or of one whole transaction, to ``out``."""
         if not effects:
             return
-        limits = self._limits
-        if self._settings != (
-            limits.max_entries,
-            limits.max_bytes,
-            limits.idmp_duration,
-            limits.idmp_maxsize,
-        ):
-            self._write_settings(out)
+        first = effects[0]
+        if type(first) is e.EntriesAdded:
+            self.append_run(first, out)
+            return
+        self._begin_unit(out)
         if len(effects) == 2 and self._delivery(effects, out):
             return
         at = 0
@@ -188,12 +185,29 @@ class Forms:
         """What comes next is a unit by itself, whatever it is."""
         self._deliveries = _Deliveries()
 
+    def append_run(self, effect: e.EntriesAdded, out: list[bytes]) -> None:
+        """Appends the XADDs of a run; each of them is a unit."""
+        self._begin_unit(out)
+        self._write(effect.db, effect.run.commands(effect.key), 0)
+        self._close(out)
+
     def flush_seen(self, out: list[bytes]) -> None:
         """Appends when consumers were last seen and active, as far as that was not said yet."""
         self._write_seen()
         self._close(out)
 
     # --- units ----------------------------------------------------------------------------
+
+    def _begin_unit(self, out: list[bytes]) -> None:
+        """Writes the settings if they have changed: blocks depend on them."""
+        limits = self._limits
+        if self._settings != (
+            limits.max_entries,
+            limits.max_bytes,
+            limits.idmp_duration,
+            limits.idmp_maxsize,
+        ):
+            self._write_settings(out)
 
     def _write_settings(self, out: list[bytes]) -> None:
         limits = self._limits

@@ -541,3 +541,60 @@ def test_a_read_that_is_remembered_still_has_to_keep_the_limit() -> None:
     strict.feed(packed(b"12345"))
     with pytest.raises(ProtocolError):
         drain(strict)
+
+
+# --- looking at requests before they are parsed ----------------------------------------------
+
+
+def test_what_has_been_fed_can_be_looked_at_and_passed_over() -> None:
+    parser = RequestParser()
+    assert parser.peek(0) == b""
+    parser.feed(packed(b"one") + packed(b"two"))
+    peeked = parser.peek(1)
+    assert peeked == packed(b"one") + packed(b"two")
+    assert parser.peek(len(peeked)) == peeked
+    assert parser.peek(len(peeked) + 1) == b""
+    parser.skip(peeked, len(packed(b"one")))
+    assert drain(parser) == [[b"two"]]
+    assert parser.peek(1) == b""
+
+
+def test_a_request_that_was_cut_is_looked_at_with_what_comes_next() -> None:
+    parser = RequestParser()
+    request = packed(b"XADD", b"value")
+    parser.feed(packed(b"one") + request[:6])
+    parser.skip(parser.peek(1), len(packed(b"one")))
+    assert drain(parser) == []
+    assert parser.held == len(b"$4")
+    parser.feed(request[6:] + request[:9])
+    peeked = parser.peek(1)
+    assert peeked == request + request[:9]
+    parser.skip(peeked, len(request))
+    assert drain(parser) == []
+    parser.feed(request[9:])
+    assert drain(parser) == [[b"XADD", b"value"]]
+
+
+def test_a_request_that_was_cut_twice_is_not_looked_at_again() -> None:
+    parser = RequestParser()
+    request = packed(b"XADD", b"value")
+    parser.feed(packed(b"one") + request[:9])
+    assert drain(parser) == [[b"one"]]
+    parser.feed(request[9:11])
+    assert parser.peek(1) == request[:11]
+    assert drain(parser) == []
+    parser.feed(request[11:])
+    assert parser.peek(1) == b""
+    assert drain(parser) == [[b"XADD", b"value"]]
+
+
+def test_what_goes_beyond_a_limit_or_a_restriction_is_not_looked_at() -> None:
+    parser = RequestParser(max_bulk=15)
+    parser.feed(packed(b"one"))
+    assert parser.peek(1) == packed(b"one")
+    parser.feed(packed(b"two"))
+    assert parser.peek(1) == b""
+    parser = RequestParser()
+    parser.restricted = True
+    parser.feed(packed(b"one"))
+    assert parser.peek(1) == b""

@@ -119,6 +119,11 @@ def _entry_added(keyspace: Keyspace, effect: e.EntryAdded) -> None:
     _stream(keyspace, effect).add(effect.id, decode_entry(effect.payload)[1])
 
 
+def _entries_added(keyspace: Keyspace, effect: e.EntriesAdded) -> None:
+    for place, payload in enumerate(effect.run.payloads()):
+        _stream(keyspace, effect).add(effect.run.first + place, decode_entry(payload)[1])
+
+
 def _stream_trimmed(keyspace: Keyspace, effect: e.StreamTrimmed) -> None:
     _stream(keyspace, effect).log.trim_to_length(effect.length)
 
@@ -220,6 +225,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.Swapped: _swapped,
     e.StreamCreated: _stream_created,
     e.EntryAdded: _entry_added,
+    e.EntriesAdded: _entries_added,
     e.StreamTrimmed: _stream_trimmed,
     e.EntriesDeleted: _entries_deleted,
     e.StreamPositionSet: _stream_position_set,

@@ -1,0 +1,258 @@
+"""The fast path for XADD: when it is taken, and that it is taken again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from server.net.adding import MOST, understand
+from server.net.turns import Turns
+from storage import effects as e
+from storage.limits import StreamLimits
+from tests.support.direct import START_MS, Direct
+from tests.support.wire import Wire
+
+
+def packed(request: str) -> bytes:
+    words = [word.encode() for word in request.split()]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
+
+
+XADD = packed("XADD s * f v")
+PREFIX = XADD[: -len(b"$1\r\nf\r\n$1\r\nv\r\n")]
+
+
+class Parties:
+    """A server with a stream at ``s``, a client of it, and how many requests were parsed."""
+
+    def __init__(self) -> None:
+        self.direct = Direct()
+        self.services = self.direct.server.services
+        self.wire = Wire(self.direct)
+        self.effects: list[e.Effect] = []
+        self.services.reactions.record = self._record
+        self.read(XADD)
+        self.effects.clear()
+
+    def _record(self, effects: Sequence[e.Effect], session: object) -> None:
+        self.effects += effects
+
+    def read(self, *reads: bytes) -> bytes:
+        """What is answered to some reads."""
+        for data in reads:
+            self.wire.read(data)
+        return self.wire.take()
+
+    @property
+    def added(self) -> list[int]:
+        """How many entries each effect has added since; 0 if it was the parser's way."""
+        return [
+            len(effect.run) if isinstance(effect, e.EntriesAdded) else 1
+            for effect in self.effects
+            if isinstance(effect, e.EntryAdded | e.EntriesAdded)
+        ]
+
+
+@pytest.fixture
+def parties() -> Parties:
+    return Parties()
+
+
+def test_the_xadds_of_a_read_are_one_run(parties: Parties) -> None:
+    reply = parties.read(XADD * 3)
+    assert reply == b"".join(b"$15\r\n%d-%d\r\n" % (START_MS, n) for n in (1, 2, 3))
+    assert parties.added == [3]
+
+
+def test_other_field_names_begin_another_run(parties: Parties) -> None:
+    other = packed("XADD s * g v")
+    parties.read(XADD * 2 + other * 2 + XADD)
+    assert parties.added == [2, 2, 1]
+
+
+def test_only_so_many_lists_of_names_are_kept(parties: Parties) -> None:
+    several = [packed(f"XADD s * {name} v") for name in "fghijk"]
+    for request in several:
+        parties.read(request * 2)
+    assert parties.added == [2] * 6
+    adder = parties.direct.server.listening.connections.adder
+    assert adder is not None
+    assert [f.names for f in adder._known[PREFIX].shapes] == [[b"k"], [b"j"], [b"i"], [b"h"]]  # type: ignore[union-attr]
+
+
+def test_other_keys_and_options_begin_another_run(parties: Parties) -> None:
+    parties.read(packed("XADD t * f v"))
+    other = [packed(f"XADD {words} * f v") for words in ("t", "s MAXLEN ~ 5", "s NOMKSTREAM")]
+    everything = b"".join(request * 2 for request in (XADD, *other))
+    parties.read(everything)
+    parties.effects.clear()
+    parties.read(everything)
+    assert parties.added == [2, 2, 2, 2]
+
+
+def test_a_trimming_that_removes_something_is_done_where_it_is_due(parties: Parties) -> None:
+    parties.read(packed("CONFIG SET stream-node-max-entries 5"), packed("XADD s MAXLEN ~ 10 * f v"))
+    parties.effects.clear()
+    parties.read(packed("XADD s MAXLEN ~ 10 * f v") * 20)
+    kinds = [type(effect).__name__ for effect in parties.effects]
+    # Only the entry that lets a block go is added by itself.
+    assert kinds[-3:] == ["EntryAdded", "StreamTrimmed", "EntriesAdded"]
+    assert kinds.count("EntryAdded") == kinds.count("StreamTrimmed") == 2
+
+
+def test_what_a_trimming_removes_at_most_follows_the_settings(parties: Parties) -> None:
+    request = packed("XADD s MAXLEN ~ 0 * f v")
+    parties.read(request)
+    parties.read(packed("CONFIG SET stream-node-max-entries 1"))
+    assert parties.read(request * 2)
+    db = parties.direct.server.state.keyspace.databases[0]
+    assert db.stream(b"s").log.length == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("at", range(1, len(XADD)))
+def test_a_request_that_is_cut_goes_on_with_the_next_read(parties: Parties, at: int) -> None:
+    parties.read(XADD * 2)
+    parties.effects.clear()
+    for _ in range(3):
+        parties.read(XADD * 2 + XADD[:at], XADD[at:] + XADD)
+    assert parties.added == [2, 2] * 3
+
+
+def test_a_long_request_that_is_cut_twice_is_parsed(parties: Parties) -> None:
+    long = packed("XADD s * f " + "v" * 1000)
+    parties.read(XADD + long[:300], long[300:600], long[600:] + XADD * 2)
+    parties.read(XADD * 2)
+    assert parties.added == [1, 1, 1, 1, 2]
+
+
+def test_clients_that_wait_for_other_keys_change_nothing(parties: Parties) -> None:
+    reader = parties.direct.client()
+    reader.send("XREAD", "BLOCK", 0, "STREAMS", "other", "$")
+    parties.read(XADD * 3)
+    assert parties.added == [3]
+
+
+def test_a_client_that_waits_for_the_key_is_given_the_first_entry_alone(parties: Parties) -> None:
+    reader = parties.direct.client()
+    reader.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+    parties.read(XADD * 3)
+    assert parties.added == [1, 2]
+    entry = b"*2\r\n$15\r\n%d-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n" % START_MS
+    assert reader.reply_when_woken == b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n" + entry
+
+
+def test_keys_that_expire_are_looked_at_one_by_one(parties: Parties) -> None:
+    client = parties.direct.client()
+    client.send("SET", "other", "v", "PX", 1)
+    client.send("PEXPIRE", "s", 5)
+    parties.direct.now_ms += 4
+    parties.effects.clear()
+    parties.read(XADD * 3)
+    assert parties.added == [3]
+    parties.direct.now_ms += 1
+    parties.effects.clear()
+    parties.read(XADD * 3)
+    assert [type(effect).__name__ for effect in parties.effects] == [
+        *("KeyDeleted", "EntryAdded", "EntryAdded", "EntryAdded")
+    ]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "MULTI",
+        "CLIENT REPLY OFF",
+        "CLIENT REPLY SKIP",
+        "CLIENT PAUSE 1000000 WRITE",
+        "CONFIG SET notify-keyspace-events KEA",
+        "SUBSCRIBE c",
+    ],
+)
+async def test_in_some_states_requests_are_parsed(parties: Parties, state: str) -> None:
+    parties.read(packed(state))
+    parties.effects.clear()
+    parties.read(XADD * 3)
+    assert set(parties.added) <= {1}
+    parties.services.pauses.close()
+
+
+@pytest.mark.parametrize("value", ["", "STRING", "LAST"])
+def test_without_a_stream_that_has_ids_left_requests_are_parsed(
+    parties: Parties, value: str
+) -> None:
+    client = parties.direct.client()
+    if value == "LAST":
+        client.send("XSETID", "s", "18446744073709551615-18446744073709551614")
+    else:
+        client.send("DEL", "s")
+        if value:
+            client.send("SET", "s", "v")
+    parties.effects.clear()
+    reply = parties.read(XADD * 3)
+    assert reply.count(b"-ERR") == (2 if value == "LAST" else 0)
+    assert reply.count(b"-WRONGTYPE") == (3 if value == "STRING" else 0)
+    assert set(parties.added) <= {1}
+
+
+async def test_a_turn_that_is_over_goes_on_the_same_way() -> None:
+    parties = Parties()
+    parties.services.turns = Turns(0)
+    reads = [XADD * 3 + XADD[:5], XADD[5:] * 1 + XADD * 2000]
+    replies = parties.read(*reads).count(b"$")
+    assert replies < 2004
+    while replies < 2004:
+        await asyncio.sleep(0)
+        replies += parties.read().count(b"$")
+    assert sum(parties.added) == 2004
+    assert len(parties.added) < 10
+
+
+def test_a_beginning_that_is_left_to_the_parser_is_remembered_as_such(parties: Parties) -> None:
+    request = packed("XADD s IDMPAUTO p * f v") + packed("XADD s IDMPAUTO p * f w")
+    reply = parties.read(request)
+    assert reply.count(b"$") == 2
+    parties.direct.now_ms += 1
+    assert parties.read(request) == reply
+    assert parties.added == [1, 1]
+
+
+def test_only_so_many_beginnings_are_remembered(parties: Parties) -> None:
+    for number in range(MOST + 1):
+        parties.read(packed(f"XADD {number} * f v") * 2)
+    adder = parties.direct.server.listening.connections.adder
+    assert adder is not None
+    assert 0 < len(adder._known) <= MOST
+    parties.effects.clear()
+    parties.read(XADD * 2)
+    assert parties.added == [2]
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"*5\r\n$4\r\nXLEN\r\n$1\r\ns\r\n$1\r\n*\r\n",
+        b"*05\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
+        b"*4\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
+        b"*3\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
+        b"*6\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
+        b"*5\r\n$4\r\nXADD\r\n$2\r\ns\r\n$1\r\n*\r\n",
+        b"*5\r\n$4\r\nXADD\r\n$1\r\n*\r\n",
+        b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$3\r\n1-1\r\n$1\r\n*\r\n",
+        b"*7\r\n$4\r\nXADD\r\n$1\r\ns\r\n$6\r\nMAXLEN\r\n$1\r\nx\r\n$1\r\n*\r\n",
+        b"*8\r\n$4\r\nXADD\r\n$1\r\ns\r\n$4\r\nIDMP\r\n$1\r\np\r\n$1\r\ni\r\n$1\r\n*\r\n",
+    ],
+)
+def test_a_beginning_that_is_not_plain_is_left_to_the_parser(beginning: bytes) -> None:
+    assert understand(beginning, StreamLimits()) is None
+
+
+def test_a_beginning_is_understood_with_its_options() -> None:
+    text = packed("xadd key NOMKSTREAM MAXLEN ~ 100 LIMIT 7 *").replace(b"*9", b"*11", 1)
+    beginning = understand(text, StreamLimits())
+    assert beginning is not None
+    assert (beginning.key, beginning.items, beginning.prefix) == (b"key", 2, text)
+    assert beginning.trim is not None
+    assert (beginning.trim.threshold, beginning.trim.limit) == (100, 7)

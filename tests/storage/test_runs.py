@@ -1,0 +1,141 @@
+"""Runs of entries: added at once, they leave what they leave one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage import ids
+from storage.aof.commands import add_entry
+from storage.entries import encode_entry
+from storage.limits import StreamLimits
+from storage.runs import Run
+from storage.stream import Stream
+from storage.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
+
+MS = 1_700_000_000_000
+
+
+def bulk(text: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def run_of(first: int, entries: list[list[bytes]]) -> Run:
+    header = b"*%d\r\n" % len(entries[0])
+    return Run(first, entries[0][::2], header, [b"".join(map(bulk, items)) for items in entries])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ids.join(MS, 0),
+        ids.join(MS, 7),
+        ids.join(MS, 97),
+        ids.join(MS, 997),
+        ids.join(MS, 123456),
+        ids.join(MS, ids.HALF - 2),
+        1,
+    ],
+)
+def test_entries_are_spelt_as_they_are_one_by_one(first: int) -> None:
+    entries = [[b"f", b"%d" % number] for number in range(12)]
+    run = run_of(first, entries)
+    singly = [encode_entry(first + place, items) for place, items in enumerate(entries)]
+    assert len(run) == 12
+    assert run.last == first + 11
+    assert run.payloads() == singly
+    assert run.texts == [bulk(ids.text(first + place)) for place in range(12)]
+    assert run.commands(b"key") == b"".join([add_entry(b"key", payload) for payload in singly])
+
+
+def test_every_millisecond_has_its_own_text() -> None:
+    for passed in range(200):
+        first = ids.join(MS + passed, 8)
+        texts = run_of(first, [[b"f", b"v"]] * 4).texts
+        assert texts == [bulk(ids.text(first + place)) for place in range(4)]
+        assert run_of(first, [[b"f", b"v"]]).texts == texts[:1]
+
+
+LENGTHS = st.lists(st.sampled_from([0, 1, 5, 30, 63, 64, 300, 4090, 4100]), min_size=1, max_size=60)
+
+
+@given(
+    batches=st.lists(
+        st.tuples(
+            LENGTHS, st.sampled_from([[b"f"], [b"g"], [b"f", b"g"]]), st.sampled_from([0, 1, 5000])
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    most=st.sampled_from([(100, 4096), (3, 4096), (0, 4096), (100, 90), (0, 600), (100, 0)]),
+    packed=st.booleans(),
+)
+def test_runs_end_blocks_where_single_entries_do(
+    batches: list[tuple[list[int], list[bytes], int]], most: tuple[int, int], packed: bool
+) -> None:
+    limits = StreamLimits(*most)
+    together, singly = Stream(limits), Stream(limits)
+    now = MS
+    for lengths, names, passing in batches:
+        now += passing
+        entries = [[part for name in names for part in (name, b"v" * n)] for n in lengths]
+        together.add_run(run_of(together.next_id(now), entries))
+        for items in entries:
+            singly.add(singly.next_id(now), items)
+        if packed:
+            together.log.blocks[-1].pack()
+    together.check()
+    for attribute in ("first", "last", "taken"):
+        values = [[getattr(block, attribute) for block in s.log.blocks] for s in (together, singly)]
+        assert values[0] == values[1]
+    assert [b.contents() for b in together.log.blocks] == [b.contents() for b in singly.log.blocks]
+    assert [b.node_size() for b in together.log.blocks] == [
+        b.node_size() for b in singly.log.blocks
+    ]
+    assert (together.last_id, together.entries_added) == (singly.last_id, singly.entries_added)
+
+
+@given(
+    before=st.integers(0, 40),
+    gone=st.integers(0, 10),
+    threshold=st.integers(0, 50),
+    by_length=st.booleans(),
+    approximate=st.booleans(),
+    policy=st.sampled_from([KEEPREF, ACKED]),
+    group=st.booleans(),
+)
+def test_nothing_is_trimmed_as_long_as_there_is_quiet_room(
+    before: int,
+    gone: int,
+    threshold: int,
+    by_length: bool,
+    approximate: bool,
+    policy: str,
+    group: bool,
+) -> None:
+    stream = Stream(StreamLimits(max_entries=7))
+    for number in range(1, before + 1):
+        stream.add(ids.join(number, 0), [b"f", b"v"])
+    stream.log.trim_to_length(max(before - gone, 0))
+    if group:
+        stream.add_group(b"g", ids.MAX, None)
+    least = threshold if by_length else ids.join(threshold, 0)
+    order = Trim(by_length, least, approximate, 0, policy)
+    room = quiet_room(stream.log, order)
+    for number in range(min(room, 60)):
+        stream.add(ids.join(100 + number, 0), [b"f", b"v"])
+        assert trim(stream, order).removed == 0
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_room_is_there_up_to_the_entry_that_trims(approximate: bool) -> None:
+    stream = Stream(StreamLimits(max_entries=7))
+    order = Trim(True, 20, approximate, 0, KEEPREF)
+    for number in range(1, 21):
+        stream.add(number, [b"f", b"v"])
+    room = quiet_room(stream.log, order)
+    assert room == (6 if approximate else 0)
+    for number in range(21, 22 + room):
+        stream.add(number, [b"f", b"v"])
+    assert trim(stream, order).removed == (7 if approximate else 1)
