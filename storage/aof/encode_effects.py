@@ -219,13 +219,13 @@ class Forms:
         )
         out.append(own.settings(limits))
 
-    def _write(self, db: int, data: bytes) -> None:
-        """Adds a command on a database to the unit."""
+    def _write(self, db: int, data: bytes, commands: int = 1) -> None:
+        """Adds commands on a database to the unit."""
         if db != self._db:
             self._unit.append(command(b"SELECT", number(db)))
             self._db = db
         self._unit.append(data)
-        self._commands += 1
+        self._commands += commands
 
     def _write_seen(self) -> None:
         for (db, key, group), consumers in self._seen.take():
