@@ -335,3 +335,16 @@ def test_a_block_that_is_dropped_before_it_was_packed_never_is() -> None:
     limits.packer.round(0)
     assert block.packed is None
     assert len(block) == 0
+
+
+def test_a_block_that_is_dropped_while_it_is_decompressed_is_forgotten() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 2)
+    limits.packer.round(0)
+    assert len(log.range(0, ids.MAX, 100)) == 21
+    packed = log.blocks[0].packed
+    assert packed is not None
+    log.trim_to_length(11)
+    limits.packer.round(COLD_AFTER_MS)
+    assert packed.held == 0
+    log.check()

@@ -173,3 +173,24 @@ def test_commands_that_are_for_other_servers_are_skipped_in_a_run(tmp_path: Path
     assert loaded.error is None
     assert b"$3\r\n2-0\r\n" not in loaded.state
     assert b"$3\r\n3-0\r\n" in loaded.state
+
+
+@pytest.mark.parametrize("limits", [(10, 200), (0, 0), (0, 400), (50, 0)])
+@pytest.mark.parametrize(
+    "identities",
+    [
+        [b"7-%d" % (995 + place) for place in range(60)],
+        [b"7-%d" % (5000 + place) for place in range(60)],
+        [b"%d-0" % (7 + 500 * place) for place in range(60)],
+    ],
+    ids=["large numbers", "larger numbers", "far apart"],
+)
+def test_runs_of_unusual_ids_fill_the_same_blocks(
+    tmp_path: Path, identities: list[bytes], limits: tuple[int, int]
+) -> None:
+    settings_of = encoded([b"penstock:1", b"settings", *(b"%d" % n for n in limits), b"1", b"1"])
+    commands: list[Command] = [[b"XADD", b"s", one, b"f", b"v"] for one in identities]
+    path, data = tmp_path / "file", encoded([b"ECHO", settings_of], *commands)
+    loaded = Loaded(path, data, runs=True, chunk=300)
+    assert loaded.taken > 40
+    assert loaded.outcome == Loaded(path, data, runs=False).outcome

@@ -157,3 +157,10 @@ def test_what_has_been_shared_gives_the_state_back() -> None:
     load(loaded, recording.contents())
     twin = Recording(loaded)
     assert twin.rewritten() == recording.rewritten()
+
+
+def test_a_claim_that_names_so_many_entries_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode_effects, "CLAIMED_AT_ONCE", 2)
+    lines = written(read("ann"), read("ann"), read("ann"))
+    assert lines[1] == f"XCLAIM k g ann 0 1-1 2-1 {STATE} 2-1"
+    assert lines[3:6] == ["EXEC", "MULTI", f"XCLAIM k g ann 0 3-1 {STATE} 3-1"]
