@@ -5,7 +5,7 @@ and above all the garbage collector that has to visit it. So the list is stored 
 integers, in segments of some :data:`SEGMENT` entries (:mod:`storage.pending_segment`). Delivering a
 hundred entries extends four columns; acknowledging one finds its place and marks it; a claim
 changes slices of columns. New entries go into the last segment, whose IDs are a list; those of a
-segment some way back are packed.
+segment are packed when there are many behind it.
 
 **Indexes.** By ID, ``bases`` holds the ID under which each segment is filed, and is bisected
 first. By owner, a segment has a byte for each entry, and a :class:`Consumer` has the bases of the

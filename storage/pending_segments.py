@@ -15,9 +15,9 @@ KEPT: Final = 64
 """A last segment shorter than this is kept when nothing in it is pending any more: a group whose
 consumers keep up would otherwise begin one for every delivery."""
 
-_RECENT: Final = 8
-"""How many segments at the end have unpacked IDs: most of what is delivered is acknowledged soon,
-and need not be packed."""
+_RECENT: Final = 128
+"""How many segments at the end have unpacked IDs: to pack one costs more than to deliver it, and
+most of what is delivered is acknowledged soon."""
 
 _OPENED: Final = 64
 """How many segments may be left with unpacked IDs because entries were put in between."""
