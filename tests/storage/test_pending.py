@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage import pending, pending_bounds, pending_segment, pending_segments
 from storage.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList
 from storage.pending_age import earliest_time, longest_idle
+from storage.pending_ids import IDColumn
 from storage.pending_segment import Segment
 from tests.support.examples import scaled
 
@@ -278,3 +279,40 @@ def test_a_check_notices_a_time_before_the_oldest() -> None:
     found.segments[0].times[0] = 6
     with pytest.raises(AssertionError):
         found.check()
+
+
+def test_a_segment_with_too_many_consumers_is_cut() -> None:
+    found = PendingList()
+    people = [Consumer(b"%d" % number, 0) for number in range(600)]
+    for number, person in enumerate(people[:300]):
+        found.append_run([number], person, 7)
+    for number, person in enumerate(people[300:]):
+        found.set(number, person, 8, 2)
+    found.check()
+    for person in people:
+        found.check_owner(person)
+    assert [owned(found, person) for person in people[300:]] == [[each] for each in range(300)]
+
+
+def test_columns_pass_over_what_has_gone() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run(range(5), ann, 7)
+    found.remove(2)
+    assert rows(found.columns(0, 9, 9)) == [PendingEntry(each, ann, 7, 1) for each in (0, 1, 3, 4)]
+
+
+@pytest.mark.parametrize("shift", [0, 64])
+def test_packed_ids_are_those_that_were_packed(shift: int) -> None:
+    identities = [each << shift for each in (5, 6, 9)]
+    column = IDColumn(identities[:])
+    column.pack()
+    assert column.is_packed
+    assert column.slice(0, 3) == identities
+    assert [column.find(each, 0) for each in identities] == [0, 1, 2]
+    assert [column.before(each) for each in (0, *identities, 2**127)] == [0, 0, 1, 2, 3]
+
+
+def test_ids_that_are_too_far_apart_stay_as_they_are() -> None:
+    column = IDColumn([1, 2**127])
+    column.pack()
+    assert not column.is_packed
