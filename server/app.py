@@ -6,7 +6,7 @@ import asyncio
 
 from server.commands import load as register_commands
 from server.config.registry import BadSetting, Config
-from server.net.listener import Listening
+from server.net.listener import Listener
 from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
 from server.runtime.clock import Reading, system_clock
@@ -36,7 +36,7 @@ class Server:
         register_commands()
         self.state = ServerState(config or Config(), clock, log or Log())
         self.services = Services(self.state, disk or Disk())
-        self.listening = Listening(self.services)
+        self.listening = Listener(self.services)
         self._timer: asyncio.TimerHandle | None = None
         self._periodic = periodic
         self._follow_settings()

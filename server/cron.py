@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.clients.blocking import Blocking
-from server.clients.client_pause import Pausing
+from server.clients.blocking import BlockedClients
+from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
 from server.net.output_limits import OutputLimits
 from server.net.turns import Turns
 from server.persistence.manager import Persistence
-from server.runtime.lazy_free_scheduler import Disposing
-from server.runtime.packing_scheduler import Resting
+from server.runtime.lazy_free_scheduler import LazyFreeScheduler
+from server.runtime.packing_scheduler import PackingScheduler
 from server.state import ServerState
 
 EXPIRE_BATCH: Final = 1000
@@ -29,9 +29,9 @@ class Cron:
         state: ServerState,
         turns: Turns,
         output_limits: OutputLimits,
-        blocking: Blocking,
+        blocking: BlockedClients,
         reactions: Reactions,
-        pauses: Pausing,
+        pauses: ClientPause,
         persistence: Persistence,
     ) -> None:
         self._state = state
@@ -42,8 +42,8 @@ class Cron:
         self._pauses = pauses
         self._persistence = persistence
         limits = state.keyspace.limits
-        self.disposing = Disposing(limits.disposal)
-        self.resting = Resting(limits.packer, lambda: state.clock())
+        self.disposing = LazyFreeScheduler(limits.disposal)
+        self.resting = PackingScheduler(limits.packer, lambda: state.clock())
 
     def run(self) -> None:
         """One round."""

@@ -9,10 +9,10 @@ from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded
-from server.clients.blocking import Blocking
+from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
-from server.clients.watch import Watching
-from server.clients.working import Working
+from server.clients.watch import WatchedKeys
+from server.clients.working import SteppedCommands
 from server.command_table import Arguments, Command, find
 from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
@@ -63,10 +63,10 @@ class Dispatcher:
         self,
         services: object,
         state: ServerState,
-        watching: Watching,
-        blocking: Blocking,
+        watching: WatchedKeys,
+        blocking: BlockedClients,
         reactions: Reactions,
-        working: Working,
+        working: SteppedCommands,
     ) -> None:
         self._services = services
         self._state = state

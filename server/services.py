@@ -8,13 +8,13 @@ on to handlers.
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
-from server.clients.blocking import Blocking
-from server.clients.client_pause import Pausing
-from server.clients.keyspace_events import Notifier
+from server.clients.blocking import BlockedClients
+from server.clients.client_pause import ClientPause
+from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
 from server.clients.reactions import Reactions
-from server.clients.watch import Watching
-from server.clients.working import Working
+from server.clients.watch import WatchedKeys
+from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.dispatcher import Dispatcher
 from server.net.output_gate import OutputGate
@@ -54,13 +54,13 @@ class Services:
         self.turns = Turns()
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
-        self.watching = Watching(state.keyspace)
-        self.blocking = Blocking(state)
+        self.watching = WatchedKeys(state.keyspace)
+        self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
-        self.notifier = Notifier(self.pubsub)
-        self.pauses = Pausing(state)
+        self.notifier = KeyspaceNotifier(self.pubsub)
+        self.pauses = ClientPause(state)
         self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
-        self.working = Working(state, self.reactions)
+        self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
             self, state, self.watching, self.blocking, self.reactions, self.working
         )

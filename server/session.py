@@ -126,7 +126,7 @@ class Session:
         self.queue_bytes += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
 
     def clear_transaction(self) -> None:
-        """Leaves MULTI. Watched keys are forgotten by :meth:`.Watching.end_transaction`."""
+        """Leaves MULTI. Watched keys are forgotten by :meth:`.WatchedKeys.end_transaction`."""
         self.queue = None
         self.queue_bytes = 0
         """How much memory the queue takes."""

@@ -61,7 +61,7 @@ AGAIN_AFTER_MS: Final = 50
 """While a script takes long no command runs again: after so long it is tried once more."""
 
 
-class Blocking:
+class BlockedClients:
     """All waiters of a server.
 
     ``when_due`` is called when the time of a waiter has come; it takes them from :meth:`next_due`.

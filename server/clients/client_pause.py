@@ -9,7 +9,7 @@ from server.session import Session
 from server.state import ServerState
 
 
-class Pausing:
+class ClientPause:
     """The pause in force, and the clients that it holds. ``active`` while there is any."""
 
     def __init__(self, state: ServerState) -> None:

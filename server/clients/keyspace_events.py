@@ -32,7 +32,7 @@ class Event(NamedTuple):
     key: bytes
 
 
-class Notifier:
+class KeyspaceNotifier:
     """Publishes the events of the classes that notify-keyspace-events names."""
 
     def __init__(self, pubsub: PubSub) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from server.clients.blocking import Blocking
-from server.clients.keyspace_events import Notifier
-from server.clients.watch import Watching
+from server.clients.blocking import BlockedClients
+from server.clients.keyspace_events import KeyspaceNotifier
+from server.clients.watch import WatchedKeys
 from server.runtime.change_count import changes_of
 from server.session import Place, Session, Waiter
 from server.state import ServerState
@@ -65,7 +65,11 @@ class Reactions:
     """
 
     def __init__(
-        self, state: ServerState, watching: Watching, blocking: Blocking, notifier: Notifier
+        self,
+        state: ServerState,
+        watching: WatchedKeys,
+        blocking: BlockedClients,
+        notifier: KeyspaceNotifier,
     ) -> None:
         self._state = state
         self._effects = state.keyspace.effects

@@ -12,7 +12,7 @@ from server.session import Session
 from storage.keyspace import Database, Keyspace
 
 
-class Watching:
+class WatchedKeys:
     """Watched keys of a keyspace, each with the sessions that watch it."""
 
     def __init__(self, keyspace: Keyspace) -> None:

@@ -23,7 +23,7 @@ TURN_NS: Final = 4_000_000
 """How long work goes on before others are answered again."""
 
 
-class Working:
+class SteppedCommands:
     """All work of a server that is under way. ``nanoseconds`` is a clock that never goes back."""
 
     def __init__(

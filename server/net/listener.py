@@ -27,7 +27,7 @@ class ListenError(Exception):
     """The server cannot listen where it should; the text says where, and why."""
 
 
-class Listening:
+class Listener:
     """What a server listens on, and the connections that came of it."""
 
     def __init__(self, services: Services) -> None:

@@ -45,11 +45,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from server.clients.blocking import SYNCED, Blocking
-from server.clients.client_pause import Pausing
+from server.clients.blocking import SYNCED, BlockedClients
+from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
 from server.net.output_gate import OutputGate
-from server.persistence.disk_thread import Jobs
+from server.persistence.disk_thread import DiskThread
 from server.session import Session
 from server.state import ServerState
 from storage.aof.encode_effects import Forms
@@ -79,10 +79,10 @@ class Appender:
         self,
         state: ServerState,
         gate: OutputGate,
-        blocking: Blocking,
+        blocking: BlockedClients,
         reactions: Reactions,
-        pauses: Pausing,
-        jobs: Jobs,
+        pauses: ClientPause,
+        jobs: DiskThread,
         replace_broken: Callable[[], None],
     ) -> None:
         self._state = state

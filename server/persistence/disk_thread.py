@@ -13,7 +13,7 @@ Work = Callable[[], None]
 Then = Callable[[OSError | None], None]
 
 
-class Jobs:
+class DiskThread:
     """A thread which does one thing at a time, and a second one that writes beside it.
 
     What comes after a job runs in the event loop's thread, with the :class:`OSError` that ended the

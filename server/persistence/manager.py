@@ -11,18 +11,18 @@ from collections.abc import Callable
 from errno import ENOENT
 from typing import Final
 
-from server.clients.blocking import SYNCED, Blocking
-from server.clients.client_pause import Pausing
+from server.clients.blocking import SYNCED, BlockedClients
+from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
-from server.clients.watch import Watching
+from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
 from server.dispatcher import Dispatcher
 from server.net.output_gate import OutputGate
 from server.persistence.aof_replay import Loader
 from server.persistence.appender import Appender, passed, reason
-from server.persistence.disk_thread import Jobs
+from server.persistence.disk_thread import DiskThread
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
-from server.persistence.rewrite import Rewriting
+from server.persistence.rewrite import Rewrite
 from server.state import ServerState
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError, FolderInUse
@@ -57,10 +57,10 @@ class Persistence:
         disk: Disk,
         dispatcher: Dispatcher,
         gate: OutputGate,
-        watching: Watching,
-        blocking: Blocking,
+        watching: WatchedKeys,
+        blocking: BlockedClients,
         reactions: Reactions,
-        pauses: Pausing,
+        pauses: ClientPause,
     ) -> None:
         self._state = state
         self._disk = disk
@@ -68,11 +68,11 @@ class Persistence:
         self._watching = watching
         self._blocking = blocking
         self._reactions = reactions
-        self._jobs = Jobs()
+        self._jobs = DiskThread()
         self.appender = Appender(
             state, gate, blocking, reactions, pauses, self._jobs, self.replace_broken
         )
-        self.rewriting = Rewriting(state, self._jobs, self.appender, self._rewrite_ended)
+        self.rewriting = Rewrite(state, self._jobs, self.appender, self._rewrite_ended)
         self.when_emptied: Callable[[], None] = lambda: None
         self.recovery: Recovery | None = None
         """The loading of files that is going on."""

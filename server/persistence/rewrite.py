@@ -21,7 +21,7 @@ from typing import Final
 
 from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, fork_writer, write_base
-from server.persistence.disk_thread import Jobs
+from server.persistence.disk_thread import DiskThread
 from server.state import ServerState
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
@@ -31,7 +31,7 @@ from storage.aof.writer import Writer
 NO_CHILD: Final = 0
 
 
-class Rewriting:
+class Rewrite:
     """The rewrite that is going on, and how former ones went. Times are Unix milliseconds.
 
     ``when_ended`` is called after each, whether it went well or not.
@@ -40,7 +40,7 @@ class Rewriting:
     def __init__(
         self,
         state: ServerState,
-        jobs: Jobs,
+        jobs: DiskThread,
         appender: Appender,
         when_ended: Callable[[], None],
     ) -> None:

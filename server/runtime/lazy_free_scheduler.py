@@ -19,7 +19,7 @@ PORTION: Final = 100
 """How much is freed between two looks at the clock: some 10,000 entries, or 100 keys."""
 
 
-class Disposing:
+class LazyFreeScheduler:
     """The rounds of a server. ``nanoseconds`` is a clock that never goes back."""
 
     def __init__(

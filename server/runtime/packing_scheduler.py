@@ -16,7 +16,7 @@ GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
 """Memory is given back to the system when compression has freed so much: less than 1 ms."""
 
 
-class Resting:
+class PackingScheduler:
     """The packing of a server's entries, in rounds (see :mod:`storage.compression`).
 
     ``clock`` gives Unix milliseconds.

@@ -10,7 +10,7 @@ from protocol import errors
 from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.clients.blocking import Blocking
+from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.command_table import Arguments, Command
 from server.dispatcher import Dispatcher
@@ -23,7 +23,7 @@ from server.session import Session
 from server.state import ServerState
 
 if TYPE_CHECKING:
-    from server.scripting.host_api import Calls
+    from server.scripting.host_api import HostApi
     from server.scripting.interpreter import Outcome
 
 EVALUATED: Final = 500
@@ -52,11 +52,11 @@ class Scripting:
         self,
         state: ServerState,
         dispatcher: Dispatcher,
-        blocking: Blocking,
+        blocking: BlockedClients,
         reactions: Reactions,
         appender: Appender,
     ) -> None:
-        self._calls: Calls | None = None
+        self._calls: HostApi | None = None
         self._runner = Runner(state, dispatcher, blocking, reactions, appender)
         self.functions = Functions(state.keyspace, self._runner)
         self._by_source: dict[bytes, Script] = {}
@@ -71,7 +71,7 @@ class Scripting:
             self._calls.interpreter.limit_memory(limit)
         self.functions.limit_memory(limit)
 
-    def _lua(self) -> Calls:
+    def _lua(self) -> HostApi:
         """Lua, started if need be; raises :class:`CommandError` if it is not installed."""
         if self._calls is None:
             self._calls = self._runner.start_lua()

@@ -21,7 +21,7 @@ from server.session import Session
 from storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
-    from server.scripting.host_api import Calls
+    from server.scripting.host_api import HostApi
     from server.scripting.interpreter import Outcome
 
 LOAD_TIMEOUT_S: Final = 0.5
@@ -58,7 +58,7 @@ class Functions:
     def __init__(self, keyspace: Keyspace, runner: Runner) -> None:
         self._keyspace = keyspace
         self._runner = runner
-        self._calls: Calls | None = None
+        self._calls: HostApi | None = None
         self.libraries: dict[bytes, Library] = {}
         self._by_name: dict[bytes, Function] = {}
         self._loading: Library | None = None

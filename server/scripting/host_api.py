@@ -30,7 +30,7 @@ it has one, its flags. Returns the text of an error if there is one."""
 _MAJOR, _MINOR, _PATCH = map(int, REDIS_VERSION.split("."))
 
 
-class Calls:
+class HostApi:
     """Runs the commands of scripts, in a session of their own.
 
     With ``register`` they are functions of libraries. ``wrote`` tells whether the script that runs

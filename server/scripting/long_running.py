@@ -15,7 +15,7 @@ from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.clients.blocking import Blocking
+from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.outcomes import Wait
 from server.scripting.coroutine import SUSPENDED, Turns
@@ -35,14 +35,14 @@ MOST_STEPS: Final = 100_000
 """After how many it does so at least."""
 
 
-class Busy:
+class LongRunning:
     """Runs scripts, and knows which one takes long. ``refusal`` is what others are told meanwhile;
     ``seconds`` is a clock that never goes back."""
 
     def __init__(
         self,
         state: ServerState,
-        blocking: Blocking,
+        blocking: BlockedClients,
         reactions: Reactions,
         refusal: Callable[[], str],
         seconds: Callable[[], float] = time.monotonic,

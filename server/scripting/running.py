@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import Encoded, Reply
-from server.clients.blocking import Blocking
+from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.command_table import Arguments
 from server.dispatcher import Dispatcher
@@ -18,9 +18,9 @@ from server.session import Session
 from server.state import ServerState
 
 if TYPE_CHECKING:
-    from server.scripting.host_api import Calls, Register
+    from server.scripting.host_api import HostApi, Register
     from server.scripting.interpreter import Outcome
-    from server.scripting.long_running import Busy
+    from server.scripting.long_running import LongRunning
 
 
 class Job(NamedTuple):
@@ -29,7 +29,7 @@ class Job(NamedTuple):
     ``function`` is the name of the function that it is; a script is none.
     """
 
-    calls: Calls
+    calls: HostApi
     read_only: bool
     run: Callable[[], Outcome]
     command: Arguments
@@ -43,7 +43,7 @@ class Runner:
         self,
         state: ServerState,
         dispatcher: Dispatcher,
-        blocking: Blocking,
+        blocking: BlockedClients,
         reactions: Reactions,
         appender: Appender,
     ) -> None:
@@ -52,31 +52,33 @@ class Runner:
         self._blocking = blocking
         self._reactions = reactions
         self._appender = appender
-        self._busy: Busy | None = None
+        self._busy: LongRunning | None = None
         self._job: Job | None = None
         self._began = 0.0
 
     def start_lua(
         self, register: Register | None = None, tick: Callable[[], int] | None = None
-    ) -> Calls:
+    ) -> HostApi:
         """A new Lua: one for functions with ``register``, else one for scripts.
 
         Raises :class:`CommandError` if Lua is not installed."""
         try:
-            from server.scripting.host_api import Calls
+            from server.scripting.host_api import HostApi
 
             limit = self._state.config.script_memory_limit
-            return Calls(self._state, self._dispatcher, tick or self.clock.tick, limit, register)
+            return HostApi(self._state, self._dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
             raise CommandError(errors.LUA_MISSING) from None
 
     @property
-    def clock(self) -> Busy:
+    def clock(self) -> LongRunning:
         """What lets scripts give way; raises :class:`ImportError` without the extra ``lua``."""
         if self._busy is None:
-            from server.scripting.long_running import Busy
+            from server.scripting.long_running import LongRunning
 
-            self._busy = Busy(self._state, self._blocking, self._reactions, lambda: self.refusal)
+            self._busy = LongRunning(
+                self._state, self._blocking, self._reactions, lambda: self.refusal
+            )
         return self._busy
 
     # --- running --------------------------------------------------------------------------

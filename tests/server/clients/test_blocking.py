@@ -10,7 +10,7 @@ import asyncio
 import pytest
 
 from protocol.replies import OK, Reply
-from server.clients.blocking import Blocking
+from server.clients.blocking import BlockedClients
 from server.outcomes import Wait
 from tests.support.direct import Direct, DirectClient
 
@@ -59,7 +59,7 @@ def entries(*ids: str, key: str = "k") -> bytes:
     return f"*1\r\n*2\r\n${len(key)}\r\n{key}\r\n*{len(ids)}\r\n{body}".encode()
 
 
-def nothing_is_left(blocking: Blocking) -> bool:
+def nothing_is_left(blocking: BlockedClients) -> bool:
     return not blocking.waiters and not blocking.waiting and not blocking._timers
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from server.net.listener import Listening
+from server.net.listener import Listener
 from server.persistence.manager import Persistence, PersistenceError
 from server.persistence.recovery import Recovery
 from server.runtime.phase import Phase
@@ -46,7 +46,7 @@ def at_each_step(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
 
         monkeypatch.setattr(kind, name, with_step)
 
-    followed(Listening, "_listen", before=False)
+    followed(Listener, "_listen", before=False)
     followed(Persistence, "load", before=True)
     followed(Recovery, "run", before=True)
 

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from server.persistence.base_writer import FAILED, fork_writer, write_base
-from server.persistence.disk_thread import Jobs
+from server.persistence.disk_thread import DiskThread
 from storage.aof.disk import Disk
 from tests.server.persistence.disks import TestDisk
 
 
 @pytest.fixture
-async def jobs() -> AsyncIterator[Jobs]:
-    made = Jobs()
+async def jobs() -> AsyncIterator[DiskThread]:
+    made = DiskThread()
     yield made
     made.close()
 
 
-async def test_what_comes_after_a_job_runs_in_the_loop_of_its_caller(jobs: Jobs) -> None:
+async def test_what_comes_after_a_job_runs_in_the_loop_of_its_caller(jobs: DiskThread) -> None:
     threads: list[threading.Thread] = []
     errors: list[OSError | None] = []
     done = asyncio.Event()
@@ -43,7 +43,7 @@ async def test_what_comes_after_a_job_runs_in_the_loop_of_its_caller(jobs: Jobs)
     assert errors == [None]
 
 
-async def test_an_error_of_the_system_is_given_to_what_comes_after(jobs: Jobs) -> None:
+async def test_an_error_of_the_system_is_given_to_what_comes_after(jobs: DiskThread) -> None:
     errors: list[OSError | None] = []
     problem = OSError(5, "Input/output error")
 
@@ -55,14 +55,14 @@ async def test_an_error_of_the_system_is_given_to_what_comes_after(jobs: Jobs) -
     assert errors == [problem]
 
 
-async def test_a_mistake_of_the_program_is_not_taken_for_one(jobs: Jobs) -> None:
+async def test_a_mistake_of_the_program_is_not_taken_for_one(jobs: DiskThread) -> None:
     table: dict[str, None] = {}
     jobs.run(lambda: table["no such key"], lambda error: None)
     with pytest.raises(KeyError, match="no such key"):
         jobs.wait()
 
 
-async def test_waiting_does_what_comes_after_once(jobs: Jobs) -> None:
+async def test_waiting_does_what_comes_after_once(jobs: DiskThread) -> None:
     calls: list[str] = []
     jobs.when_ended = lambda: calls.append("ended")
     jobs.run(lambda: None, lambda error: calls.append("then"))
@@ -72,7 +72,7 @@ async def test_waiting_does_what_comes_after_once(jobs: Jobs) -> None:
     assert calls == ["ended", "then"]
 
 
-async def test_waiting_ends_with_the_last_of_several_jobs(jobs: Jobs) -> None:
+async def test_waiting_ends_with_the_last_of_several_jobs(jobs: DiskThread) -> None:
     calls: list[int] = []
 
     def then(error: OSError | None) -> None:
