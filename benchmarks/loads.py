@@ -248,21 +248,22 @@ class Once(Load):
 
 # --- memory ----------------------------------------------------------------------------------
 
+COLD_S: Final = 15.0
+"""After so many seconds Penstock compresses what nobody has touched, and some more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EntryMemory(Load):
     """Entries that are added to an empty server."""
 
     unit = "entry"
-    cold_after: ClassVar[float] = 15
-    """After so many seconds Penstock compresses what nobody has touched, and some more."""
 
     def run(self, server: Running, data: Data, units: int) -> Values:
         """The memory of an entry at once, and after the server had time to pack it."""
         before = server.resident_bytes()
         prepare(server.address, Data(entries=units))
         hot = (server.resident_bytes() - before) / units
-        cold = (server.settled_bytes(self.cold_after) - before) / units
+        cold = (server.settled_bytes(COLD_S) - before) / units
         return {"units": units, "bytes": hot, "cold_bytes": cold}
 
 
@@ -274,11 +275,11 @@ class PendingMemory(Load):
     count: int = 100
 
     def run(self, server: Running, data: Data, units: int) -> Values:
-        """The memory that a pending entry takes beside the entry itself."""
-        before = server.settled_bytes()
+        """The memory that a pending entry takes beside the entry itself, which has been read."""
+        before = server.settled_bytes(COLD_S)
         with Client(server.address) as client:
             client.feed(self._deliveries(data, units), batch=10)
-        return {"units": units, "bytes": (server.settled_bytes() - before) / units}
+        return {"units": units, "bytes": (server.settled_bytes(COLD_S) - before) / units}
 
     def _deliveries(self, data: Data, units: int) -> Iterator[bytes]:
         for number in range(-(-units // self.count)):

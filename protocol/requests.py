@@ -12,7 +12,6 @@ requests.
 from __future__ import annotations
 
 import re
-from collections import deque
 from typing import Final
 
 from hiredis import HiredisError, Reader, pack_command
@@ -142,7 +141,7 @@ class RequestParser:
     )
 
     def __init__(self, max_bulk: int = MAX_BULK, reader: ChunkReader | None = None) -> None:
-        self._pieces: deque[bytes] = deque()
+        self._pieces: list[bytes] = []
         self._waiting = 0
         self._reader = reader or ChunkReader()
         self._strict = StrictParser(max_bulk)
@@ -266,7 +265,7 @@ class RequestParser:
         return self._parse_strictly()
 
     def _take_piece(self) -> bytes:
-        piece = self._pieces.popleft()
+        piece = self._pieces.pop(0)
         self._waiting -= len(piece)
         return piece
 
@@ -293,7 +292,7 @@ class RequestParser:
     def _put_back(self, rest: bytes) -> None:
         if rest:
             self._waiting += len(rest)
-            self._pieces.appendleft(rest)
+            self._pieces.insert(0, rest)
 
     def _parse_whole(self, data: bytes) -> list[Request]:
         """Parses a piece with hiredis; what is left goes to the strict parser.
