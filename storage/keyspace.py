@@ -109,12 +109,23 @@ class Database:
             self.used[key] = self.keyspace.now_ms
         return value
 
+    def use(self, key: bytes) -> Value | None:
+        """Like :meth:`get`, for a command that may change the key: updates the time of use."""
+        value = self.get(key)
+        if value is not None:
+            self.used[key] = self.keyspace.now_ms
+        return value
+
     def stream(self, key: bytes) -> Stream | None:
-        """The stream at the key, or ``None``; raises :class:`WrongType` for a string."""
+        """The stream at the key, or ``None``; raises :class:`WrongType` for a string. Updates the
+        time of use."""
         if self.expires:
             self._expire_if_due(key)
         value = self.values.get(key)
-        if value is None or type(value) is Stream:
+        if value is None:
+            return None
+        self.used[key] = self.keyspace.now_ms
+        if type(value) is Stream:
             return value
         raise WrongType
 
@@ -276,7 +287,7 @@ class Database:
 
     def persist(self, key: bytes) -> bool:
         """Removes the key's expiry; false if it had none."""
-        if self.get(key) is None or self.expires.pop(key, None) is None:
+        if self.use(key) is None or self.expires.pop(key, None) is None:
             return False
         self.emit(ExpiryCleared(self.index, key))
         return True

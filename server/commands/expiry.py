@@ -95,7 +95,7 @@ def _expire(session: Session, args: Arguments, name: str, unit_ms: int, since_ms
     flags = _condition(args[3:])
     at = expiry_time(args[2], unit_ms, since_ms, name)
     database, key = session.db, args[1]
-    if database.get(key) is None or not _allows(flags, database.expires.get(key), at):
+    if database.use(key) is None or not _allows(flags, database.expires.get(key), at):
         return 0
     database.expire_at(key, at)
     return 1

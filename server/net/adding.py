@@ -206,6 +206,7 @@ class Adder:
             return at
         if db.expires and db.expires.get(key, now + 1) <= now:
             return at
+        db.used[key] = now
         trim = beginning.trim
         room = _UNLIMITED if trim is None else quiet_room(stream.log, trim)
         waited = len(self._blocking.waiting) > 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import redis
 
 from tests.support.direct import Direct, DirectClient
 from tests.support.listening import Listener
+from tests.support.servers import PenstockThread
 
 
 @pytest.fixture
@@ -97,6 +99,47 @@ def test_idle_time_is_whole_seconds_since_the_last_use(
     assert client.send("OBJECT", "IDLETIME", "k") == b":2\r\n"
     client.send("GET", "k")
     assert client.send("OBJECT", "IDLETIME", "k") == b":0\r\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "XADD k * f v",
+        "XADD k 0-1 f v",
+        "XDEL k 5-5",
+        "XTRIM k MAXLEN 100",
+        "XSETID k 9-9",
+        "XGROUP CREATE k other 0",
+        "XGROUP DELCONSUMER k g absent",
+        "XREADGROUP GROUP g c COUNT 1 STREAMS k >",
+        "XACK k g 1-1",
+        "XCLAIM k g c 0 1-1",
+        "XAUTOCLAIM k g c 0 0",
+        "XPENDING k g",
+        "XINFO STREAM k",
+        "EXPIRE k 1000",
+        "PERSIST k",
+    ],
+)
+def test_looking_a_stream_up_is_a_use_of_it(
+    direct: Direct, client: DirectClient, command: str
+) -> None:
+    client.send("XADD", "k", "1-1", "f", "v")
+    client.send("XGROUP", "CREATE", "k", "g", "0")
+    direct.now_ms += 3000
+    client.send(*command.split())
+    assert client.send("OBJECT", "IDLETIME", "k") == b":0\r\n"
+
+
+def test_xadds_that_are_added_together_are_a_use(penstock: PenstockThread) -> None:
+    with redis.Redis(penstock.host, penstock.port) as client:
+        client.xadd("k", {"f": "v"})
+        client.execute_command("DEBUG", "CLOCK", "ADVANCE", 5000)
+        with client.pipeline(transaction=False) as pipeline:
+            for _ in range(3):
+                pipeline.xadd("k", {"f": "v"})
+            pipeline.execute()
+        assert client.object("idletime", "k") == 0
 
 
 def test_the_frequency_of_use_is_not_counted(client: DirectClient) -> None:
