@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage import pending, pending_bounds, pending_segment, pending_segments
 from storage.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList
 from storage.pending_age import earliest_time, longest_idle
+from storage.pending_bounds import Bounds
 from storage.pending_ids import IDColumn
 from storage.pending_segment import Segment
 from tests.support.examples import scaled
@@ -292,6 +293,30 @@ def test_a_segment_with_too_many_consumers_is_cut() -> None:
     for person in people:
         found.check_owner(person)
     assert [owned(found, person) for person in people[300:]] == [[each] for each in range(300)]
+
+
+def test_a_consumer_without_entries_makes_room_in_a_full_table() -> None:
+    found, newcomer = PendingList(), Consumer(b"new", 0)
+    people = [Consumer(b"%d" % number, 0) for number in range(pending_segment.MOST_OWNERS)]
+    for number, person in enumerate([*people, people[0]]):
+        found.append_run([number], person, 7)
+    found.set(1, people[0], 8, 2)
+    found.set(len(people), newcomer, 8, 2)
+    found.check()
+    assert owned(found, people[1]) == []
+    assert owned(found, newcomer) == [len(people)]
+
+
+def test_a_bound_that_is_replaced_is_found_whether_it_was_noted_or_not() -> None:
+    bounds = Bounds()
+    for number in (5, 7, 9):
+        bounds.append(number)
+    bounds.replace(1, 3)
+    assert bounds.next(0, 3) == 1
+    bounds.replace(1, 8)
+    assert bounds.next(0, 4) == len(bounds)
+    assert bounds.next(1, 8) == 1
+    bounds.check()
 
 
 def test_columns_pass_over_what_has_gone() -> None:

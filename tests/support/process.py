@@ -13,7 +13,7 @@ from types import TracebackType
 
 ROOT = Path(__file__).parents[2]
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 """How long a process may take for anything before the test gives it up."""
 
 
