@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 import shlex
@@ -82,6 +83,10 @@ def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> 
         assert client.xrange("orders") == [("1-0", {"item": "pen"})]
 
 
+# Clients that testcontainers makes to wait for the server are left to the garbage collector.
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_the_program_with_testcontainers_prints_what_it_has_read(
     image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +97,7 @@ def test_the_program_with_testcontainers_prints_what_it_has_read(
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(block("python").replace('"penstock"', f'"{image}"'), {})
+    gc.collect()
     assert printed.getvalue() == "[['orders', [('1-0', {'item': 'pen'})]]]\n1\n"
 
 
@@ -105,7 +111,8 @@ def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path)
     file.chmod(0o644)
     mounted = ("--volume", f"{file}:/etc/my.conf:ro")
     for words in arguments[:3]:
-        assert containers.start(*words, options=mounted).client().ping()
+        with containers.start(*words, options=mounted).client() as client:
+            assert client.ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
     container = containers.start(options=tuple(shlex.split(lines[4].rpartition(" penstock")[0])))
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
