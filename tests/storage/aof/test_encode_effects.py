@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from storage import effects as e
 from storage.aof.commands import command
+from storage.ids import join
+from storage.runs import Run
 from tests.support.direct import START_MS as T
 from tests.support.recording import Recording, commands_of, readable
 
@@ -337,6 +340,17 @@ def test_a_transaction_that_does_one_thing_is_one_command() -> None:
     assert lines(recorded(), "MULTI", "SELECT 3", "SET s 1", "GET s", "EXEC") == [
         "SELECT 3",
         "SET s 1",
+    ]
+
+
+def test_each_entry_of_a_run_is_an_xadd_by_itself() -> None:
+    recording = recorded("SET s 1")
+    header, pieces = b"*2\r\n", [b"$1\r\na\r\n$1\r\n%d\r\n" % value for value in range(3)]
+    run = Run(join(T, 0), [b"a"], header, pieces)
+    recording.forms.append([e.EntriesAdded(1, b"k", run)], recording.out)
+    assert readable(recording.take()) == [
+        "SELECT 1",
+        *(f"XADD k {T}-{value} a {value}" for value in range(3)),
     ]
 
 
