@@ -11,6 +11,7 @@ from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
 from server.runtime.clock import Reading, system_clock
 from server.runtime.log import Log
+from server.runtime.memory_limit import INTERVAL_S
 from server.runtime.phase import Phase
 from server.services import Services
 from server.state import ServerState
@@ -38,6 +39,7 @@ class Server:
         self.services = Services(self.state, disk or Disk())
         self.listening = Listener(self.services)
         self._timer: asyncio.TimerHandle | None = None
+        self._memory_timer: asyncio.TimerHandle | None = None
         self._periodic = periodic
         self._follow_settings()
 
@@ -49,6 +51,7 @@ class Server:
         listen("stream-idmp-maxsize", lambda value: setattr(limits, "idmp_maxsize", value))
         listen("client-output-buffer-limit", self.services.output_limits.configure)
         listen("loglevel", self.state.log.set_level)
+        listen("maxmemory", self._limit_memory)
 
     # --- life -----------------------------------------------------------------------------
 
@@ -77,6 +80,7 @@ class Server:
             state.enter(Phase.SERVING)
             if self._periodic:
                 self._schedule_cron()
+                self._watch_memory()
 
     def _follow_appendonly(self) -> None:
         """Only now: a client may have changed it while data was loaded."""
@@ -104,8 +108,9 @@ class Server:
         services, connections = self.services, self.listening.connections
         self.state.enter(Phase.STOPPED)
         self.listening.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._memory_timer):
+            if timer is not None:
+                timer.cancel()
         services.cron.stop()
         # A script that has not ended is lost: the file is closed before what it did so far.
         services.persistence.close()
@@ -135,6 +140,27 @@ class Server:
         self._schedule_cron()
         self.cron()
         self.services.turns.count(started)
+
+    def _limit_memory(self, limit: int) -> None:
+        """Takes the value of maxmemory."""
+        memory = self.state.memory
+        memory.set(limit)
+        if memory.exceeded:
+            self.state.log.warning(
+                f"The process takes more memory than maxmemory ({limit} bytes) allows:"
+                " commands that may need more are refused"
+            )
+        if self._timer is not None and self._memory_timer is None:
+            self._watch_memory()
+
+    def _watch_memory(self) -> None:
+        """Looks at the memory at short intervals, as long as there is a limit."""
+        self._memory_timer = None
+        memory = self.state.memory
+        if memory.limit:
+            memory.check()
+            loop = asyncio.get_running_loop()
+            self._memory_timer = loop.call_later(INTERVAL_S, self._watch_memory)
 
     def cron(self) -> None:
         """One round of periodic work."""

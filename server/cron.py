@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from server.clients.blocking import BlockedClients
+from server.clients.client_eviction import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
 from server.net.output_limits import OutputLimits
@@ -41,6 +42,7 @@ class Cron:
         self._reactions = reactions
         self._pauses = pauses
         self._persistence = persistence
+        self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
         self.resting = PackingScheduler(limits.packer, lambda: state.clock())
@@ -52,6 +54,7 @@ class Cron:
         self._expire_keys(now, EXPIRE_BATCH)
         if state.config.timeout:
             self._close_idle(now)
+        self._client_eviction.run()
         for outlet in self._output_limits.watched():
             outlet.check_output()
         if state.busy is None:

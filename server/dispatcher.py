@@ -156,6 +156,8 @@ class Dispatcher:
         state = self._state
         if session.executing:  # These are the commands of the file itself.
             return None
+        if state.memory.exceeded and _takes_memory(session, command) and state.memory.check():
+            return errors.OUT_OF_MEMORY
         if state.phase is not Phase.SERVING and "loading" not in command.flags:
             return errors.LOADING
         if state.busy is not None and "allow_busy" not in command.flags:
@@ -252,6 +254,13 @@ class Dispatcher:
             reply = Encoded(finish(reply))
         waiter.command.calls += 1
         return encode(reply, waiter.session.resp3)
+
+
+def _takes_memory(session: Session, command: Command) -> bool:
+    """Whether the command may need more memory; EXEC does what its commands do."""
+    if command.name == "exec":
+        return any("denyoom" in queued.flags for queued, _ in session.queue or ())
+    return "denyoom" in command.flags
 
 
 def _changes_data(session: Session, command: Command) -> bool:

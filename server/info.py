@@ -100,16 +100,30 @@ def _server(server: Services) -> Fields:
         else "",
         "io_threads_active": 0,
         **_listeners(server),
+        **_certificate(server, now),
     }
 
 
 def _listeners(server: Services) -> Fields:
     config = server.state.config
     binds = ",".join(f"bind={address}" for address in config.bind.split())
-    found = [f"name=tcp,{binds},port={server.state.port}"]
+    found: list[str] = []
+    if config.port or not config.tls_port:
+        found.append(f"name=tcp,{binds},port={server.state.port}")
     if config.unixsocket:
         found.append(f"name=unix,bind={config.unixsocket}")
+    if config.tls_port:
+        found.append(f"name=tls,{binds},port={config.tls_port}")
     return {f"listener{index}": text for index, text in enumerate(found)}
+
+
+def _certificate(server: Services, now: int) -> Fields:
+    """When the certificate of TLS expires, in Unix seconds and in days, if there is one."""
+    expires = server.tls.expires
+    if expires is None:
+        return {}
+    days = (expires - now // 1000) // 86400
+    return {"tls_server_cert_expire_time": expires, "tls_server_cert_expires_in_days": days}
 
 
 def _clients(server: Services) -> Fields:
@@ -278,7 +292,7 @@ def _stats(server: Services) -> Fields:
         "expired_subkeys": 0,
         "expired_keys": keyspace.expired,
         "evicted_keys": 0,
-        "evicted_clients": 0,
+        "evicted_clients": stats.evicted_clients,
         "evicted_scripts": 0,
         "total_eviction_exceeded_time": 0,
         "current_eviction_exceeded_time": 0,

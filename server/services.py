@@ -19,6 +19,7 @@ from server.cron import Cron
 from server.dispatcher import Dispatcher
 from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
+from server.net.tls import Tls
 from server.net.turns import Turns
 from server.persistence.manager import Persistence
 from server.scripting.engine import Scripting
@@ -43,6 +44,7 @@ class Services:
         "reactions",
         "scripting",
         "state",
+        "tls",
         "turns",
         "watching",
         "working",
@@ -52,6 +54,7 @@ class Services:
         self.state = state
         self.chunk_reader = ChunkReader()
         self.turns = Turns()
+        self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
         self.watching = WatchedKeys(state.keyspace)

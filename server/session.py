@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Final
 
 from protocol.requests import ARGUMENT_OVERHEAD
@@ -12,6 +11,7 @@ from server.auth import DEFAULT_USER
 from server.command_table import Arguments, Command
 from server.outcomes import Wait
 from server.steps import Pieces, Work
+from server.util.hosts import is_loopback
 from storage.keyspace import Database
 
 Place = tuple[int, bytes]
@@ -139,7 +139,7 @@ class Session:
         """Whether the client is on the same host: at a loopback address or a Unix socket."""
         host = self.addr.rpartition(":")[0].strip("[]")
         try:
-            return ip_address(host).is_loopback
+            return is_loopback(host)
         except ValueError:
             return True
 

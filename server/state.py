@@ -14,6 +14,7 @@ from server.command_table import every, new_table
 from server.config.registry import Config
 from server.runtime.clock import Clock, Reading
 from server.runtime.log import Log
+from server.runtime.memory_limit import MemoryLimit
 from server.runtime.phase import Phase
 from server.runtime.process import resident_memory
 from server.runtime.stats import Stats
@@ -41,6 +42,7 @@ class ServerState:
         "keyspace",
         "last_id",
         "log",
+        "memory",
         "phase",
         "port",
         "replication_id",
@@ -73,7 +75,8 @@ class ServerState:
         self.last_id = 0
         """The number of the client that connected last."""
         self.port = 0
-        """The TCP port, chosen by the system if the setting is 0; 0 before the start."""
+        """The TCP port, chosen by the system if the setting is 0, and that of TLS if there is no
+        other; 0 before the start."""
         self.active_expiry = True
         self.changes = 0
         """How much has changed since a base of the append-only file was last made."""
@@ -84,6 +87,8 @@ class ServerState:
         """What other clients are told while a script takes long."""
         self.disk_error: str | None = None
         """What the system said when the append-only file could not be written."""
+        self.memory = MemoryLimit(lambda exceeded: self._update_bar())
+        """Whether memory is full, so that commands which may take more are refused."""
         self.barred = True
         """Whether some commands are refused because of the state that the server is in."""
 
@@ -106,7 +111,10 @@ class ServerState:
 
     def _update_bar(self) -> None:
         self.barred = (
-            self.phase is not Phase.SERVING or self.disk_error is not None or self.busy is not None
+            self.phase is not Phase.SERVING
+            or self.disk_error is not None
+            or self.busy is not None
+            or self.memory.exceeded
         )
 
     # --- clients --------------------------------------------------------------------------

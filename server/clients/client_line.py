@@ -87,8 +87,15 @@ def _memory(session: Session) -> dict[str, object]:
         "obl": 0,
         "oll": traffic.get("oll", 0),
         "omem": unsent,
-        "tot-mem": OWN_OVERHEAD + waiting + arguments + session.queue_bytes + unsent,
+        "tot-mem": client_memory(session),
     }
+
+
+def client_memory(session: Session) -> int:
+    """The bytes that a client takes with what it has sent and what waits for it."""
+    traffic = session.traffic()
+    buffers = sum(traffic.get(name, 0) for name in ("qbuf", "argv-mem", "omem"))
+    return OWN_OVERHEAD + session.queue_bytes + buffers
 
 
 def _protocol(session: Session) -> dict[str, object]:

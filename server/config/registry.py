@@ -17,8 +17,10 @@ from server.config.types import (
     Memory,
     Octal,
     OutputLimits,
+    ReadFile,
     SavePoints,
     Setting,
+    Share,
     Switch,
     Words,
 )
@@ -48,10 +50,27 @@ SETTINGS: Final[dict[str, Setting]] = {
         Integer("port", 6379, 0, 65535, mutable=False),
         Setting("unixsocket", "", mutable=False),
         Octal("unixsocketperm", 0, mutable=False),
+        Switch("protected-mode", "yes"),
         Integer("tcp-backlog", 511, 0, INT_MAX, mutable=False),
         Integer("tcp-keepalive", 300, 0, INT_MAX),
         Integer("timeout", 0, 0, INT_MAX),
         Integer("maxclients", 10000, 1, 2**32 - 1),
+        # TLS, which `port` does not speak.
+        Integer("tls-port", 0, 0, 65535, mutable=False),
+        ReadFile("tls-cert-file"),
+        ReadFile("tls-key-file"),
+        Setting("tls-key-file-pass", ""),
+        ReadFile("tls-ca-cert-file"),
+        ReadFile("tls-ca-cert-dir"),
+        Choice("tls-auth-clients", "yes", ("no", "yes", "optional")),
+        Words("tls-protocols", ""),
+        Setting("tls-ciphers", ""),
+        Fixed(Setting("tls-ciphersuites", ""), "the ssl module of Python uses those of OpenSSL"),
+        Switch("tls-prefer-server-ciphers", "no"),
+        ReadFile("tls-dh-params-file"),
+        Switch("tls-session-caching", "yes"),
+        Fixed(Switch("tls-replication", "no"), "there are no replicas"),
+        Fixed(Switch("tls-cluster", "no"), "there is no cluster"),
         # The process.
         Directory("dir", ".", guarded=True),
         Setting("logfile", "", mutable=False),
@@ -83,7 +102,9 @@ SETTINGS: Final[dict[str, Setting]] = {
             Switch("aof-use-rdb-preamble", "no"),
             "the base is written as commands, which Redis reads",
         ),
-        # What a client may use up.
+        # What data and clients may use up.
+        Memory("maxmemory", 0),
+        Share("maxmemory-clients", (0, 0)),
         Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
         Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
         OutputLimits(
@@ -96,11 +117,9 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         # What clients and start scripts of Redis ask for.
         Fixed(SavePoints("save", ""), "snapshots are taken by SAVE and BGSAVE only"),
-        Fixed(Memory("maxmemory", 0), "memory is not limited"),
         Fixed(
             Choice("maxmemory-policy", "noeviction", EVICTION_POLICIES), "no key is ever evicted"
         ),
-        Fixed(Switch("protected-mode", "no"), "who may connect is decided by bind alone"),
         Fixed(Switch("daemonize", "no", mutable=False), "the server stays in the foreground"),
     )
 }
@@ -159,25 +178,36 @@ class Config:
             before[name] = self.get(name)
             after[name] = SETTINGS[name].merge(before[name], _parse(name, text))
         try:
-            for name, value in after.items():
-                self._apply(name, value)
+            self._apply(after)
         except BadSetting:
-            for name, value in before.items():
-                self._apply(name, value)
+            self._apply(before)
             raise
 
-    def _apply(self, name: str, value: Any) -> None:
-        if value == self.get(name):
-            return
-        self._store(name, value)
-        if name in TWINS:
-            self._store(TWINS[name], value)
-        for listener in self._listeners.get(name, ()):
-            try:
-                listener(value)
-            except BadSetting as error:
-                error.name = name
-                raise
+    def _apply(self, values: dict[str, Any]) -> None:
+        """Stores values, then tells those who listen to one that is another now, or that names a
+        file which is to be read again; a listener to several of them is called once."""
+        changed = [
+            name
+            for name, value in values.items()
+            if value != self.get(name) or SETTINGS[name].read_again
+        ]
+        for name in changed:
+            self._store(name, values[name])
+            if name in TWINS:
+                self._store(TWINS[name], values[name])
+        called: list[Listener] = []
+        for name in changed:
+            for listener in self._listeners.get(name, ()):
+                if listener not in called:
+                    called.append(listener)
+                    self._tell(listener, name)
+
+    def _tell(self, listener: Listener, name: str) -> None:
+        try:
+            listener(self.get(name))
+        except BadSetting as error:
+            error.name = error.name or name
+            raise
 
     def listen(self, name: str, listener: Listener) -> None:
         """Calls ``listener`` with the value now and whenever it changes.
@@ -186,6 +216,18 @@ class Config:
         """
         self._listeners.setdefault(name, []).append(listener)
         listener(self.get(name))
+
+    def listen_to_all(self, names: Iterable[str], listener: Callable[[], None]) -> None:
+        """Calls ``listener`` when any of these settings changes, once for all that change at once.
+
+        Unlike :meth:`listen` it is not called now. It may refuse the values, too.
+        """
+
+        def tell(value: Any) -> None:
+            listener()
+
+        for name in names:
+            self._listeners.setdefault(name, []).append(tell)
 
 
 def _parse(name: str, text: str) -> Any:

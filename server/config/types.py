@@ -52,6 +52,8 @@ class Setting:
     """
 
     many = False
+    read_again = False
+    """Whether setting the value that it has already means something: a file is read anew."""
 
     def __init__(
         self, name: str, default: Any, *, mutable: bool = True, guarded: bool = False
@@ -94,6 +96,15 @@ class Directory(Setting):
     def show(self, value: str) -> str:
         """The absolute path, of the default, too."""
         return os.path.abspath(value)
+
+
+class ReadFile(Setting):
+    """The path of a file or folder that is read when the setting is set, each time anew."""
+
+    read_again = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "")
 
 
 class Integer(Setting):
@@ -153,6 +164,27 @@ class Memory(Setting):
             raise BadSetting("argument must be a memory value")
         check_bounds(value, self.low, INT64_MAX)
         return value
+
+
+class Share(Setting):
+    """A number of bytes, or a percentage: a pair of both, one of which is 0."""
+
+    def parse(self, text: str) -> tuple[int, int]:
+        """The bytes and the percentage."""
+        if text.endswith("%") and _DIGITS.fullmatch(text[:-1]):
+            if int(text[:-1]) > 100:
+                raise BadSetting("percentage argument must be less or equal to 100")
+            return 0, int(text[:-1])
+        value = parse_memory(text)
+        if value is None:
+            raise BadSetting("argument must be a memory or percent value")
+        check_bounds(value, 0, INT64_MAX)
+        return value, 0
+
+    def show(self, value: tuple[int, int]) -> str:
+        """The percentage if there is one, else the number of bytes."""
+        size, percent = value
+        return f"{percent}%" if percent else str(size)
 
 
 def check_bounds(value: int, low: int, high: int) -> None:

@@ -53,6 +53,7 @@ from server.net.turns import now_ns
 from server.runtime.phase import Phase
 from server.services import Services
 from server.session import Session
+from server.util.hosts import is_loopback
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -142,11 +143,12 @@ class Connection(asyncio.Protocol):
             return
         self._peers.transports.add(self.transport)
         if len(self._state.sessions) >= self._state.config.maxclients:
-            self._state.stats.rejected_connections += 1
-            self.transport.write(error_line(errors.TOO_MANY_CLIENTS))
-            self.transport.close()
+            self._turn_away(errors.TOO_MANY_CLIENTS)
             return
         self._state.stats.connections += 1
+        if self._is_forbidden():
+            self._turn_away(errors.PROTECTED_MODE)
+            return
         self.session = session = welcome(self._server, self.transport)
         self._peers.by_session[session] = self
         session.send = self._send
@@ -154,6 +156,20 @@ class Connection(asyncio.Protocol):
         session.traffic = self._traffic
         session.waiting_bytes = self._waiting_bytes
         self._parser.restricted = not session.authenticated
+
+    def _is_forbidden(self) -> bool:
+        """Whether protected mode keeps the client out: a client on another host, when the default
+        user needs no password."""
+        if not self._state.config.protected_mode or not self._state.users.default_is_open():
+            return False
+        peer = self.transport.get_extra_info("peername")
+        return isinstance(peer, tuple) and not is_loopback(peer[0])
+
+    def _turn_away(self, text: str) -> None:
+        """Says why, and ends the connection."""
+        self._state.stats.rejected_connections += 1
+        self.transport.write(error_line(text))
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Takes what one read brought and answers every request that it completed."""

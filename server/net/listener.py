@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import os
 import socket
 import stat
@@ -14,7 +13,9 @@ from typing import Final
 from server.net.adding import Adder
 from server.net.addresses import address_text
 from server.net.connection import Connection, Connections
+from server.net.tls import CurrentContext, TlsError
 from server.services import Services
+from server.util.hosts import is_loopback
 
 ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 """How settings name every address of a host, and what the system calls it."""
@@ -47,8 +48,11 @@ class Listener:
         """Listens on the configured addresses; raises :class:`ListenError`."""
         config = self._state.config
         self._state.port = config.port
-        for address in config.bind.split():
-            await self._listen(address)
+        if config.port or not config.tls_port:
+            for address in config.bind.split():
+                await self._listen(address, self._state.port)
+        if config.tls_port:
+            await self._listen_with_tls()
         if config.unixsocket:
             await self._listen_on_path(config.unixsocket)
         if not self._listeners:
@@ -57,27 +61,38 @@ class Listener:
     def _connection(self) -> Connection:
         return Connection(self._services, self.connections)
 
-    async def _listen(self, address: str) -> None:
-        """Listens on one address; one that begins with ``-`` is left out if the host lacks it."""
+    async def _listen_with_tls(self) -> None:
+        """Listens on the same addresses with TLS."""
+        config, tls = self._state.config, self._services.tls
+        try:
+            tls.load()
+        except TlsError as error:
+            raise ListenError(f"cannot listen with TLS: {error}") from None
+        for address in config.bind.split():
+            await self._listen(address, config.tls_port, tls.context)
+
+    async def _listen(self, address: str, port: int, context: CurrentContext | None = None) -> None:
+        """Listens on one address, with TLS if there is a context.
+
+        An address that begins with ``-`` is left out if the host lacks it."""
         optional, host = address.startswith("-"), address.removeprefix("-")
         host = ANY_ADDRESS.get(host, host)
         config = self._state.config
         try:
             listener = await asyncio.get_running_loop().create_server(
-                self._connection, host, self._state.port, backlog=config.tcp_backlog
+                self._connection, host, port, backlog=config.tcp_backlog, ssl=context
             )
         except UnicodeError:
-            text = f"cannot listen on {host}:{self._state.port}: this is no name of a host"
+            text = f"cannot listen on {host}:{port}: this is no name of a host"
             raise ListenError(text) from None
         except OSError as error:
             # A port that the first address chose freely may be taken on the next one.
             if optional and (error.errno in ADDRESS_MISSING or config.port == 0):
                 return
-            raise ListenError(
-                f"cannot listen on {host}:{self._state.port}: {_reason(error)}"
-            ) from error
+            raise ListenError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
         self._listeners.append(listener)
-        self._state.port = listener.sockets[0].getsockname()[1]
+        if context is None or not self._state.port:
+            self._state.port = listener.sockets[0].getsockname()[1]
 
     async def _listen_on_path(self, path: str) -> None:
         """Listens on a Unix socket."""
@@ -119,7 +134,7 @@ class Listener:
         return [
             address_text(name, name)
             for name in names
-            if isinstance(name, tuple) and not ipaddress.ip_address(name[0]).is_loopback
+            if isinstance(name, tuple) and not is_loopback(name[0])
         ]
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ class Stats:
         self.denied_logins = 0
         self.query_limit_disconnections = 0
         self.output_limit_disconnections = 0
+        self.evicted_clients = 0
         self.forks = 0
         self.fork_us = 0
         """How long the last fork took, in microseconds."""

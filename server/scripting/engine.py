@@ -148,6 +148,8 @@ class Scripting:
         arguments: Arguments,
     ) -> Reply | Wait:
         header = script.header
+        if header.present:
+            self._runner.check_memory(header.no_writes or header.allow_oom)
         read_only = command[0][-3:].upper() == b"_RO"
         if read_only and header.present and not header.no_writes:
             raise CommandError(errors.SCRIPT_MAY_WRITE)
@@ -158,7 +160,9 @@ class Scripting:
                 script.function, script.sha1, session.resp3, keys, arguments
             )
 
-        return self._runner.run(session, Job(calls, read_only or header.no_writes, run, command))
+        read_only = read_only or header.no_writes
+        job = Job(calls, read_only, run, command, allow_oom=header.allow_oom)
+        return self._runner.run(session, job)
 
     def transaction(
         self,

@@ -207,6 +207,8 @@ class Functions:
         calls = self._calls
         assert calls is not None
         no_writes = "no-writes" in function.flags
+        allow_oom = "allow-oom" in function.flags
+        self._runner.check_memory(no_writes or allow_oom)
         if command[0][-3:].upper() == b"_RO" and not no_writes:
             raise CommandError(errors.SCRIPT_MAY_WRITE)
 
@@ -215,7 +217,8 @@ class Functions:
                 function.body, function.name, session.resp3, keys, arguments
             )
 
-        return self._runner.run(session, Job(calls, no_writes, run, command, function.name))
+        job = Job(calls, no_writes, run, command, function.name, allow_oom)
+        return self._runner.run(session, job)
 
     def running(self) -> tuple[Job, int] | None:
         """The function that takes long, and for how many milliseconds already.

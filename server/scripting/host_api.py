@@ -51,6 +51,8 @@ class HostApi:
         self._session = state.new_session(0)
         self._session.executing = True
         self._read_only = False
+        self._frugal = False
+        """Whether nothing may be called that takes memory, before something has been written."""
         self.wrote = False
         self.crash: Exception | None = None
         natives: dict[str, object] = {
@@ -71,13 +73,14 @@ class HostApi:
             natives["register"] = self._guarded(register)
         self.interpreter = Interpreter(natives, limit)
 
-    def begin(self, caller: Session, read_only: bool) -> None:
+    def begin(self, caller: Session, read_only: bool, allow_oom: bool) -> None:
         """From now on a script of ``caller`` runs."""
         session = self._session
         session.db = caller.db
         session.user = caller.user
         session.resp3 = False
         self._read_only = read_only
+        self._frugal = not allow_oom and self._state.memory.exceeded
         self.wrote = False
         self.crash = None
 
@@ -128,14 +131,17 @@ class HostApi:
         if "noscript" in command.flags:
             return errors.SCRIPT_NOT_ALLOWED
         if command.writes:
-            return self._refusal_to_write()
+            return self._refusal_to_write(command)
         return None
 
-    def _refusal_to_write(self) -> str | None:
+    def _refusal_to_write(self, command: Command) -> str | None:
         if self._read_only:
             return errors.SCRIPT_READ_ONLY
-        reason = self._state.disk_error
-        return None if reason is None else errors.disk_error(reason)
+        if (reason := self._state.disk_error) is not None:
+            return errors.disk_error(reason)
+        if self._frugal and not self.wrote and "denyoom" in command.flags:
+            return errors.OUT_OF_MEMORY
+        return None
 
     def _refuse(self, command: Command | None, text: str) -> bytes:
         if command is not None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Job(NamedTuple):
     """What is to run: in which Lua, and what of.
 
-    ``function`` is the name of the function that it is; a script is none.
+    ``function`` is the name of the function that it is; a script is none. ``allow_oom`` says that
+    its commands may take more memory when there is none left.
     """
 
     calls: HostApi
@@ -34,6 +35,7 @@ class Job(NamedTuple):
     run: Callable[[], Outcome]
     command: Arguments
     function: bytes | None = None
+    allow_oom: bool = False
 
 
 class Runner:
@@ -87,6 +89,12 @@ class Runner:
         """Runs a script; raises :class:`CommandError` for the error that it ends with."""
         return self.clock.work(session, lambda: self._execute(session, job))
 
+    def check_memory(self, allowed: bool) -> None:
+        """Raises :class:`CommandError` if memory is full, unless the script is allowed to run."""
+        memory = self._state.memory
+        if not allowed and memory.exceeded and memory.check():
+            raise CommandError(errors.OUT_OF_MEMORY)
+
     def take_turns(self, session: Session, work: Callable[[], Reply]) -> Reply | Wait:
         """Does work of which scripts are a part, which may take long as a whole."""
         return self.clock.work(session, work)
@@ -96,7 +104,7 @@ class Runner:
         appender, calls = self._appender, job.calls
         self._job, self._began = job, self.clock.seconds()
         self.clock.begin()
-        calls.begin(session, job.read_only)
+        calls.begin(session, job.read_only, job.allow_oom)
         appender.begin_unit()
         try:
             outcome = job.run()

@@ -15,10 +15,12 @@ ENGINE: Final = "#!lua"
 
 
 class Header(NamedTuple):
-    """Whether a script has such a line, whether it promises not to write, and what is behind it."""
+    """Whether a script has such a line, whether it promises not to write, whether it may take more
+    memory when there is none left, and what is behind the line."""
 
     present: bool
     no_writes: bool
+    allow_oom: bool
     body: bytes
 
 
@@ -28,12 +30,12 @@ def read(source: bytes) -> Header:
     The line's end stays in the body, so that lines keep their numbers.
     """
     if not source.startswith(b"#!"):
-        return Header(False, False, source)
+        return Header(False, False, False, source)
     end = source.find(b"\n")
     if end < 0:
         raise CommandError(errors.SHEBANG_INVALID)
     flags = _flags(_words(shown(source[:end])))
-    return Header(True, "no-writes" in flags, source[end:])
+    return Header(True, "no-writes" in flags, "allow-oom" in flags, source[end:])
 
 
 def _words(line: str) -> list[str]:

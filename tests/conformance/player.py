@@ -16,6 +16,7 @@ REPLY_TIMEOUT_S = 20.0
 CLOSED = b"(closed)"
 AFTERWARDS = {
     "CONFIG SET": "CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096 timeout 0"
+    " maxmemory 0 maxmemory-clients 0"
     ' maxclients 10000 notify-keyspace-events "" proto-max-bulk-len 536870912',
     "CLIENT PAUSE": "CLIENT UNPAUSE",
 }
