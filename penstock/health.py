@@ -1,10 +1,11 @@
 """``python -m penstock.health [--ready]`` asks the server of this container if it is alive.
 
 It takes no address: it finds the sockets on which processes of its own user listen, TCP or Unix,
-and sends PING to each at the address that it is bound to. The exit status is 0 if one answers as a
-server does that is alive, also while it loads its data, runs a script or asks for a password
-first; else 1, with a line that says why. With ``--ready`` only a server that could take a command
-now has status 0: this is for those who wait for it, the other for those who would restart it.
+and sends PING to each at the address that it is bound to, with TLS where plain text is not
+answered. The exit status is 0 if one answers as a server does that is alive, also while it loads
+its data, runs a script, or asks for a password or a certificate first; else 1, with a line that
+says why. With ``--ready`` only a server that could take a command now has status 0: this is for
+those who wait for it, the other for those who would restart it.
 
 It reads ``/proc``, as there is on Linux, and nothing of the server is imported: it starts in a few
 milliseconds.
@@ -12,12 +13,16 @@ milliseconds.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ssl
 
 PROC: Final = "/proc"
 LISTENING: Final = "0A"
@@ -29,8 +34,14 @@ ACCEPTING: Final = 0x10000
 TIMEOUT_S: Final = 2.0
 """How long a server may take to accept the connection, and then to answer."""
 
-READY: Final = (b"+PONG", b"-NOAUTH", b"-NOPERM")
+NEEDS_CERTIFICATE: Final = b"it asks for a certificate"
+"""What stands for the answer of a server that speaks TLS only with those who have one."""
+
+READY: Final = (b"+PONG", b"-NOAUTH", b"-NOPERM", NEEDS_CERTIFICATE)
 """How the answer of a ready server begins, also of one that requires a password."""
+
+HANDSHAKE: Final = b"\x16"
+"""What the records begin with that TLS begins with (RFC 8446, section 5.1)."""
 
 ALIVE: Final = (*READY, b"-LOADING", b"-BUSY")
 """How the answer of a server that is alive begins, also while it is busy."""
@@ -45,11 +56,12 @@ Address = tuple[str, int] | str
 def main(arguments: Sequence[str] = (), proc: str = PROC) -> int:
     """Runs the check; returns the exit status. ``proc`` is where ``/proc`` is mounted."""
     accepted = READY if "--ready" in arguments else ALIVE
-    found = sorted(set(listening(proc)), key=str)
-    answers = {text(address): ask(address) for address in found}
-    if any(answer.startswith(accepted) for answer in answers.values()):
-        return 0
-    lines = [f"{where}: {answer.decode('utf-8', 'replace')}" for where, answer in answers.items()]
+    lines: list[str] = []
+    for address in sorted(set(listening(proc)), key=str):
+        answer = ask(address)
+        if answer.startswith(accepted):
+            return 0
+        lines.append(f"{text(address)}: {answer.decode('utf-8', 'replace')}")
     print("; ".join(lines) or "no process of this user listens on a socket", file=sys.stderr)
     return 1
 
@@ -123,18 +135,65 @@ def _rows(path: str, columns: int = 0) -> list[list[str]]:
 
 def ask(address: Address) -> bytes:
     """The first line of the answer to PING, or the error."""
+    try:
+        return _ask(address) or _ask_with_tls(address) or b"it hangs up"
+    except OSError as error:
+        return (str(error) or type(error).__name__).encode()
+
+
+def _connect(address: Address) -> socket.socket:
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     if isinstance(address, tuple) and ":" in address[0]:
         family = socket.AF_INET6
+    connection = socket.socket(family)
     try:
-        with socket.socket(family) as connection:
-            connection.settimeout(TIMEOUT_S)
-            connection.connect(address)
+        connection.settimeout(TIMEOUT_S)
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _ask(address: Address) -> bytes:
+    """The answer in plain text; nothing from a server that does not speak it."""
+    with _connect(address) as connection:
+        connection.sendall(b"PING\r\n")
+        try:
+            return connection.recv(512).partition(b"\r\n")[0]
+        except ConnectionResetError:
+            return b""
+
+
+def _ask_with_tls(address: Address) -> bytes:
+    """The answer to PING within TLS; whose certificate the server has does not matter here."""
+    # Imported here, because most servers do not need it, and it takes longer than all else.
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if not _speaks_tls(address, context):
+        return b""
+    try:
+        with _connect(address) as plain, context.wrap_socket(plain) as connection:
             connection.sendall(b"PING\r\n")
-            answer = connection.recv(512)
-    except OSError as error:
-        return (str(error) or type(error).__name__).encode()
-    return answer.partition(b"\r\n")[0] or b"it hangs up"
+            return connection.recv(512).partition(b"\r\n")[0] or NEEDS_CERTIFICATE
+    except (ssl.SSLError, ConnectionResetError):
+        return NEEDS_CERTIFICATE
+
+
+def _speaks_tls(address: Address, context: ssl.SSLContext) -> bool:
+    """Whether the server answers the beginning of a handshake with its part of one."""
+    from ssl import MemoryBIO, SSLWantReadError
+
+    outgoing = MemoryBIO()
+    handshake = context.wrap_bio(MemoryBIO(), outgoing)
+    with contextlib.suppress(SSLWantReadError):
+        handshake.do_handshake()
+    with _connect(address) as connection:
+        connection.sendall(outgoing.read())
+        return connection.recv(1) == HANDSHAKE
 
 
 if __name__ == "__main__":

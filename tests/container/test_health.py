@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock import health
+from tests.support.certificates import Certificates
+from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 
 TCP_HEAD = (
@@ -71,16 +73,17 @@ def kernel(tmp_path: Path) -> Kernel:
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """A port at which one client is told something, whatever it asks for."""
+def answering(answer: bytes, clients: int = 1) -> Iterator[int]:
+    """A port at which so many clients are told something, whatever they ask for."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         # A check that does not ask fails its test, and holds nothing up.
         listener.settimeout(TIMEOUT_S)
 
         def serve() -> None:
-            with listener.accept()[0] as client:
-                client.recv(64)
-                client.sendall(answer)
+            for _ in range(clients):
+                with listener.accept()[0] as client:
+                    client.recv(4096)
+                    client.sendall(answer)
 
         served = pool.submit(serve)
         yield listener.getsockname()[1]
@@ -201,7 +204,7 @@ def test_a_server_that_wants_a_password_is_healthy_and_ready(kernel: Kernel, ans
 def test_a_server_that_hangs_up_is_not_healthy(
     kernel: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering(b"") as port:
+    with answering(b"", clients=2) as port:
         kernel.add(port, inode=70)
         assert health.main(proc=kernel.proc) == 1
     assert capsys.readouterr().err == f"127.0.0.1:{port}: it hangs up\n"
@@ -218,3 +221,17 @@ def test_what_a_server_answers_that_takes_nobody_is_told(
             assert health.main(proc=kernel.proc) == 1
     message = f"127.0.0.1:{penstock.port}: -ERR max number of clients reached\n"
     assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+@pytest.mark.parametrize("versions", ["TLSv1.2", "TLSv1.3"])
+def test_a_server_that_speaks_tls_alone_is_healthy(
+    kernel: Kernel, tmp_path_factory: pytest.TempPathFactory, wanted: str, versions: str
+) -> None:
+    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+    settings = certificates.settings(tls_auth_clients=wanted, tls_protocols=versions)
+    port = free_port()
+    with PenstockThread(tls_port=port, **settings):
+        kernel.add(port, inode=101)
+        assert health.main([], kernel.proc) == 0
+        assert health.main(["--ready"], kernel.proc) == 0
