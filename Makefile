@@ -12,6 +12,7 @@
 # make reliability                every attack at its full scale, beside Redis; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
+# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader or lua
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
 # make pictures                   draw the pictures of the documentation again
@@ -47,7 +48,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	lock reliability test-spark demo bench-spark bench docs pictures format clean
+	lock reliability fuzz test-spark demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -95,7 +96,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r tests docs examples benchmarks container .ci .github *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r tests docs examples benchmarks container fuzz .ci .github *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
@@ -119,6 +120,10 @@ lock: $(LOCK)/installed
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
 		--python-version 3.11.0 --python-platform linux --extra lua --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
+ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
+fuzz: $(ENV)/installed-dev
+	$(BIN)/python -m fuzz $(ARGS_OF_FUZZ)
+
 # The run writes the table of docs/reliability.md.
 reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability

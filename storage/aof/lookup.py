@@ -33,8 +33,10 @@ def integer(text: bytes) -> int:
 
 
 def shown(text: bytes) -> str:
-    """An argument as messages show it, cut short if it is long."""
-    readable = text[:_LONGEST].decode("ascii", "backslashreplace")
+    """An argument as messages show it, in one line, cut short if it is long."""
+    readable = "".join(
+        chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in text[:_LONGEST]
+    )
     return f"'{readable}{'...' if len(text) > _LONGEST else ''}'"
 
 

@@ -1,0 +1,1 @@
+"""What is tried with random input, a module each."""
