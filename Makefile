@@ -12,6 +12,7 @@
 # make reliability                every attack at its full scale, beside Redis; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
+# make soak                       thousands of clients for ten minutes, a million connections
 # make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader or lua
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
@@ -48,7 +49,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	lock reliability fuzz test-spark demo bench-spark bench docs pictures format clean
+	lock reliability soak fuzz test-spark demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -120,6 +121,9 @@ lock: $(LOCK)/installed
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
 		--python-version 3.11.0 --python-platform linux --extra lua --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
+soak: $(ENV)/installed-dev
+	PENSTOCK_SOAK=1 $(BIN)/python -m pytest tests/soak
+
 ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
 fuzz: $(ENV)/installed-dev
 	$(BIN)/python -m fuzz $(ARGS_OF_FUZZ)

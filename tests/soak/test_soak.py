@@ -1,0 +1,273 @@
+"""What many clients do for long: nothing is lost, nothing grows, and nobody is kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.soak.clients import Client
+from tests.support.process import PenstockProcess
+
+SCALE: Final = float(os.environ.get("PENSTOCK_SOAK", "0.01"))
+
+PRODUCERS: Final = max(5, int(1000 * SCALE))
+CONSUMERS: Final = max(5, int(1000 * SCALE))
+SECONDS: Final = max(2.0, 600 * SCALE)
+CONNECTIONS: Final = max(200, int(10_000 * SCALE))
+CONNECTS: Final = max(3000, int(1_000_000 * SCALE))
+BYTES: Final = max(1_000_000, int(50_000_000 * SCALE))
+
+IDLE_MS: Final = 200
+"""After so long an entry that a consumer has not acknowledged may be claimed."""
+
+MEGABYTE: Final = 1024**2
+TIMEOUT_S: Final = 30.0
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc").exists(), reason="needs Linux's /proc"),
+]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PenstockProcess]:
+    _allow_files()
+    options = ("--port", "0", "--bind", "127.0.0.1", "--dir", str(tmp_path), "--timeout", "0")
+    with PenstockProcess(*options, "--maxclients", "20000", "--appendonly", "yes") as process:
+        yield process
+    assert process.status == 0
+    assert "Traceback" not in "".join(process.lines) + process.errors
+
+
+def _allow_files() -> None:
+    """Lets this process, and what it starts, open as many files as it may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def resident(process: PenstockProcess) -> int:
+    statm = Path(f"/proc/{process.process.pid}/statm").read_text()
+    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+# --- producers and consumers ------------------------------------------------------------------
+
+
+class Workshop:
+    """Producers, and consumers that are cut off at random and come again under other names."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.produced: set[bytes] = set()
+        self.acknowledged: Counter[bytes] = Counter()
+        self.consumers: list[Client] = []
+        self.cut = 0
+        self._ended = False
+
+    async def run(self) -> None:
+        admin = await Client.connect(self.address)
+        await admin.ask("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+        tasks = [asyncio.create_task(self._produce(number)) for number in range(PRODUCERS)]
+        workers = [asyncio.create_task(self._consume(number)) for number in range(CONSUMERS)]
+        killer = asyncio.create_task(self._kill())
+        await asyncio.sleep(SECONDS)
+        self._ended = True
+        await asyncio.gather(*tasks)
+        await killer
+        deadline = time.monotonic() + TIMEOUT_S
+        while (await admin.ask("XPENDING", "s", "g"))[0] or await self._lag(admin):
+            assert time.monotonic() < deadline, "entries are left over"
+            await asyncio.sleep(0.05)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        assert await admin.ask("XLEN", "s") == len(self.produced)
+        await admin.close()
+
+    async def _lag(self, admin: Client) -> int:
+        fields = (await admin.ask("XINFO", "GROUPS", "s"))[0]
+        return int(fields[fields.index(b"lag") + 1])
+
+    async def _produce(self, number: int) -> None:
+        client = await Client.connect(self.address)
+        count = 0
+        while not self._ended:
+            count += 1
+            self.produced.add(await client.ask("XADD", "s", "*", "n", f"{number}-{count}"))
+            await asyncio.sleep(0.01)
+        await client.close()
+
+    async def _consume(self, number: int) -> None:
+        """A consumer; when it is cut off, another takes its place."""
+        turn = 0
+        while True:
+            turn += 1
+            client = await Client.connect(self.address)
+            self.consumers.append(client)
+            try:
+                with contextlib.suppress(OSError):
+                    await self._work(client, f"{number}-{turn}")
+            finally:
+                self.consumers.remove(client)
+                client.cut()
+
+    async def _work(self, client: Client, name: str) -> None:
+        group = ("XREADGROUP", "GROUP", "g", name, "COUNT", 5, "BLOCK", 50, "STREAMS", "s", ">")
+        claim = ("XAUTOCLAIM", "s", "g", name, IDLE_MS, "0", "COUNT", 5, "JUSTID")
+        while True:
+            read = await client.ask(*group)
+            found = [identity for identity, _ in read[0][1]] if read else []
+            found += (await client.ask(*claim))[1]
+            if found and await client.ask("XACK", "s", "g", *found):
+                self.acknowledged.update(found)
+
+    async def _kill(self) -> None:
+        random = Random(1)
+        while not self._ended:
+            await asyncio.sleep(0.02)
+            if self.consumers:
+                random.choice(self.consumers).cut()
+                self.cut += 1
+
+
+async def test_every_entry_is_acknowledged_though_consumers_are_cut_off(
+    server: PenstockProcess,
+) -> None:
+    workshop = Workshop(server.address)
+    await workshop.run()
+    assert workshop.cut > 10
+    assert len(workshop.produced) > PRODUCERS
+    # Of an XACK whose reply was lost nobody knows here; the group has nothing pending all the same.
+    assert workshop.acknowledged.keys() <= workshop.produced
+
+
+# --- connections ------------------------------------------------------------------------------
+
+
+async def test_many_connections_are_served_at_once(server: PenstockProcess) -> None:
+    clients = [await Client.connect(server.address) for _ in range(CONNECTIONS)]
+    replies = await asyncio.gather(*(client.ask("INCR", "n") for client in clients))
+    assert sorted(replies) == list(range(1, CONNECTIONS + 1))
+    parked = [
+        asyncio.create_task(client.ask("XREAD", "BLOCK", 0, "STREAMS", "s", "$"))
+        for client in clients[1:]
+    ]
+    blocked = b"blocked_clients:%d\r" % len(parked)
+    while blocked not in await clients[0].ask("INFO", "clients"):
+        await asyncio.sleep(0.01)
+    await clients[0].ask("XADD", "s", "1-1", "f", "v")
+    assert await asyncio.gather(*parked) == len(parked) * [[[b"s", [[b"1-1", [b"f", b"v"]]]]]]
+    for client in clients:
+        client.cut()
+
+
+async def test_connections_that_come_and_go_leave_nothing_behind(server: PenstockProcess) -> None:
+    async def storm(count: int) -> None:
+        for _ in range(count // 50):
+            clients = await asyncio.gather(*(Client.connect(server.address) for _ in range(50)))
+            await asyncio.gather(*(client.ask("PING") for client in clients))
+            for client in clients:
+                client.cut()
+
+    await storm(CONNECTS // 3)
+    before = resident(server)
+    await storm(CONNECTS)
+    admin = await Client.connect(server.address)
+    while b"connected_clients:1\r" not in await admin.ask("INFO", "clients"):
+        await asyncio.sleep(0.01)
+    assert resident(server) - before < 4 * MEGABYTE
+    await admin.close()
+
+
+def test_a_server_without_descriptors_goes_on_when_it_has_some_again(
+    server: PenstockProcess,
+) -> None:
+    pid = server.process.pid
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    with socket.create_connection(server.address, TIMEOUT_S) as first:
+        first.sendall(b"PING\r\n")
+        assert first.recv(64) == b"+PONG\r\n"
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        for _ in range(20):
+            with socket.create_connection(server.address, TIMEOUT_S) as refused:
+                refused.settimeout(0.2)
+                with contextlib.suppress(OSError):
+                    refused.sendall(b"PING\r\n")
+                    assert refused.recv(64) == b""
+        first.sendall(b"PING\r\n")
+        assert first.recv(64) == b"+PONG\r\n", "those who are there are served"
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        with socket.create_connection(server.address, TIMEOUT_S) as again:
+            again.sendall(b"PING\r\n")
+            assert again.recv(64) == b"+PONG\r\n"
+
+
+def test_silent_connections_are_closed_after_the_timeout(tmp_path: Path) -> None:
+    options = ("--port", "0", "--bind", "127.0.0.1", "--dir", str(tmp_path), "--timeout", "1")
+    with PenstockProcess(*options) as process, contextlib.ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(process.address, TIMEOUT_S))
+            for _ in range(100)
+        ]
+        for one in silent[::2]:
+            one.sendall(b"*2\r\n$4\r\nECHO\r\n$5\r\nhal")
+        assert [one.recv(1) for one in silent] == 100 * [b""]
+
+
+# --- slow clients -----------------------------------------------------------------------------
+
+
+async def test_requests_may_come_byte_by_byte_and_others_go_on(server: PenstockProcess) -> None:
+    data = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200\r\n" + b"v" * 200 + b"\r\n"
+
+    async def trickle() -> bytes:
+        reader, writer = await asyncio.open_connection(*server.address)
+        for byte in data:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        reply = await reader.readexactly(5)
+        writer.close()
+        return reply
+
+    async def bystander() -> int:
+        client = await Client.connect(server.address)
+        for turn in range(200):
+            assert await client.ask("ECHO", turn) == b"%d" % turn
+        await client.close()
+        return 200
+
+    replies = await asyncio.gather(bystander(), *(trickle() for _ in range(50)))
+    assert replies == [200, *(50 * [b"+OK\r\n"])]
+
+
+async def test_a_slow_reader_gets_everything_and_takes_no_memory(server: PenstockProcess) -> None:
+    client = await Client.connect(server.address)
+    value = b"x" * 100_000
+    await client.ask("SET", "k", value)
+    before = resident(server)
+    slow = socket.create_connection(server.address, TIMEOUT_S)
+    request = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+    count = BYTES // len(value) * 10
+    peak = 0
+    with slow:
+        slow.sendall(request * count)
+        wanted = count * (len(value) + len(b"$100000\r\n\r\n"))
+        while wanted:
+            data = slow.recv(min(wanted, 1 << 20))
+            assert data
+            wanted -= len(data)
+            peak = max(peak, resident(server) - before)
+    assert peak < 16 * MEGABYTE
+    await client.close()
