@@ -8,6 +8,7 @@ on to handlers.
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
@@ -30,6 +31,7 @@ class Services:
     """All parts of one server, and the ``state`` that they share."""
 
     __slots__ = (
+        "access",
         "blocking",
         "chunk_reader",
         "cron",
@@ -54,6 +56,7 @@ class Services:
         self.turns = Turns()
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
+        self.access = AccessControl(state)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
@@ -62,7 +65,13 @@ class Services:
         self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
-            self, state, self.watching, self.blocking, self.reactions, self.working
+            self,
+            state,
+            self.access,
+            self.watching,
+            self.blocking,
+            self.reactions,
+            self.working,
         )
         self.persistence = Persistence(
             state,
@@ -75,7 +84,12 @@ class Services:
             self.pauses,
         )
         self.scripting = Scripting(
-            state, self.dispatcher, self.blocking, self.reactions, self.persistence.appender
+            state,
+            self.access,
+            self.dispatcher,
+            self.blocking,
+            self.reactions,
+            self.persistence.appender,
         )
         self.persistence.when_emptied = self.scripting.functions.forget
         self.cron = Cron(

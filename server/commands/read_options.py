@@ -146,6 +146,14 @@ def read_options(args: Arguments, grouped: bool) -> ReadOptions:
     return ReadOptions(args, grouped)
 
 
+def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
+    """The streams that a request reads; ``None`` if it will be refused."""
+    try:
+        return read_options(args, grouped).keys
+    except CommandError:
+        return None
+
+
 def _positive(value: bytes, error: str) -> int:
     number = integer(value, error)
     if number <= 0:

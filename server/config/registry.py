@@ -52,6 +52,11 @@ SETTINGS: Final[dict[str, Setting]] = {
         Integer("tcp-keepalive", 300, 0, INT_MAX),
         Integer("timeout", 0, 0, INT_MAX),
         Integer("maxclients", 10000, 1, 2**32 - 1),
+        # Who may connect.
+        Setting("requirepass", ""),
+        Setting("aclfile", "", mutable=False),
+        Integer("acllog-max-len", 128, 0, INT64_MAX),
+        Choice("acl-pubsub-default", "resetchannels", ("allchannels", "resetchannels")),
         # The process.
         Directory("dir", ".", guarded=True),
         Setting("logfile", "", mutable=False),
@@ -118,11 +123,13 @@ class Config:
     """The values of all settings; read as attributes (``config.tcp_backlog``).
 
     ``settings`` are texts or values, with ``_`` for ``-`` in their names. ``file`` is the path of
-    the configuration file that the server was started with.
+    the configuration file that the server was started with. ``user_lines`` are the users that are
+    declared: by name, where that is and which rules it gives.
     """
 
     def __init__(self, **settings: Any) -> None:
         self.file: str | None = None
+        self.user_lines: dict[str, tuple[str, list[str]]] = {}
         self._listeners: dict[str, list[Listener]] = {}
         for name, setting in SETTINGS.items():
             self._store(name, setting.default)
