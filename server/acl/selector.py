@@ -24,7 +24,8 @@ _EVERYTHING: Final = 0b1111
 
 _PREFIXES: Final = {READ: b"%R~", WRITE: b"%W~", READ_WRITE: b"~"}
 
-_SPECIAL: Final = re.compile(rb"[\"'\\()]")
+_SPECIAL: Final = re.compile(rb"[\"']|\)\Z")
+"""What a word between parentheses cannot have without quotes: quotes, and an end like theirs."""
 
 _MOST_KEYS: Final = 1024
 _LONGEST_KEY: Final = 256
