@@ -209,6 +209,10 @@ class KeySpec:
         return "not_key" not in self.flags
 
 
+FOUND_BY_PARSER: Final = -2
+"""In place of where a command's key is: its keys are found by its own parser."""
+
+
 class Channels:
     """Which arguments are channels: from ``first`` on, one or ``many``; or they are ``patterns``
     of channels."""
@@ -233,8 +237,10 @@ def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
     if not specs:
         return 0, 0
     spec = specs[0]
-    fixed = spec.last == 0 and not spec.moves and spec.vary is None
-    return (spec.index, spec.need) if fixed else (-1, 0)
+    if spec.find is not None:
+        return FOUND_BY_PARSER, spec.need
+    need = spec.need if spec.vary is None else READ | WRITE
+    return (spec.index, need) if spec.last == 0 and not spec.moves else (-1, 0)
 
 
 class Command:
@@ -245,8 +251,9 @@ class Command:
     with subcommands, and those that a setting must allow (``protected``).
 
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
-    ``key_need`` the rights to it that it needs; 0 for a command without keys and channels, -1 where
-    :meth:`key_uses` has to look. ``channels`` tells which of its arguments are channels.
+    ``key_need`` the rights to it that it needs at most. It is 0 for a command without keys and
+    channels, ``FOUND_BY_PARSER`` where the keys are what one specification's ``find`` finds, and -1
+    where :meth:`key_uses` has to look. ``channels`` tells which of its arguments are channels.
     """
 
     __slots__ = (

@@ -96,7 +96,17 @@ class Dispatcher:
             or self._state.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
         ):
-            reply = self._execute_checked(session, args)
+            if (
+                session.limited
+                and command is not None
+                and not (command.special or self._state.barred)
+                and command.fits(count)
+                and session.account.root.permits(command, args)
+            ):
+                session.command = command
+                reply = self.run(session, command, args)
+            else:
+                reply = self._execute_checked(session, args)
         else:
             session.command = command
             reply = self.run(session, command, args)
@@ -108,16 +118,6 @@ class Dispatcher:
 
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
         """Does the same for whatever is not plainly a command that may run."""
-        if session.limited and not self._state.barred:
-            found = self._lookup(args[0])
-            if (
-                found is not None
-                and not found.special
-                and found.fits(len(args))
-                and session.account.denial(found, args) is None
-            ):
-                session.command = found
-                return self.run(session, found, args)
         command, refusal = self.resolve(session, args)
         session.command = command
         if command is None and args[0].lower() in OF_WEB_BROWSERS:

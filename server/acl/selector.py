@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.command_table import READ, WRITE, Arguments, Command, Table, every
+from server.command_table import FOUND_BY_PARSER, READ, WRITE, Arguments, Command, Table, every
 from server.util.glob import Matcher, matcher
 
 READ_WRITE: Final = READ | WRITE
@@ -201,11 +201,26 @@ class Selector:
         )
 
     def permits(self, command: Command, args: Arguments) -> bool:
-        """Whether a request is certainly allowed: one of a command with one key, or none."""
+        """Whether a request is certainly allowed. It is a quick answer for most that are: those
+        without keys and channels, with one key, or with keys that one parser finds."""
         at = command.key_at
-        if at < 0 or at >= len(args) or command not in self.allowed:
+        if command not in self.allowed or at >= len(args):
             return False
-        return at == 0 or self.grants(args[at]) >> command.key_need & 1 == 1
+        if at <= 0:
+            return at == 0 or (at == FOUND_BY_PARSER and self._permits_found(command, args))
+        if self.all_keys:
+            return True
+        known = self._known.get(args[at])
+        if known is None:
+            known = self.grants(args[at])
+        return known >> command.key_need & 1 == 1
+
+    def _permits_found(self, command: Command, args: Arguments) -> bool:
+        """Whether all keys may be used that the command's own parser finds."""
+        for key in command.keys[0].extract(args):
+            if self.grants(key) >> command.key_need & 1 == 0:
+                return False
+        return True
 
     def denial(
         self, command: Command, args: Arguments, uses: list[tuple[bytes, int]]
