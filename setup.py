@@ -55,7 +55,12 @@ HOT = {
         "state",
         "steps",
     ],
+    "server/acl": [
+        "selector",
+        "users",
+    ],
     "server/clients": [
+        "access",
         "blocking",
         "keyspace_events",
         "reactions",

@@ -23,7 +23,7 @@ class Server:
 
     ``clock`` gives Unix milliseconds; messages go to ``log``, and the append-only file to ``disk``.
     Once started it does its periodic work by itself if ``periodic``, else when :meth:`cron` is
-    called.
+    called. Raises :class:`ConfigError` where the users of the configuration cannot be made.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Server:
         self._memory_timer: asyncio.TimerHandle | None = None
         self._periodic = periodic
         self._follow_settings()
+        self.services.access.configure()
 
     def _follow_settings(self) -> None:
         listen, limits = self.state.config.listen, self.state.keyspace.limits

@@ -12,9 +12,20 @@ from typing import Any, Final
 
 from protocol.replies import Reply
 from server.outcomes import Outcome
+from server.util.arguments import parse_integer
 
 Arguments = list[bytes]
 """A whole request: the command's name (and subcommand's), then its arguments."""
+
+KeyFinder = Callable[[Arguments], "list[bytes] | None"]
+"""Finds the keys of a request with the command's own parser; ``None`` if that refuses it."""
+
+KeyFlags = Callable[[Arguments], str]
+"""What a request does to its keys, in words of :data:`KEY_FLAGS`."""
+
+READ: Final = 1
+WRITE: Final = 2
+"""The rights to keys. A command that only asks whether a key is there needs any of them: 0."""
 
 Handler = Callable[[Any, Any, Arguments], Outcome]
 """What runs a command: it is given the services of the server, the client's session, which both
@@ -90,6 +101,12 @@ def _sorted(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
     return sorted(set(names), key=order.index)
 
 
+def _rights(flags: list[str]) -> int:
+    """The rights that are needed to do to a key what the flags say."""
+    writes = "insert" in flags or "update" in flags or "delete" in flags
+    return (READ if "access" in flags else 0) | (WRITE if writes else 0)
+
+
 class KeySpec:
     """Where a command's keys are, in the terms of COMMAND INFO's key specifications.
 
@@ -99,9 +116,25 @@ class KeySpec:
     Where the keys are ``counted``, argument ``index`` is their number and they follow it, every
     ``step``-th argument one.
     ``notes`` is what a reader should know of the flags.
+
+    Those are the terms in which clients look for keys. Where a request can be written so that they
+    would find others than the command uses, ``find`` is the command's own parser; and where the
+    flags depend on the request, ``vary`` tells them.
     """
 
-    __slots__ = ("counted", "flags", "index", "keyword", "last", "limit", "notes", "step")
+    __slots__ = (
+        "counted",
+        "find",
+        "flags",
+        "index",
+        "keyword",
+        "last",
+        "limit",
+        "need",
+        "notes",
+        "step",
+        "vary",
+    )
 
     def __init__(
         self,
@@ -114,9 +147,14 @@ class KeySpec:
         *,
         counted: bool = False,
         notes: str = "",
+        find: KeyFinder | None = None,
+        vary: KeyFlags | None = None,
     ) -> None:
         self.counted = counted
+        self.find = find
+        self.vary = vary
         self.flags = _sorted(flags.split(), KEY_FLAGS)
+        self.need = _rights(self.flags)
         self.index = index
         self.last = last
         self.step = step
@@ -126,6 +164,8 @@ class KeySpec:
 
     def extract(self, args: Arguments) -> list[bytes]:
         """The keys among ``args``; empty where the keyword is missing, or their number wrong."""
+        if self.find is not None and (keys := self.find(args)) is not None:
+            return keys
         if self.counted:
             return self._counted_keys(args)
         first = self.index
@@ -141,10 +181,22 @@ class KeySpec:
         return args[first : last + 1 : self.step]
 
     def _counted_keys(self, args: Arguments) -> list[bytes]:
+        if self.index >= len(args):
+            return []
         first = self.index + 1
-        count = args[self.index]
-        last = first + self.step * (int(count) if count.isdigit() else 0)
-        return args[first : last : self.step] if last <= len(args) else []
+        count = parse_integer(args[self.index]) or 0
+        last = first + self.step * count
+        return args[first : last : self.step] if first < last <= len(args) else []
+
+    def flags_in(self, args: Arguments) -> list[str]:
+        """What the request does to these keys."""
+        if self.vary is None:
+            return self.flags
+        return _sorted(self.vary(args).split(), KEY_FLAGS)
+
+    def need_in(self, args: Arguments) -> int:
+        """Which rights to these keys the request needs: of READ and WRITE, 0 for any."""
+        return self.need if self.vary is None else _rights(self.flags_in(args))
 
     @property
     def moves(self) -> bool:
@@ -157,18 +209,58 @@ class KeySpec:
         return "not_key" not in self.flags
 
 
+FOUND_BY_PARSER: Final = -2
+"""In place of where a command's key is: its keys are found by its own parser."""
+
+
+class Channels:
+    """Which arguments are channels: from ``first`` on, one or ``many``; or they are ``patterns``
+    of channels."""
+
+    __slots__ = ("first", "many", "patterns")
+
+    def __init__(self, first: int = 1, *, many: bool = False, patterns: bool = False) -> None:
+        self.first = first
+        self.many = many
+        self.patterns = patterns
+
+    def names(self, args: Arguments) -> list[bytes]:
+        """The channels or patterns among ``args``."""
+        return args[self.first :] if self.many else args[self.first : self.first + 1]
+
+
+def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
+    """Where the one key of a command is, and which rights to it are needed."""
+    specs = [spec for spec in keys if spec.names_keys]
+    if channels is not None or len(specs) > 1:
+        return -1, 0
+    if not specs:
+        return 0, 0
+    spec = specs[0]
+    if spec.find is not None:
+        return FOUND_BY_PARSER, spec.need
+    need = spec.need if spec.vary is None else READ | WRITE
+    return (spec.index, need) if spec.last == 0 and not spec.moves else (-1, 0)
+
+
 class Command:
     """A command or subcommand: what it is called, how it is called, and what it does.
 
     ``arity`` counts the name (and the container's); negative: a minimum. The counters are those of
     INFO commandstats. ``special`` marks what the dispatcher has to look at more closely: commands
     with subcommands, and those that a setting must allow (``protected``).
+
+    ``key_at`` is the place of the one key of a command that has one in a fixed place, and
+    ``key_need`` the rights to it that it needs at most. It is 0 for a command without keys and
+    channels, ``FOUND_BY_PARSER`` where the keys are what one specification's ``find`` finds, and -1
+    where :meth:`key_uses` has to look. ``channels`` tells which of its arguments are channels.
     """
 
     __slots__ = (
         "arity",
         "calls",
         "categories",
+        "channels",
         "complexity",
         "deprecated",
         "failed",
@@ -177,6 +269,8 @@ class Command:
         "group",
         "handler",
         "history",
+        "key_at",
+        "key_need",
         "keys",
         "name",
         "nanoseconds",
@@ -208,6 +302,7 @@ class Command:
         history: Iterable[tuple[str, str]],
         deprecated: tuple[str, str] | None,
         protected: bool,
+        channels: Channels | None,
     ) -> None:
         self.fullname = name.lower().replace(" ", "|")
         self.name = name.lower()
@@ -227,6 +322,8 @@ class Command:
         self.subcommands: dict[bytes, Command] = {}
         self.writes = "write" in self.flags
         self.protected = self.special = protected
+        self.channels = channels
+        self.key_at, self.key_need = _one_key(self.keys, channels)
         self.forget_calls()
 
     def forget_calls(self) -> None:
@@ -254,13 +351,28 @@ class Command:
             self.history,
             self.deprecated,
             self.protected,
+            self.channels,
         )
         twin.special = self.special
         return twin
 
+    @property
+    def is_subcommand(self) -> bool:
+        """Whether it belongs to a container."""
+        return "|" in self.fullname
+
     def fits(self, count: int) -> bool:
         """Whether the command takes ``count`` arguments, its name included."""
         return count == self.arity or (self.arity < 0 and count >= -self.arity)
+
+    def key_uses(self, args: Arguments) -> list[tuple[bytes, int]]:
+        """The keys that a request uses, each with the rights to it that it needs."""
+        uses: list[tuple[bytes, int]] = []
+        for spec in self.keys:
+            if spec.names_keys:
+                need = spec.need_in(args)
+                uses += [(key, need) for key in spec.extract(args)]
+        return uses
 
     @property
     def key_range(self) -> tuple[int, int, int]:
@@ -336,13 +448,15 @@ def command(
     history: Iterable[tuple[str, str]] = (),
     deprecated: tuple[str, str] | None = None,
     protected: bool = False,
+    channels: Channels | None = None,
 ) -> Callable[[Handler], Handler]:
     """Registers the decorated handler as ``name``, e.g. ``"XADD"`` or ``"XGROUP CREATE"``.
 
     ``syntax`` describes the arguments as the command pages do, e.g. ``key [COUNT count]``;
     ``categories`` names ACL categories beyond those that flags and group imply, or with a minus
     sign one that they imply wrongly; ``deprecated`` is the version since which it is, and what to
-    use instead; a ``protected`` command runs only where the configuration allows it.
+    use instead; a ``protected`` command runs only where the configuration allows it; ``channels``
+    tells which arguments are channels that a user needs a right to.
     """
 
     key_specs = list(keys)
@@ -366,6 +480,7 @@ def command(
                 history,
                 deprecated,
                 protected,
+                channels,
             )
         )
         return handler

@@ -6,9 +6,11 @@ import time
 from typing import Final
 
 from protocol import errors
+from protocol.acl_errors import NO_PERMISSION
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.clients.watch import WatchedKeys
@@ -63,6 +65,7 @@ class Dispatcher:
         self,
         services: object,
         state: ServerState,
+        access: AccessControl,
         watching: WatchedKeys,
         blocking: BlockedClients,
         reactions: Reactions,
@@ -70,6 +73,7 @@ class Dispatcher:
     ) -> None:
         self._services = services
         self._state = state
+        self._access = access
         self._keyspace = state.keyspace
         self._effects = state.keyspace.effects
         self._watching = watching
@@ -79,6 +83,7 @@ class Dispatcher:
         self._table = state.table
         self._lookup = state.table.get
         reactions.rerun = self.rerun
+        reactions.recheck = self.recheck
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
         """Answers one request with bytes, or ``None`` when the client has been parked."""
@@ -91,7 +96,17 @@ class Dispatcher:
             or self._state.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
         ):
-            reply = self._execute_checked(session, args)
+            if (
+                session.limited
+                and command is not None
+                and not (command.special or self._state.barred)
+                and command.fits(count)
+                and session.account.root.permits(command, args)
+            ):
+                session.command = command
+                reply = self.run(session, command, args)
+            else:
+                reply = self._execute_checked(session, args)
         else:
             session.command = command
             reply = self.run(session, command, args)
@@ -109,6 +124,8 @@ class Dispatcher:
             session.closing = True
             return NO_REPLY
         if refusal is not None:
+            if command is not None and refusal.startswith(NO_PERMISSION):
+                self._access.note_refusal(session, command, args)
             return self._reject(session, command, refusal)
         assert command is not None
         if session.queue is None or command.name in NEVER_QUEUED:
@@ -132,21 +149,23 @@ class Dispatcher:
             return None, errors.unknown_command(args[0], args[1:])
         if command.subcommands and len(args) > 1:
             return None, errors.unknown_subcommand(command.name, args[1])
-        return command, self._refusal(session, command, len(args))
+        return command, self._refusal(session, command, args)
 
-    def _refusal(self, session: Session, command: Command, count: int) -> str | None:
+    def _refusal(self, session: Session, command: Command, args: Arguments) -> str | None:
         """The first reason that counts: clients may see which it is."""
         name = command.name
-        if not command.fits(count):
+        if not command.fits(len(args)):
             return errors.wrong_arity(command.fullname)
         if command.protected and not self._allows_debugging(session):
             return errors.DEBUG_NOT_ALLOWED
         if not session.authenticated and name not in ALWAYS_ALLOWED:
             return errors.NO_AUTHENTICATION
-        if self._state.barred and (text := self._bar(session, command)) is not None:
-            return text
         if session.queue is not None and "no_multi" in command.flags:
             return errors.NOT_INSIDE_MULTI
+        if (text := self._access.refusal(session, command, args)) is not None:
+            return text
+        if self._state.barred and (text := self._bar(session, command)) is not None:
+            return text
         if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
             return errors.only_subscriptions(command.fullname)
         return None
@@ -203,7 +222,7 @@ class Dispatcher:
             if self._effects:
                 self._reactions.apply(session)
         if type(reply) is Wait:
-            return self._park(session, command, reply)
+            return self._park(session, command, args, reply)
         if type(reply) is Steps:
             return self._working.do(session, command, reply)
         command.calls += 1
@@ -221,12 +240,16 @@ class Dispatcher:
             return error_line(error.text) if error.counted else self._fail(error.text)
         return self._fail(FAILURE_TEXTS[type(error)])
 
-    def _park(self, session: Session, command: Command, wait: Wait) -> bytes | None:
+    def _park(
+        self, session: Session, command: Command, args: Arguments, wait: Wait
+    ) -> bytes | None:
         """Parks the client; where waiting is not possible, its time is up at once."""
         if session.executing:
             command.calls += 1
             return encode(wait.on_timeout, session.resp3)
         self._blocking.park(session, command, wait)
+        assert session.waiter is not None
+        session.waiter.request = args
         return None
 
     def apply(self, session: Session, command: Command, args: Arguments) -> None:
@@ -236,6 +259,16 @@ class Dispatcher:
             command.handler(self._services, session, args)
         finally:
             self._effects.clear()
+
+    def recheck(self, waiter: Waiter) -> bytes | None:
+        """Checks a parked client's command again before it runs: its user may have changed.
+        Returns the error that ends the wait, ``None`` if it may run."""
+        session, command = waiter.session, waiter.command
+        refusal = self._access.refusal(session, command, waiter.request)
+        if refusal is None:
+            return None
+        self._access.note_refusal(session, command, waiter.request)
+        return self._reject(session, command, refusal)
 
     def rerun(self, waiter: Waiter) -> bytes | None:
         """Runs a parked client's command again; ``None`` if it must go on waiting."""

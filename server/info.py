@@ -320,10 +320,10 @@ def _stats(server: Services) -> Fields:
         "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
-        "acl_access_denied_auth": stats.denied_logins,
-        "acl_access_denied_cmd": 0,
-        "acl_access_denied_key": 0,
-        "acl_access_denied_channel": 0,
+        "acl_access_denied_auth": stats.denied["auth"],
+        "acl_access_denied_cmd": stats.denied["command"],
+        "acl_access_denied_key": stats.denied["key"],
+        "acl_access_denied_channel": stats.denied["channel"],
     }
 
 

@@ -8,6 +8,7 @@ on to handlers.
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
@@ -31,6 +32,7 @@ class Services:
     """All parts of one server, and the ``state`` that they share."""
 
     __slots__ = (
+        "access",
         "blocking",
         "chunk_reader",
         "cron",
@@ -57,6 +59,7 @@ class Services:
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
+        self.access = AccessControl(state)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
@@ -65,7 +68,13 @@ class Services:
         self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
-            self, state, self.watching, self.blocking, self.reactions, self.working
+            self,
+            state,
+            self.access,
+            self.watching,
+            self.blocking,
+            self.reactions,
+            self.working,
         )
         self.persistence = Persistence(
             state,
@@ -78,7 +87,12 @@ class Services:
             self.pauses,
         )
         self.scripting = Scripting(
-            state, self.dispatcher, self.blocking, self.reactions, self.persistence.appender
+            state,
+            self.access,
+            self.dispatcher,
+            self.blocking,
+            self.reactions,
+            self.persistence.appender,
         )
         self.persistence.when_emptied = self.scripting.functions.forget
         self.cron = Cron(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.requests import ARGUMENT_OVERHEAD
-from server.auth import DEFAULT_USER
+from server.acl.users import User
 from server.command_table import Arguments, Command
 from server.outcomes import Wait
 from server.steps import Pieces, Work
@@ -25,6 +25,7 @@ class Session:
     """The state of one client. It has no socket: ``send`` and ``close`` are given to it."""
 
     __slots__ = (
+        "account",
         "addr",
         "authenticated",
         "broken",
@@ -42,6 +43,7 @@ class Session:
         "laddr",
         "lib_name",
         "lib_ver",
+        "limited",
         "muting",
         "name",
         "no_evict",
@@ -57,7 +59,6 @@ class Session:
         "shards",
         "traffic",
         "unsaved",
-        "user",
         "waiter",
         "waiting_bytes",
         "watching",
@@ -70,6 +71,7 @@ class Session:
         laddr: str,
         now_ms: int,
         database: Database,
+        user: User,
         authenticated: bool,
     ) -> None:
         self.id = identity
@@ -102,17 +104,18 @@ class Session:
         self.shards: dict[bytes, None] = {}
         self.watching: dict[tuple[int, bytes], bool] = {}
         self.queue: list[tuple[Command, Arguments]] | None = None
-        self.reset(database, authenticated)
+        self.reset(database, user, authenticated)
         self.lib_name = b""
         self.lib_ver = b""
 
-    def reset(self, database: Database, authenticated: bool) -> None:
+    def reset(self, database: Database, user: User, authenticated: bool) -> None:
         """The state of a client that has just connected (subscriptions are ended elsewhere, and so
-        is the watching of keys)."""
+        is the watching of keys). It is ``user``, whose password it has to say first unless it is
+        ``authenticated``."""
         self.db = database
         self.resp3 = False
         self.name = b""
-        self.user = DEFAULT_USER
+        self.account = user
         self.authenticated = authenticated
         self.no_evict = False
         self.no_touch = False
@@ -133,6 +136,11 @@ class Session:
         self.broken = False
         self.dirty = False
         self.update_gate()
+
+    @property
+    def user(self) -> bytes:
+        """The name of the user that the client is."""
+        return self.account.name
 
     @property
     def is_local(self) -> bool:
@@ -163,12 +171,22 @@ class Session:
         return None if self.job is None else self.job.future
 
     def update_gate(self) -> None:
-        """Notes whether a command must pass the checks of a state that most clients are not in."""
-        self.gated = (
+        """Notes whether a command must pass the checks of a state that most clients are not in.
+
+        ``limited`` notes that there is only one of them, what the client's user may do."""
+        gated = (
             self.queue is not None
             or not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
         )
+        self.limited = self.account.limited and not gated
+        self.gated = gated or self.limited
+
+    def log_in(self, user: User) -> None:
+        """The client is this user from now on."""
+        self.account = user
+        self.authenticated = True
+        self.update_gate()
 
     def mute(self, reply: bytes) -> bytes:
         """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
@@ -187,7 +205,7 @@ class Waiter:
     ``deadline`` is that of the first ``wait``; running the command again never puts it off.
     """
 
-    __slots__ = ("command", "deadline", "future", "places", "session", "wait")
+    __slots__ = ("command", "deadline", "future", "places", "request", "session", "wait")
 
     def __init__(
         self,
@@ -203,6 +221,8 @@ class Waiter:
         self.deadline = wait.deadline
         self.places = places
         self.future = future
+        self.request: Arguments = []
+        """What the client has sent."""
 
 
 class Job:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
-from server.auth import Users
+from server.acl.users import Users
 from server.command_table import every, new_table
 from server.config.registry import Config
 from server.runtime.clock import Clock, Reading
@@ -70,7 +70,7 @@ class ServerState:
         self.keyspace.now_ms = self.started_ms
         self.stats = Stats()
         self.table = new_table()
-        self.users = Users()
+        self.users = Users(self.table)
         self.sessions: dict[int, Session] = {}
         self.last_id = 0
         """The number of the client that connected last."""
@@ -121,8 +121,9 @@ class ServerState:
 
     def new_session(self, identity: int, addr: str = "", laddr: str = "") -> Session:
         """The session of a client that has just connected, or of nobody (0)."""
-        first = self.keyspace.databases[0]
-        return Session(identity, addr, laddr, self.clock(), first, self.users.default_is_open())
+        first, users = self.keyspace.databases[0], self.users
+        now, is_open = self.clock(), users.default_is_open()
+        return Session(identity, addr, laddr, now, first, users.default, is_open)
 
     # --- time and counters ----------------------------------------------------------------
 

@@ -60,8 +60,9 @@ class Reactions:
 
     ``record`` takes the effects of each command before anything follows from them, with the session
     of the client whose command it was: the appender of an append-only file does. ``rerun`` runs a
-    parked client's command again and returns its reply, or ``None`` if it must go on waiting: the
-    dispatcher does.
+    parked client's command again and returns its reply, or ``None`` if it must go on waiting;
+    ``recheck`` returns the error that it gets if its user may not run it any more: the dispatcher
+    does both.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Reactions:
         self._notifier = notifier
         self.record: Callable[[list[e.Effect], Session | None], None] | None = None
         self.rerun: Callable[[Waiter], bytes | None]
+        self.recheck: Callable[[Waiter], bytes | None]
         blocking.when_due = self.pass_time
         state.config.listen("notify-keyspace-events", self._configure_events)
 
@@ -116,6 +118,8 @@ class Reactions:
             wait = waiter.wait
             if waiter not in blocking.waiters or not blocking.may_serve(wait, place):
                 continue
+            if waiter.session.account.limited and self._refuse(waiter):
+                continue
             if wait.group in drained:
                 wait.note_attempt()
                 blocking.enqueue(waiter)
@@ -123,6 +127,13 @@ class Reactions:
                 drained.add(wait.group)
         if self._effects:  # Those of attempts that were only noted.
             self.apply()
+
+    def _refuse(self, waiter: Waiter) -> bool:
+        """Ends the wait of a client whose user may not run its command any more; whether it did."""
+        refusal = None if waiter.wait.for_sync else self.recheck(waiter)
+        if refusal is not None:
+            self._blocking.finish(waiter, refusal)
+        return refusal is not None
 
     def _retry(self, waiter: Waiter) -> bool:
         """Runs the command again; false if it has to go on waiting."""
@@ -136,7 +147,8 @@ class Reactions:
     def pass_time(self, now_ms: int) -> None:
         """Ends the waits whose deadline has come, and runs commands whose time it is."""
         while (waiter := self._blocking.next_due(now_ms)) is not None:
-            self._retry(waiter)
+            if not (waiter.session.account.limited and self._refuse(waiter)):
+                self._retry(waiter)
         self.drain()
 
     # --- effects --------------------------------------------------------------------------

@@ -40,6 +40,7 @@ FAMILIES: Final = (
     "cluster",
     "persistence",
     "client",
+    "acl",
     "commandinfo",
     "info",
     "lolwut",

@@ -125,6 +125,18 @@ def _operation(server: Services, name: bytes, words: Iterator[bytes], policy: by
     return _Operation(name, field, integer(operand), policy)
 
 
+_GET_WORDS: Final = {b"GET": 3, b"OVERFLOW": 2}
+"""The subcommands that change nothing, and how many words each takes."""
+
+
+def _key_flags(args: Arguments) -> str:
+    """What a BITFIELD does to its key: it only reads if it is told nothing but to GET."""
+    at = 2
+    while at < len(args) and (name := args[at].upper()) in _GET_WORDS:
+        at += _GET_WORDS[name]
+    return "RO access" if at >= len(args) else "RW access update"
+
+
 @command(
     "BITFIELD",
     -2,
@@ -137,7 +149,13 @@ def _operation(server: Services, name: bytes, words: Iterator[bytes], policy: by
     " <SET encoding offset value | INCRBY encoding offset increment> [GET encoding offset |"
     " [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value |"
     " INCRBY encoding offset increment> ...]]",
-    keys=[KeySpec("RW access update variable_flags", notes="without SET and INCRBY it only reads")],
+    keys=[
+        KeySpec(
+            "RW access update variable_flags",
+            notes="without SET and INCRBY it only reads",
+            vary=_key_flags,
+        )
+    ],
 )
 def bitfield(server: Services, session: Session, args: Arguments) -> Reply:
     """For each subcommand the value that was read or made, or null if it was not to be kept."""

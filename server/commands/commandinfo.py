@@ -205,10 +205,6 @@ def list_(server: Services, session: Session, args: Arguments) -> Reply:
     return [entry.fullname for entry in every(table) if passes(entry, args[4])]
 
 
-_GET_WORDS: Final = {b"GET": 3, b"OVERFLOW": 2}
-"""The subcommands of BITFIELD that change nothing, and how many words each takes."""
-
-
 # --- COMMAND GETKEYS -------------------------------------------------------------------------
 
 
@@ -222,32 +218,10 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
         raise CommandError(errors.GETKEYS_NO_KEYS)
     if not entry.fits(len(request)):
         raise CommandError(errors.GETKEYS_WRONG_ARITY)
-    found = [
-        (key, _access(entry, spec, request)) for spec in specs for key in spec.extract(request)
-    ]
+    found = [(key, spec.flags_in(request)) for spec in specs for key in spec.extract(request)]
     if not found and not any(spec.counted for spec in specs):
         raise CommandError(errors.GETKEYS_NOT_EXTRACTABLE)
     return found
-
-
-def _access(entry: Command, spec: KeySpec, request: Arguments) -> list[str]:
-    """The flags of a key; those of some commands depend on what they are told to do with it."""
-    options = [arg.upper() for arg in request[2:]]
-    if entry.name == "set" and b"GET" not in options[1:]:
-        return ["OW", "update"]
-    if entry.name == "bitfield" and _only_reads(options):
-        return ["RO", "access"]
-    if entry.name == "delex":
-        return ["RW", "access", "delete"] if options else ["RM", "delete"]
-    return [flag for flag in spec.flags if flag != "variable_flags"]
-
-
-def _only_reads(options: Arguments) -> bool:
-    """Whether BITFIELD is told nothing but to GET."""
-    at = 0
-    while at < len(options) and options[at] in _GET_WORDS:
-        at += _GET_WORDS[options[at]]
-    return at >= len(options)
 
 
 @command(

@@ -145,8 +145,9 @@ def config_rewrite(server: Services, session: Session, args: Arguments) -> Reply
     config = server.state.config
     if config.file is None:
         raise CommandError(errors.CONFIG_NO_FILE)
+    users = [] if config.aclfile else list(map(shown, server.state.users.lines()))
     try:
-        config_file.rewrite(config, config.file)
+        config_file.rewrite(config, config.file, users)
     except OSError as error:
         raise CommandError(errors.config_not_written(str(error.strerror))) from error
     return OK

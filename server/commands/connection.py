@@ -7,7 +7,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Bulk, Encoded, Map, Reply
-from server.auth import DEFAULT_USER
+from server.acl.users import DEFAULT_USER
 from server.clients.client_line import is_printable
 from server.command_table import Arguments, command
 from server.runtime.version import REDIS_VERSION
@@ -61,15 +61,6 @@ def checked_name(name: bytes) -> bytes:
     return name
 
 
-def _log_in(server: Services, session: Session, user: bytes, password: bytes) -> None:
-    if not server.state.users.accepts(user, password):
-        server.state.stats.denied_logins += 1
-        raise CommandError(errors.WRONG_PASSWORD)
-    session.user = user
-    session.authenticated = True
-    session.update_gate()
-
-
 @command(
     "HELLO",
     -1,
@@ -84,7 +75,8 @@ def hello(server: Services, session: Session, args: Arguments) -> Reply:
     """Switches the protocol and describes the server, in the protocol switched to."""
     options = HelloOptions(args)
     if options.credentials is not None:
-        _log_in(server, session, *options.credentials)
+        user, password = options.credentials
+        server.access.log_in(session, user, password, "HELLO")
     if not session.authenticated:
         raise CommandError(errors.HELLO_NEEDS_AUTHENTICATION)
     if options.name is not None:
@@ -120,9 +112,10 @@ def auth(server: Services, session: Session, args: Arguments) -> Reply:
     """Logs in as the user named, or as the default user with its password."""
     if len(args) > 3:
         raise CommandError(errors.SYNTAX)
-    if len(args) == 2 and server.state.users.default_is_open():
+    if len(args) == 2 and server.state.users.default.nopass:
         raise CommandError(errors.NO_PASSWORD_CONFIGURED)
-    _log_in(server, session, args[1] if len(args) == 3 else DEFAULT_USER, args[-1])
+    user = args[1] if len(args) == 3 else DEFAULT_USER
+    server.access.log_in(session, user, args[-1], "AUTH")
     return OK
 
 
@@ -187,7 +180,8 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves everything that the client has begun."""
     server.pubsub.leave_all(session)
     server.watching.forget(session)
-    session.reset(server.state.keyspace.databases[0], server.state.users.default_is_open())
+    users = server.state.users
+    session.reset(server.state.keyspace.databases[0], users.default, users.default_is_open())
     return RESET_DONE
 
 

@@ -39,6 +39,11 @@ def _digits(value: bytes) -> Generator[None, None, Reply]:
     return bulk(b"%016x" % (yield from xxh3_64_in_steps(value)))
 
 
+def _delex_flags(args: Arguments) -> str:
+    """What a DELEX does to its key: a condition is about what is there."""
+    return "RW access delete" if len(args) > 2 else "RM delete"
+
+
 @command(
     "DELEX",
     -2,
@@ -48,7 +53,7 @@ def _digits(value: bytes) -> Generator[None, None, Reply]:
     summary="Removes a key, if the string at it meets a condition.",
     complexity="O(1); O(N) in the length of the string for IFDEQ and IFDNE.",
     syntax="key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
-    keys=[KeySpec("RW delete variable_flags")],
+    keys=[KeySpec("RW delete variable_flags", vary=_delex_flags)],
 )
 def delex(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key was removed, 0 if there is none or the condition is not met."""

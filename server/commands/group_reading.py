@@ -20,7 +20,7 @@ from server.commands.entries import (
     in_portions,
 )
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen
-from server.commands.read_options import Budget, ReadOptions, read_options
+from server.commands.read_options import Budget, ReadOptions, keys_to_read, read_options
 from server.outcomes import Wait
 from server.services import Services
 from server.session import Session
@@ -252,6 +252,10 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     return b"*4\r\n%b:%d\r\n:%d\r\n" % (payload[4:], idle, count)
 
 
+def _keys(args: Arguments) -> list[bytes] | None:
+    return keys_to_read(args, grouped=True)
+
+
 @command(
     "XREADGROUP",
     -7,
@@ -262,7 +266,7 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     complexity="O(M) for M entries returned, for each stream.",
     syntax="GROUP group consumer [COUNT count] [MAXCOUNT maxcount] [MAXSIZE bytes]"
     " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
-    keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2)],
+    keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2, find=_keys)],
 )
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""

@@ -8,7 +8,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Many, Push, Reply, Simple
 from server.clients.pubsub import Audience
-from server.command_table import Arguments, command, container
+from server.command_table import Arguments, Channels, command, container
 from server.services import Services
 from server.session import Session
 from server.util.glob import matches
@@ -26,6 +26,7 @@ _INQUIRY = "pubsub loading stale"
     summary="Listens to channels.",
     complexity="O(N) in the number of channels.",
     syntax="channel [channel ...]",
+    channels=Channels(many=True),
 )
 def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each channel and confirms each."""
@@ -41,6 +42,7 @@ def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Listens to all channels whose names fit patterns.",
     complexity="O(N) in the number of patterns.",
     syntax="pattern [pattern ...]",
+    channels=Channels(many=True, patterns=True),
 )
 def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each pattern and confirms each."""
@@ -115,6 +117,7 @@ def confirm_each(
     summary="Sends a message to those who listen to a channel.",
     complexity="O(N+M) with N listeners of the channel and M patterns in use.",
     syntax="channel message",
+    channels=Channels(),
 )
 def publish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""

@@ -141,9 +141,41 @@ def read_options(args: Arguments, grouped: bool) -> ReadOptions:
 
     A consumer sends the same request over and over, and parsing it took a third of its time.
     """
-    if len(args) <= _SHORT and sum(map(len, args)) <= _SHORT * _SHORT:
+    if args is _checked.args:
+        return _checked.options
+    if _is_short(args):
         return _parsed(tuple(args), grouped)
     return ReadOptions(args, grouped)
+
+
+def _is_short(args: Arguments) -> bool:
+    return len(args) <= _SHORT and sum(map(len, args)) <= _SHORT * _SHORT
+
+
+def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
+    """The streams that a request reads; ``None`` if it will be refused.
+
+    Its options are kept until those of another are asked for: the request is run in a moment."""
+    try:
+        options = read_options(args, grouped)
+    except CommandError:
+        return None
+    if _is_short(args):
+        _checked.args, _checked.options = args, options
+    return options.keys
+
+
+class _Checked:
+    """The request whose streams were asked for last, and its options."""
+
+    __slots__ = ("args", "options")
+
+    def __init__(self) -> None:
+        self.args: Arguments | None = None
+        self.options: ReadOptions
+
+
+_checked: Final = _Checked()
 
 
 def _positive(value: bytes, error: str) -> int:

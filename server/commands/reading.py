@@ -9,7 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import Entries, Served, by_stream, held_range, in_portions
-from server.commands.read_options import Budget, ReadOptions, read_options
+from server.commands.read_options import Budget, ReadOptions, keys_to_read, read_options
 from server.outcomes import Wait
 from server.services import Services
 from server.session import Session
@@ -61,6 +61,10 @@ def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Ent
     return len(payloads), in_portions(payloads)
 
 
+def _keys(args: Arguments) -> list[bytes] | None:
+    return keys_to_read(args, grouped=False)
+
+
 @command(
     "XREAD",
     -4,
@@ -71,7 +75,7 @@ def _entries_from(stream: Stream, start: int, count: int, budget: Budget) -> Ent
     complexity="",
     syntax="[COUNT count] [MAXCOUNT maxcount] [MAXSIZE bytes] [BLOCK milliseconds]"
     " STREAMS key [key ...] id [id ...]",
-    keys=[KeySpec("RO access", index=1, keyword="STREAMS", last=-1, limit=2)],
+    keys=[KeySpec("RO access", keyword="STREAMS", last=-1, limit=2, find=_keys)],
 )
 def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""

@@ -137,6 +137,17 @@ class SetOptions:
             raise CommandError(errors.SYNTAX)
 
 
+def set_key_flags(args: Arguments) -> str:
+    """What a SET does to its key: with GET it tells what was there."""
+    if len(args) == 3:
+        return "OW update"
+    try:
+        reads = SetOptions(args).get
+    except CommandError:
+        reads = any(word.upper() == b"GET" for word in args[3:])
+    return "RW access update" if reads else "OW update"
+
+
 def option_value(following: Iterator[bytes]) -> bytes:
     """The value that belongs to an option."""
     value = next(following, None)

@@ -11,7 +11,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.command_table import Arguments, KeySpec, command
+from server.command_table import Arguments, Channels, KeySpec, command
 from server.commands.pubsub import confirm_each, listener_counts, names_in_use
 from server.services import Services
 from server.session import Session
@@ -31,6 +31,7 @@ _CHANNELS: Final = [KeySpec("not_key", last=-1)]
     complexity="O(N) in the number of channels.",
     syntax="shardchannel [shardchannel ...]",
     keys=_CHANNELS,
+    channels=Channels(many=True),
 )
 def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each shard channel and confirms each; not within a transaction."""
@@ -68,6 +69,7 @@ def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of listeners.",
     syntax="shardchannel message",
     keys=[KeySpec("not_key")],
+    channels=Channels(),
 )
 def spublish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""

@@ -16,6 +16,7 @@ from server.commands.set_options import (
     Lifetime,
     SetOptions,
     positive_expiry_time,
+    set_key_flags,
 )
 from server.services import Services
 from server.session import Session
@@ -51,6 +52,7 @@ def _string(value: bytes | None) -> Reply:
         KeySpec(
             "RW access update variable_flags",
             notes="with GET the old value is read",
+            vary=set_key_flags,
         )
     ],
     history=[

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol import errors
+from protocol.acl_errors import CHANGED_REASONS, RULES_CHANGED
+from protocol.encoder import error_line
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
+from server.clients.access import IN_MULTI
 from server.command_table import Arguments, Command, KeySpec, command
 from server.services import Services
 from server.session import Session
@@ -117,15 +120,32 @@ def _run_all(
     run = server.dispatcher.run
     appender = server.persistence.appender
     replies: list[bytes] = []
+    refused = False
     session.executing = True
     appender.begin_unit()
     try:
         for entry, args in queue:
             session.command = entry
+            if session.account.limited and (text := _refusal(server, session, entry, args)):
+                replies.append(error_line(text))
+                refused = True
+                continue
             reply = run(session, entry, args)
             assert reply is not None, "a transaction never waits"
             replies.append(reply)
     finally:
         session.executing = False
         appender.end_unit()
+        if refused:
+            server.state.table[b"exec"].failed += 1
     return replies
+
+
+def _refusal(server: Services, session: Session, entry: Command, args: Arguments) -> str | None:
+    """Why the user may not run a queued command any more; the rules may have changed since."""
+    denial = server.access.check(session, session, entry, args, IN_MULTI)
+    if denial is None:
+        return None
+    text = RULES_CHANGED + CHANGED_REASONS[denial.kind]
+    server.state.stats.count_error(text)
+    return text

@@ -71,6 +71,11 @@ SETTINGS: Final[dict[str, Setting]] = {
         Switch("tls-session-caching", "yes"),
         Fixed(Switch("tls-replication", "no"), "there are no replicas"),
         Fixed(Switch("tls-cluster", "no"), "there is no cluster"),
+        # Who may connect.
+        Setting("requirepass", ""),
+        Setting("aclfile", "", mutable=False),
+        Integer("acllog-max-len", 128, 0, INT64_MAX),
+        Choice("acl-pubsub-default", "resetchannels", ("allchannels", "resetchannels")),
         # The process.
         Directory("dir", ".", guarded=True),
         Setting("logfile", "", mutable=False),
@@ -137,11 +142,13 @@ class Config:
     """The values of all settings; read as attributes (``config.tcp_backlog``).
 
     ``settings`` are texts or values, with ``_`` for ``-`` in their names. ``file`` is the path of
-    the configuration file that the server was started with.
+    the configuration file that the server was started with. ``user_lines`` are the users that are
+    declared: by name, where that is and which rules it gives.
     """
 
     def __init__(self, **settings: Any) -> None:
         self.file: str | None = None
+        self.user_lines: dict[str, tuple[str, list[str]]] = {}
         self._listeners: dict[str, list[Listener]] = {}
         for name, setting in SETTINGS.items():
             self._store(name, setting.default)

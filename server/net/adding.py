@@ -150,9 +150,10 @@ class Adder:
 
         Not in MULTI, before authentication, with RESP2 and subscriptions (``gated``), while CLIENT
         REPLY is OFF or SKIP, while the server loads, a script takes long or the disk fails
-        (``barred``), while clients are paused, and while every change is announced."""
+        (``barred``), while clients are paused, and while every change is announced. What a user
+        may not add is left to the common way; see :meth:`_may_add`."""
         return not (
-            session.gated
+            (session.gated and not session.limited)
             or session.muting is not None
             or self._state.barred
             or self._pauses.active
@@ -169,7 +170,7 @@ class Adder:
             return replies, 0
         if data.find(beginning.prefix, len(beginning.prefix)) < 0:
             return replies, 0  # One alone gains nothing.
-        while beginning is not None:
+        while beginning is not None and (not session.limited or self._may_add(session, beginning)):
             end = self._run(session, beginning, data, at, replies)
             if end == at:
                 break
@@ -177,6 +178,11 @@ class Adder:
             if data[at : at + len(beginning.prefix)] != beginning.prefix:
                 beginning = self._beginning_at(data, at)
         return replies, at
+
+    def _may_add(self, session: Session, beginning: Beginning) -> bool:
+        """Whether the client's user may add to the stream, whatever else is in the request."""
+        args = [b"xadd", beginning.key]
+        return session.account.denial(self._command, args) is None
 
     def _beginning_at(self, data: bytes, at: int) -> Beginning | None:
         """How the request at ``at`` begins, if that is understood."""

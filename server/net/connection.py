@@ -58,6 +58,9 @@ from server.util.hosts import is_loopback
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
 
+UNRELEASED_TO_STRANGERS: Final = 64 * 1024
+"""The same for one that has not logged in."""
+
 WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
 
@@ -207,7 +210,13 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        """The client does not read its replies: it is not read from either."""
+        """The client does not read its replies: it is not read from either.
+
+        One that has not logged in is cut off: nobody may fill the memory who is not let in."""
+        if self.session is not None and not self.session.authenticated:
+            self._state.stats.output_limit_disconnections += 1
+            self._abort()
+            return
         self._choked = True
         self._follow_reading()
 
@@ -429,7 +438,10 @@ class Connection(asyncio.Protocol):
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
         if self._gate.holding:
             self._unreleased += len(data)
-            if self._unreleased > UNRELEASED and not self._swamped:
+            session = self.session
+            is_stranger = session is not None and not session.authenticated
+            most = UNRELEASED_TO_STRANGERS if is_stranger else UNRELEASED
+            if self._unreleased > most and not self._swamped:
                 self._swamped = True
                 self._follow_reading()
             self._gate.hold(self, data)

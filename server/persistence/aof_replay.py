@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.errors import CommandError
+from server.acl.users import DEFAULT_USER
 from server.command_table import Arguments
 from server.dispatcher import FAILURE_TEXTS, Dispatcher
 from server.state import ServerState
@@ -46,7 +47,8 @@ class Loader:
         self._restorer = Restorer(keyspace, self._now_ms)
         self._queue: list[Arguments] | None = None
         self._session = state.new_session(0)
-        self._session.authenticated = True
+        # What is in the file has been allowed when it was written.
+        self._session.log_in(state.users.unlimited(DEFAULT_USER))
         self._session.executing = True
         self._counts = keyspace.hits, keyspace.misses, keyspace.expired
         self._on_miss, keyspace.on_miss = keyspace.on_miss, None

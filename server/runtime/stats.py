@@ -9,10 +9,12 @@ class Stats:
     """What has happened since the start, or since CONFIG RESETSTAT."""
 
     def __init__(self) -> None:
+        self.denied = Counter[str]()
+        """How often access control has refused something since the start, by what was missing."""
         self.reset()
 
     def reset(self) -> None:
-        """Sets every counter to zero."""
+        """Sets every counter to zero but those that CONFIG RESETSTAT leaves."""
         self.connections = 0
         self.rejected_connections = 0
         self.bytes_in = 0
@@ -20,7 +22,6 @@ class Stats:
         self.reads = 0
         self.writes = 0
         self.errors: Counter[str] = Counter()
-        self.denied_logins = 0
         self.query_limit_disconnections = 0
         self.output_limit_disconnections = 0
         self.evicted_clients = 0

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.command_table import Arguments, Command
@@ -51,13 +52,14 @@ class Scripting:
     def __init__(
         self,
         state: ServerState,
+        access: AccessControl,
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
         appender: Appender,
     ) -> None:
         self._calls: HostApi | None = None
-        self._runner = Runner(state, dispatcher, blocking, reactions, appender)
+        self._runner = Runner(state, access, dispatcher, blocking, reactions, appender)
         self.functions = Functions(state.keyspace, self._runner)
         self._by_source: dict[bytes, Script] = {}
         self._by_sha1: dict[bytes, Script] = {}

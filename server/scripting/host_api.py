@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from protocol import errors
+from protocol import acl_errors, errors
 from protocol.encoder import error_line
+from server.clients.access import IN_SCRIPT, AccessControl, denial_text
 from server.command_table import Arguments, Command, find
 from server.dispatcher import Dispatcher
 from server.runtime.version import REDIS_VERSION
@@ -41,14 +42,16 @@ class HostApi:
     def __init__(
         self,
         state: ServerState,
+        access: AccessControl,
         dispatcher: Dispatcher,
         tick: Callable[[], int],
         limit: int,
         register: Register | None = None,
     ) -> None:
         self._state = state
+        self._access = access
         self._dispatcher = dispatcher
-        self._session = state.new_session(0)
+        self._session = self._caller = state.new_session(0)
         self._session.executing = True
         self._read_only = False
         self._frugal = False
@@ -76,8 +79,9 @@ class HostApi:
     def begin(self, caller: Session, read_only: bool, allow_oom: bool) -> None:
         """From now on a script of ``caller`` runs."""
         session = self._session
+        self._caller = caller
         session.db = caller.db
-        session.user = caller.user
+        session.account = caller.account
         session.resp3 = False
         self._read_only = read_only
         self._frugal = not allow_oom and self._state.memory.exceeded
@@ -130,9 +134,17 @@ class HostApi:
             return errors.SCRIPT_WRONG_ARITY
         if "noscript" in command.flags:
             return errors.SCRIPT_NOT_ALLOWED
+        if self._session.account.limited and (text := self._denial(command, args)) is not None:
+            return text
         if command.writes:
             return self._refusal_to_write(command)
         return None
+
+    def _denial(self, command: Command, args: Arguments) -> str | None:
+        """Why the user who runs the script may not run the command."""
+        session = self._session
+        denial = self._access.check(session, self._caller, command, args, IN_SCRIPT)
+        return None if denial is None else acl_errors.IN_SCRIPT + denial_text(session, denial)
 
     def _refusal_to_write(self, command: Command) -> str | None:
         if self._read_only:
@@ -149,10 +161,13 @@ class HostApi:
         self._state.stats.count_error(text)
         return error_line(text)
 
-    def may_call(self, name: bytes, subcommand: bytes) -> bool | None:
+    def may_call(self, *arguments: bytes) -> bool | None:
         """Whether the caller's user may run a command; ``None`` if there is no such command."""
-        command = find(self._state.table, [name, subcommand])
-        return None if command is None else True
+        args = list(arguments)
+        command = find(self._state.table, args)
+        if command is None:
+            return None
+        return self._session.account.denial(command, args) is None
 
     def speak(self, resp3: bool) -> None:
         """Lets commands answer the script in RESP3, or in RESP2."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import Encoded, Reply
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
 from server.command_table import Arguments
@@ -44,12 +45,14 @@ class Runner:
     def __init__(
         self,
         state: ServerState,
+        access: AccessControl,
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
         appender: Appender,
     ) -> None:
         self._state = state
+        self._access = access
         self._dispatcher = dispatcher
         self._blocking = blocking
         self._reactions = reactions
@@ -68,7 +71,8 @@ class Runner:
             from server.scripting.host_api import HostApi
 
             limit = self._state.config.script_memory_limit
-            return HostApi(self._state, self._dispatcher, tick or self.clock.tick, limit, register)
+            state, access, dispatcher = self._state, self._access, self._dispatcher
+            return HostApi(state, access, dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
             raise CommandError(errors.LUA_MISSING) from None
 

@@ -17,7 +17,9 @@ CLOSED = b"(closed)"
 AFTERWARDS = {
     "CONFIG SET": "CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096 timeout 0"
     " maxmemory 0 maxmemory-clients 0"
-    ' maxclients 10000 notify-keyspace-events "" proto-max-bulk-len 536870912',
+    ' maxclients 10000 notify-keyspace-events "" proto-max-bulk-len 536870912'
+    ' acllog-max-len 128 acl-pubsub-default resetchannels requirepass ""',
+    "ACL": "ACL SETUSER default reset on nopass ~* &* +@all",
     "CLIENT PAUSE": "CLIENT UNPAUSE",
 }
 
@@ -128,6 +130,12 @@ class Server:
         if reply != b"+OK\r\n":
             raise ConversationError(f"{command}: {escape(reply)}")
 
+    def forget_users(self) -> None:
+        """Remove every user but the default one, and what was denied to them."""
+        users = [item.text for item in parse(self.control.ask(b"ACL", b"USERS"))[0].items]
+        self.control.ask(b"ACL", b"DELUSER", *(name or b"" for name in users if name != b"default"))
+        self.prepare("ACL LOG RESET")
+
     def settle(self) -> None:
         """Return when everything sent so far has been worked off."""
         self.control.ask(b"PING")
@@ -236,3 +244,5 @@ class Player:
         for command, remedy in AFTERWARDS.items():
             if any(command in step.text for step in self.case.steps):
                 self.server.prepare(remedy)
+                if command == "ACL":
+                    self.server.forget_users()

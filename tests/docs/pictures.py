@@ -74,7 +74,15 @@ BOXES: Final = (
         "server/config/, server/runtime/",
         ("settings; clock, log, statistics,", "packing and freeing of memory"),
     ),
-    Box(50, 280, 270, 62, "server", "server/dispatcher.py", ("look up, check, run,", "react")),
+    Box(
+        50,
+        280,
+        270,
+        62,
+        "server",
+        "server/dispatcher.py, server/acl/",
+        ("look up, check what the user may", "do, run, react"),
+    ),
     Box(365, 280, 270, 62, "server", "server/commands/", ("one function a command,", "by family")),
     Box(
         680,

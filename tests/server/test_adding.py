@@ -256,3 +256,37 @@ def test_a_beginning_is_understood_with_its_options() -> None:
     assert (beginning.key, beginning.items, beginning.prefix) == (b"key", 2, text)
     assert beginning.trim is not None
     assert (beginning.trim.threshold, beginning.trim.limit) == (100, 7)
+
+
+def test_a_user_that_may_add_takes_the_fast_path_too(parties: Parties) -> None:
+    parties.read(packed("ACL SETUSER t on nopass +xadd +acl|setuser ~s"), packed("AUTH t x"))
+    assert parties.read(XADD * 3).startswith(b"$15\r\n")
+    assert parties.added == [3]
+    other = packed("XADD u * f v")
+    assert parties.read(XADD * 2 + other * 2 + XADD * 2).count(b"-NOPERM No permissions") == 2
+    assert parties.added == [3, 2, 1, 1]  # What follows in that read has been parsed.
+    parties.read(XADD * 4)
+    assert parties.added[4:] == [4]
+    assert len(parties.direct.server.services.access.log.entries) == 1
+
+
+def test_a_user_that_lost_its_right_adds_nothing_more(parties: Parties) -> None:
+    parties.read(packed("ACL SETUSER t on nopass +@all ~s"), packed("AUTH t x"))
+    parties.read(XADD * 2)
+    parties.read(packed("ACL SETUSER t -xadd"))
+    refusal = b"-NOPERM User t has no permissions to run the 'xadd' command\r\n"
+    assert parties.read(XADD * 3) == refusal * 3
+    assert parties.added == [2]
+
+
+def test_the_user_that_may_do_everything_is_not_checked(parties: Parties) -> None:
+    session = parties.wire.connection.session
+    assert session is not None
+    assert not session.gated
+    assert not session.limited
+
+
+def test_a_stranger_does_not_take_it(parties: Parties) -> None:
+    parties.read(packed("CONFIG SET requirepass x"), packed("RESET"))
+    assert parties.read(XADD * 2) == b"-NOAUTH Authentication required.\r\n" * 2
+    assert parties.added == []

@@ -10,7 +10,7 @@ from typing import Any, Final
 from server.net.connection import Connection
 from tests.support.direct import Direct
 
-UNIX_SOCKET: Final = SimpleNamespace(family=socket.AF_UNIX)
+UNIX_SOCKET: Final = SimpleNamespace(family=socket.AF_UNIX, fileno=lambda: -1)
 
 
 class Wire(asyncio.Transport):

@@ -180,13 +180,15 @@ function redis.acl_check_cmd(...)
   if select("#", ...) == 0 then
     raise(NO_COMMAND)
   end
+  local words = {...}
   for place = 1, select("#", ...) do
-    local kind = type((select(place, ...)))
+    local kind = type(words[place])
     if kind ~= "string" and kind ~= "number" then
       raise(NOT_TEXT)
     end
+    words[place] = tostring(words[place])
   end
-  local allowed = native.may_call(tostring((...)), tostring((select(2, ...))))
+  local allowed = native.may_call(unpack(words))
   if allowed == nil then
     raise("ERR Invalid command passed to redis.acl_check_cmd()")
   end

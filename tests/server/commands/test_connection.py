@@ -82,7 +82,7 @@ class TestHello:
         assert reply == WRONG_PASSWORD
         assert client.send("HELLO") == HELLO_2
         assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
-        assert client.server.state.stats.denied_logins == 1
+        assert client.server.state.stats.denied["auth"] == 1
 
     def test_a_stranger_must_log_in_with_it(self, stranger: DirectClient) -> None:
         refusal = (

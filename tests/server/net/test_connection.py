@@ -16,6 +16,7 @@ from server.net.connection import Connection
 from server.net.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
+from tests.support.wire import Wire
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PONG = b"+PONG\r\n"
@@ -731,3 +732,65 @@ async def test_what_is_released_counts_no_more() -> None:
     assert transport.written == PONG
     assert line_of(connection, "omem") == {"omem": "0"}
     transport.close()
+
+
+# --- clients that have not logged in -------------------------------------------------------------
+
+
+def test_a_stranger_that_does_not_read_is_cut_off() -> None:
+    """What is written to it must not fill the memory."""
+    direct = Direct(requirepass="sesame")
+    wire = Wire(direct)
+    wire.read(PING)
+    assert wire.take() == b"-NOAUTH Authentication required.\r\n"
+    wire.connection.pause_writing()
+    assert wire.closed
+    assert direct.server.state.stats.output_limit_disconnections == 1
+    assert direct.server.state.sessions == {}
+
+
+def test_little_is_held_back_for_a_stranger() -> None:
+    direct = Direct(requirepass="sesame")
+    stranger, client = Wire(direct), Wire(direct)
+    client.read(packed("AUTH sesame"))
+    client.take()
+    gate = direct.server.services.gate
+    gate.holding = True
+    for wire in (stranger, client):
+        for _ in range(3000):
+            wire.read(PING)
+    held = [
+        sum(len(data or b"") for one, data in gate._held if one is wire.connection)
+        for wire in (stranger, client)
+    ]
+    assert held[0] < 65 * 1024
+    assert held[1] == len(PONG) * 3000
+
+
+def test_a_client_that_has_logged_in_waits_until_it_reads(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(requirepass="sesame")
+    client = connect(server)
+    client.send("AUTH sesame")
+    client.receive(b"+OK\r\n")
+    client.socket.setblocking(False)
+    sent = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sent += client.socket.send(PING * 10_000)
+    client.socket.settimeout(TIMEOUT)
+    client.receive(PONG * (sent // len(PING)))
+    assert server.server.state.stats.output_limit_disconnections == 0
+
+
+def test_limits_of_requests_end_with_the_login(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(requirepass="sesame")
+    client = connect(server)
+    client.send("AUTH sesame", "DEL " + "k " * 20, "RESET")
+    client.receive(b"+OK\r\n:0\r\n+RESET\r\n")
+    client.send("DEL " + "k " * 20)
+    client.receive(b"-ERR Protocol error: unauthenticated multibulk length\r\n")
+    assert client.closed()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from server.auth import Users
 from server.persistence.aof_replay import Loader, LoadError
 from storage.aof import extension_records as own
 from storage.ids import join
@@ -36,8 +35,8 @@ def record(name: bytes, *arguments: str) -> list[bytes]:
 class Loading:
     """A server that is loading a file."""
 
-    def __init__(self, *lines: str | list[bytes]) -> None:
-        self.direct = Direct()
+    def __init__(self, *lines: str | list[bytes], requirepass: str = "") -> None:
+        self.direct = Direct(requirepass=requirepass)
         self.loader = Loader(self.direct.server.state, self.direct.server.services.dispatcher)
         self.loader.begin_file()
         self.apply(*lines)
@@ -466,9 +465,13 @@ def test_it_counts_as_the_last_use_of_every_key() -> None:
     assert loading.direct.server.state.keyspace.now_ms == T
 
 
-def test_no_password_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Users, "default_is_open", lambda users: False)
-    assert Loading("SET s v").db.values == {b"s": b"v"}
+def test_no_password_is_asked_for_and_no_permission() -> None:
+    loading = Loading(requirepass="sesame")
+    loading.direct.server.services.access.set_user(
+        loading.direct.client().session, b"default", [b"reset", b"on", b">sesame"]
+    )
+    loading.apply("SET s v", "MULTI", "SET t v", "EXEC")
+    assert loading.db.values == {b"s": b"v", b"t": b"v"}
 
 
 # --- counters --------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Users: their passwords, and what each of them may do."""

@@ -1,0 +1,183 @@
+"""Access control at work: what a client may do, what is noted of denials, what changes entail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from protocol import acl_errors, errors
+from protocol.errors import CommandError
+from server.acl import file, rules
+from server.acl.log import AclLog, LogEntry
+from server.acl.selector import Denial
+from server.acl.users import DEFAULT_USER, User
+from server.clients.client_line import client_line
+from server.command_table import Arguments, Command
+from server.config.file import ConfigError
+from server.session import Session
+from server.state import ServerState
+
+TOPLEVEL: Final = "toplevel"
+IN_MULTI: Final = "multi"
+IN_SCRIPT: Final = "lua"
+"""Where a command was denied, as the log calls it."""
+
+
+def denial_text(session: Session, denial: Denial) -> str:
+    """What a client is told, without a code; neither the key nor the channel is named."""
+    if denial.kind == "command":
+        return acl_errors.no_command(session.user, errors.shown(denial.subject))
+    return acl_errors.NO_KEY if denial.kind == "key" else acl_errors.NO_CHANNEL
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+class AccessControl:
+    """What depends on the users of a server: logins, checks, the log, and clients whose user
+    changes. All changes of users go through here."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._users = state.users
+        self.log = AclLog()
+        state.config.listen("acl-pubsub-default", self._open_channels)
+        state.config.listen("requirepass", self._require_password)
+
+    def _open_channels(self, default: str) -> None:
+        self._users.open_channels = default == "allchannels"
+
+    def _require_password(self, password: str) -> None:
+        self._users.set_default_password(_to_bytes(password))
+        self._follow(self._users.default, None)
+
+    # --- logging in -----------------------------------------------------------------------
+
+    def log_in(self, session: Session, name: bytes, password: bytes, command: str) -> None:
+        """Makes the client a user; raises :class:`CommandError` if it may not be that one."""
+        user = self._users.log_in(name, password)
+        if user is None:
+            in_multi = session.queue is not None or session.executing
+            context = IN_MULTI if in_multi else TOPLEVEL
+            self._note(session, "auth", command.encode(), name, context)
+            raise CommandError(errors.WRONG_PASSWORD)
+        session.log_in(user)
+
+    # --- checks ---------------------------------------------------------------------------
+
+    def refusal(self, session: Session, command: Command, args: Arguments) -> str | None:
+        """Why the client's user may not run a request, ``None`` if it may. Nothing is noted."""
+        denial = session.account.denial(command, args)
+        return None if denial is None else acl_errors.NO_PERMISSION + denial_text(session, denial)
+
+    def note_refusal(self, session: Session, command: Command, args: Arguments) -> None:
+        """Notes a request that has been refused: it is checked once more for what it lacks."""
+        context = TOPLEVEL if session.queue is None else IN_MULTI
+        self.check(session, session, command, args, context)
+
+    def check(
+        self, session: Session, client: Session, command: Command, args: Arguments, context: str
+    ) -> Denial | None:
+        """Why the session's user may not run a request; that is noted of the ``client``."""
+        denial = session.account.denial(command, args)
+        if denial is not None:
+            self._note(client, denial.kind, denial.subject, session.user, context)
+        return denial
+
+    def _note(
+        self, client: Session, reason: str, subject: bytes, user: bytes, context: str
+    ) -> None:
+        state = self._state
+        state.stats.denied[reason] += 1
+        now = state.clock()
+        line = client_line(client, now).rstrip(b"\n")
+        entry = LogEntry(reason, context, subject, user, line, now)
+        self.log.add(entry, state.config.acllog_max_len)
+
+    # --- changes --------------------------------------------------------------------------
+
+    def set_user(self, caller: Session, name: bytes, words: Iterable[bytes]) -> None:
+        """Makes or changes a user; raises :class:`CommandError` and changes nothing."""
+        self._follow(self._users.put(rules.changed(self._users, name, words)), caller)
+
+    def delete_user(self, caller: Session | None, name: bytes) -> bool:
+        """Removes a user and ends its connections; whether there was one."""
+        user = self._users.remove(name)
+        if user is None:
+            return False
+        for session in self._sessions_of(user):
+            self._end(session, caller)
+        return True
+
+    def replace_users(self, caller: Session | None, users: Iterable[User]) -> None:
+        """There are these users from now on, and the default one, who may be among them."""
+        given = {user.name: user for user in users}
+        given.setdefault(DEFAULT_USER, self._users.unlimited(DEFAULT_USER))
+        for user in self._users.every():
+            if user.name not in given:
+                self.delete_user(caller, user.name)
+        for user in given.values():
+            self._follow(self._users.put(user), caller)
+
+    def _follow(self, user: User, caller: Session | None) -> None:
+        """Lets the clients of a user that has changed notice it."""
+        opened = user is self._users.default and self._users.default_is_open()
+        for session in self._sessions_of(user):
+            if not user.may_hear([*session.channels, *session.shards], session.patterns):
+                self._end(session, caller)
+            elif opened:
+                session.log_in(user)
+            else:
+                session.update_gate()
+
+    def _sessions_of(self, user: User) -> list[Session]:
+        return [each for each in self._state.sessions.values() if each.account is user]
+
+    def _end(self, session: Session, caller: Session | None) -> None:
+        """Ends a connection; that of the caller once it has its answer."""
+        if session is caller:
+            session.closing = True
+        else:
+            session.close()
+
+    # --- the configuration and the file ---------------------------------------------------
+
+    def configure(self) -> None:
+        """Takes the users with which the server begins; raises :class:`ConfigError`."""
+        config = self._state.config
+        if config.aclfile and config.user_lines:
+            raise ConfigError(acl_errors.TWO_SOURCES)
+        if config.aclfile:
+            try:
+                self.load(None)
+            except file.FileError as error:
+                raise ConfigError(f"{acl_errors.NOT_STARTED}{error}") from None
+        for name, (where, words) in config.user_lines.items():
+            self._declare(name, where, words)
+        for user in self._users.every():
+            if not user.is_on:
+                self._state.log.notice(acl_errors.is_disabled(user.name))
+
+    def _declare(self, name: str, where: str, words: list[str]) -> None:
+        """Makes the user of a line of the configuration."""
+        user = self._users.new_user(_to_bytes(name))
+        try:
+            if not rules.is_name(user.name):
+                raise ConfigError(f"{where}: {acl_errors.BLANK_IN_NAME}")
+            rules.apply_all(self._users, user, rules.joined(map(_to_bytes, words)))
+        except rules.OpenSelector:
+            reason = acl_errors.bad_declaration(user.name, acl_errors.WRONG_FORMAT)
+            raise ConfigError(f"{where}: {reason}") from None
+        except rules.RuleError as error:
+            reason = acl_errors.bad_declared_rule(user.name, error.rule, error.reason)
+            raise ConfigError(f"{where}: {reason}") from None
+        self._users.put(user)
+
+    def load(self, caller: Session | None) -> None:
+        """Takes the users of the file; raises :class:`.FileError` and changes nothing."""
+        self.replace_users(caller, file.read(self._users, self._state.config.aclfile))
+
+    def save(self) -> None:
+        """Writes the users into the file; raises :class:`OSError`."""
+        file.write(self._state.config.aclfile, self._users.lines())

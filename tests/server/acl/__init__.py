@@ -1,0 +1,1 @@
+"""Users, their rules, the file that holds them, and the log of denials."""
