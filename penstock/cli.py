@@ -12,7 +12,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TextIO
 
 from server.app import Server
@@ -34,6 +35,9 @@ VERSION: Final = (
 
 TOOLS: Final = ("check-aof", "import", "export", "pipeline")
 """The tools of the command, by the first argument."""
+
+PASSWORD_VARIABLES: Final = ("PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")
+"""What the environment may have the password of the default user in."""
 
 USAGE: Final = """\
 Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
@@ -68,7 +72,7 @@ def main() -> int:
         print(usage())
         return 0
     try:
-        config = configure(args, sys.stdin)
+        config = configure(args, sys.stdin, os.environ)
         with log_file(config) as stream:
             serve(config, Log(stream, config.loglevel))
     except (ConfigError, ListenError, PersistenceError) as error:
@@ -111,8 +115,11 @@ def usage() -> str:
 # --- configuration ---------------------------------------------------------------------------
 
 
-def configure(args: Sequence[str], stdin: TextIO) -> Config:
-    """The settings that the arguments ask for; raises :class:`ConfigError`.
+def configure(
+    args: Sequence[str], stdin: TextIO, environment: Mapping[str, str] = MappingProxyType({})
+) -> Config:
+    """The settings that the arguments ask for, with the password that the environment has unless
+    they have one; raises :class:`ConfigError`.
 
     The working folder is changed to the one that is set.
     """
@@ -126,8 +133,31 @@ def configure(args: Sequence[str], stdin: TextIO) -> Config:
         read_text(config, stdin.read().encode("utf-8", "surrogateescape"), "standard input")
     for name, values in options(rest):
         apply(config, name, values, "command line")
+    password = password_of(environment)
+    if password and not config.requirepass:
+        config.set_text("requirepass", password)
     _enter(config.dir)
     return config
+
+
+def password_of(environment: Mapping[str, str]) -> str:
+    """The password of the default user from ``PENSTOCK_PASSWORD``, or from the file that
+    ``PENSTOCK_PASSWORD_FILE`` names, without the end of its line; empty without either.
+
+    Raises :class:`ConfigError`. A command line is read by whoever is on the host, these are not."""
+    password, path = (environment.get(name, "") for name in PASSWORD_VARIABLES)
+    if not path:
+        return password
+    if password:
+        raise ConfigError(f"{' and '.join(PASSWORD_VARIABLES)} are both set: use one of them")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            password = file.read().removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise ConfigError(f"can't read the password in '{path}': {error.strerror}") from error
+    if not password:
+        raise ConfigError(f"there is no password in '{path}'")
+    return password
 
 
 def options(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -218,11 +248,14 @@ def _announce(server: Server) -> None:
 def _warn_of_openness(server: Server) -> None:
     """Logs a warning if other hosts can reach the server and no password is required."""
     reachable = server.listening.reachable()
-    if reachable and server.state.users.default_is_open():
-        where = " and ".join(reachable)
-        server.state.log.warning(
-            f"No password is required: clients that can reach {where} can read and change all data"
-        )
+    if not reachable or not server.state.users.default_is_open():
+        return
+    where = " and ".join(reachable)
+    if server.state.config.protected_mode:
+        text = f"clients on other hosts that reach {where} are turned away (protected-mode)"
+    else:
+        text = f"clients that can reach {where} can read and change all data"
+    server.state.log.warning(f"No password is required: {text}")
 
 
 def _stop(server: Server, number: signal.Signals) -> None:

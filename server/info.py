@@ -324,6 +324,7 @@ def _stats(server: Services) -> Fields:
         "acl_access_denied_cmd": stats.denied["command"],
         "acl_access_denied_key": stats.denied["key"],
         "acl_access_denied_channel": stats.denied["channel"],
+        "acl_access_denied_tls_cert": stats.denied["tls-cert"],
     }
 
 

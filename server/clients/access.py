@@ -64,6 +64,15 @@ class AccessControl:
             raise CommandError(errors.WRONG_PASSWORD)
         session.log_in(user)
 
+    def log_in_by_certificate(self, session: Session, name: bytes) -> None:
+        """Makes the client the user of this name, which its certificate vouches for, if there is
+        one and it may log in. Else the client stays who it is, and that is noted."""
+        user = self._users.get(name)
+        if user is None or not user.is_on:
+            self._note(session, "tls-cert", name, name, TOPLEVEL)
+        else:
+            session.log_in(user)
+
     # --- checks ---------------------------------------------------------------------------
 
     def refusal(self, session: Session, command: Command, args: Arguments) -> str | None:

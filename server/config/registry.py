@@ -63,6 +63,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ReadFile("tls-ca-cert-file"),
         ReadFile("tls-ca-cert-dir"),
         Choice("tls-auth-clients", "yes", ("no", "yes", "optional")),
+        Choice("tls-auth-clients-user", "off", ("off", "CN")),
         Words("tls-protocols", ""),
         Setting("tls-ciphers", ""),
         Fixed(Setting("tls-ciphersuites", ""), "the ssl module of Python uses those of OpenSSL"),

@@ -194,7 +194,7 @@ def check_bounds(value: int, low: int, high: int) -> None:
 
 
 class Choice(Setting):
-    """One of several words, in any case."""
+    """One of several words, written in any case."""
 
     def __init__(
         self, name: str, default: str, words: tuple[str, ...], *, mutable: bool = True
@@ -203,11 +203,12 @@ class Choice(Setting):
         self.words = words
 
     def parse(self, text: str) -> str:
-        """The word in lower case."""
-        if text.lower() not in self.words:
-            words = ", ".join(self.words)
-            raise BadSetting(f"argument(s) must be one of the following: {words}")
-        return text.lower()
+        """The word as it is listed."""
+        for word in self.words:
+            if text.lower() == word.lower():
+                return word
+        words = ", ".join(self.words)
+        raise BadSetting(f"argument(s) must be one of the following: {words}")
 
 
 class Switch(Setting):

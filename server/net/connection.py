@@ -49,6 +49,7 @@ from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Re
 from server.net.adding import LEAST, Adder
 from server.net.admission import farewell, welcome
 from server.net.paused_requests import hold_back
+from server.net.tls import common_name
 from server.net.turns import now_ns
 from server.runtime.phase import Phase
 from server.services import Services
@@ -158,6 +159,10 @@ class Connection(asyncio.Protocol):
         session.close = self._abort
         session.traffic = self._traffic
         session.waiting_bytes = self._waiting_bytes
+        if self._state.config.tls_auth_clients_user == "CN":
+            name = common_name(self.transport.get_extra_info("peercert"))
+            if name is not None:
+                self._server.access.log_in_by_certificate(session, name)
         self._parser.restricted = not session.authenticated
 
     def _is_forbidden(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from server.config.registry import BadSetting, Config
@@ -184,6 +184,14 @@ class CurrentContext(ssl.SSLContext):
     def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
         """The TLS of a new connection."""
         return self.current.wrap_bio(*arguments, **named)
+
+
+def common_name(certificate: Mapping[str, Any] | None) -> bytes | None:
+    """The common name in the subject of a verified certificate, as :mod:`ssl` describes it;
+    ``None`` without one. It is whole, also behind a NUL."""
+    subject = (certificate or {}).get("subject", ())
+    names = [value for part in subject for kind, value in part if kind == "commonName"]
+    return names[0].encode() if names else None
 
 
 class Tls:

@@ -37,9 +37,9 @@ def new_name() -> str:
     return f"penstock-{uuid.uuid4().hex}"
 
 
-def connect(port: int) -> Redis:
+def connect(port: int, password: str | None = None) -> Redis:
     """A client of the server at a published port, when that answers."""
-    client = Redis(HOST, port, decode_responses=True)
+    client = Redis(HOST, port, password=password, decode_responses=True)
     until(lambda: _answers(client))
     return client
 
@@ -75,10 +75,10 @@ class Container:
         state: dict[str, Any] = found
         return state
 
-    def client(self) -> Redis:
+    def client(self, password: str | None = None) -> Redis:
         """A client of the server, when that answers."""
         assert self.inspect()["State"]["Running"], docker("logs", self.name)
-        return connect(self.port)
+        return connect(self.port, password)
 
     def stop(self) -> int:
         """Sends SIGTERM, and SIGKILL two seconds later; returns the exit status, then 137."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
+from redis.exceptions import AuthenticationError, RedisError
 
 from server.runtime.version import PENSTOCK_VERSION
 from tests.clients.observing import until
@@ -122,6 +124,36 @@ def test_it_warns_once_that_no_password_is_required(containers: Containers) -> N
     container = containers.start()
     container.client().close()
     assert docker("logs", container.name).count("No password is required") == 1
+
+
+def test_a_password_in_the_environment_is_asked_for(containers: Containers) -> None:
+    container = containers.start(options=("--env", "PENSTOCK_PASSWORD=sesame"))
+    with container.client("sesame") as client:
+        assert client.acl_whoami() == "default"
+    with Redis(HOST, container.port) as stranger, pytest.raises(AuthenticationError):
+        stranger.ping()
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
+    assert "No password is required" not in docker("logs", container.name)
+
+
+@pytest.mark.parametrize("content", ["", "# protected-mode no\n"])
+def test_a_file_may_turn_protected_mode_on(
+    containers: Containers, tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "my.conf"
+    tmp_path.chmod(0o755)
+    mounted = ("--volume", f"{file}:/etc/my.conf:ro")
+    file.write_text(content)
+    file.chmod(0o644)
+    with containers.start("/etc/my.conf", options=mounted).client() as client:
+        assert client.config_get("protected-mode") == {"protected-mode": "no"}
+    file.write_text("  Protected-Mode yes\n")
+    container = containers.start("/etc/my.conf", options=mounted)
+    words = ("exec", container.name, "python", "-m", "penstock.health", "--ready")
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
+    assert docker(*words) == ""
+    with Redis(HOST, container.port) as client, pytest.raises(RedisError, match="DENIED"):
+        client.ping()
 
 
 @pytest.mark.parametrize("arguments", [(), ("penstock",)], ids=["options", "program"])

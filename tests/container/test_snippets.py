@@ -103,7 +103,7 @@ def test_the_program_with_testcontainers_prints_what_it_has_read(
 
 def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:
     lines = re.findall(r"^    docker run( .*)$", PAGE, re.MULTILINE)
-    assert len(lines) == 5
+    assert len(lines) == 6
     arguments = [line.partition(" penstock")[2].split() for line in lines]
     file = tmp_path / "my.conf"
     file.write_text("")
@@ -114,5 +114,10 @@ def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path)
         with containers.start(*words, options=mounted).client() as client:
             assert client.ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
-    container = containers.start(options=tuple(shlex.split(lines[4].rpartition(" penstock")[0])))
+    file.write_text("sesame\n")
+    options = lines[4].rpartition(" penstock")[0].replace("./password", str(file))
+    client = containers.start(options=tuple(shlex.split(options))).client("sesame")
+    with client:
+        assert client.acl_whoami() == "default"
+    container = containers.start(options=tuple(shlex.split(lines[5].rpartition(" penstock")[0])))
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")

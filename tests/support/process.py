@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -47,11 +48,17 @@ class PenstockProcess:
     ``lines`` are what it has printed, of which the last one read says where it listens.
     """
 
-    def __init__(self, *args: str, cwd: Path | None = None, stdin: str | None = None) -> None:
+    def __init__(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        stdin: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.process = subprocess.Popen(
             _command(*args),
             cwd=cwd,
-            env=_environment(),
+            env={**_environment(), **(environment or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from server.config.registry import BadSetting, Config
 from server.net.listener import ListenError
-from server.net.tls import Tls, TlsError, make_context
+from server.net.tls import Tls, TlsError, common_name, make_context
 from server.runtime.log import Log
 from tests.support.certificates import EXPIRES, Certificates
 from tests.support.ports import free_port
@@ -264,6 +264,60 @@ def test_a_server_may_speak_tls_alone(certificates: Certificates) -> None:
         with client:
             assert client.info("server")["tcp_port"] == port
     assert "Traceback" not in process.errors
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_who_its_client_is(certificates: Certificates) -> None:
+    with Secure(certificates, tls_auth_clients_user="cn") as server, server.plain() as admin:
+        assert admin.config_get("tls-auth-clients-user") == {"tls-auth-clients-user": "CN"}
+        rules = {"enabled": True, "commands": ["+@read", "+acl|whoami"], "keys": ["s*"]}
+        admin.acl_setuser("alice", passwords=["+nobody-knows"], **rules)
+        admin.acl_setuser("bob", passwords=["+secret"], **{**rules, "enabled": False})
+        admin.xadd("s", {"f": "v"}, "1-1")
+        with server.client("alice") as alice:
+            assert alice.acl_whoami() == "alice"
+            assert alice.xrange("s") == [("1-1", {"f": "v"})]
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                alice.xadd("s", {"f": "v"})
+        for name in ("bob", "carol"):
+            with server.client(name) as client:
+                assert client.acl_whoami() == "default"
+        entries = [entry for entry in admin.acl_log() if entry["reason"] == "tls-cert"]
+        assert [(entry["reason"], entry["username"]) for entry in entries] == [
+            ("tls-cert", "carol"),
+            ("tls-cert", "bob"),
+        ]
+        assert admin.info("stats")["acl_access_denied_tls_cert"] == sum(
+            entry["count"] for entry in entries
+        )
+
+
+def test_a_client_without_a_certificate_logs_in_with_a_password(
+    certificates: Certificates,
+) -> None:
+    settings = {"tls_auth_clients": "optional", "tls_auth_clients_user": "CN"}
+    with Secure(certificates, requirepass="sesame", **settings) as server:
+        with server.client(None) as client, pytest.raises(redis.AuthenticationError):
+            client.ping()
+        with server.client(None, password="sesame") as client:
+            assert client.acl_whoami() == "default"
+
+
+def test_no_certificate_makes_a_client_a_user_unless_that_is_asked_for(secure: Secure) -> None:
+    with secure.plain() as admin, secure.client("alice") as alice:
+        admin.acl_setuser("alice", enabled=True, nopass=True)
+        assert alice.acl_whoami() == "default"
+        assert admin.acl_log() == []
+
+
+def test_a_common_name_is_taken_as_a_whole() -> None:
+    subject = ((("organizationName", "x"),), (("commonName", "alice\0.example"),))
+    assert common_name({"subject": subject}) == b"alice\0.example"
+    assert common_name({"subject": ((("organizationName", "x"),),)}) is None
+    assert common_name({}) is None
+    assert common_name(None) is None
 
 
 # --- what cannot be served ----------------------------------------------------------------------
