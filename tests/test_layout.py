@@ -52,6 +52,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "pending_segments",
         "pending",
         "pending_age",
+        "pending_summary",
         "groups",
         "idempotency",
         "stream",
