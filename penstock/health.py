@@ -29,6 +29,10 @@ ACCEPTING: Final = 0x10000
 TIMEOUT_S: Final = 2.0
 """How long a server may take to accept the connection, and then to answer."""
 
+REQUEST: Final = b"PING\r\n\r\n"
+"""The empty line is nothing to a server, and has a port that serves HTTP refuse this at once, which
+would wait for more otherwise."""
+
 READY: Final = (b"+PONG", b"-NOAUTH", b"-NOPERM")
 """How the answer of a ready server begins, also of one that requires a password."""
 
@@ -130,7 +134,7 @@ def ask(address: Address) -> bytes:
         with socket.socket(family) as connection:
             connection.settimeout(TIMEOUT_S)
             connection.connect(address)
-            connection.sendall(b"PING\r\n")
+            connection.sendall(REQUEST)
             answer = connection.recv(512)
     except OSError as error:
         return (str(error) or type(error).__name__).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from server.commands import load as register_commands
 from server.config.registry import BadSetting, Config
@@ -14,7 +15,11 @@ from server.runtime.log import Log
 from server.runtime.phase import Phase
 from server.services import Services
 from server.state import ServerState
+from server.web.start import new_web_server
 from storage.aof.disk import Disk
+
+if TYPE_CHECKING:
+    from server.web.http import WebServer
 
 
 class Server:
@@ -37,6 +42,7 @@ class Server:
         self.state = ServerState(config or Config(), clock, log or Log())
         self.services = Services(self.state, disk or Disk())
         self.listening = Listener(self.services)
+        self._web: WebServer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._periodic = periodic
         self._follow_settings()
@@ -53,7 +59,8 @@ class Server:
     # --- life -----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listens on the configured addresses and loads what is on the disk.
+        """Listens on the configured addresses and loads what is on the disk; that it does is told
+        on the port of metrics, if there is one.
 
         Raises :class:`ListenError` and :class:`PersistenceError`. Clients that come before the data
         is there are told so, and after a failure nobody is answered."""
@@ -62,6 +69,7 @@ class Server:
         # Stamp loaded blocks with the current time, so that they do not look idle since the epoch.
         state.keyspace.limits.packer.now_ms = state.clock()
         try:
+            await self._start_web()
             await self.listening.start()
             state.enter(Phase.LOADING)
             await self.services.persistence.load()
@@ -71,12 +79,20 @@ class Server:
             failure = error
         # Not in the handler: once compiled, it could not raise the error again after an await.
         if failure is not None:
+            if self._web is not None:
+                self._web.failure = str(failure)
             await self.stop()
             raise failure
         if not state.stopping.is_set():
             state.enter(Phase.SERVING)
             if self._periodic:
                 self._schedule_cron()
+
+    async def _start_web(self) -> None:
+        web = new_web_server(self.services)
+        if web is not None:
+            await web.start()
+        self._web = web
 
     def _follow_appendonly(self) -> None:
         """Only now: a client may have changed it while data was loaded."""
@@ -123,6 +139,8 @@ class Server:
             transport.abort()
         await self.listening.wait_closed()
         await asyncio.sleep(0)
+        if self._web is not None:
+            await self._web.stop()
 
     # --- periodic work --------------------------------------------------------------------
 

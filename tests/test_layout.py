@@ -118,6 +118,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "net.adding",
         "net.connection",
         "net.listener",
+        "web",
         "app",
         "__main__",
     ],

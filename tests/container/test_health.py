@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import health
+from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 
 TCP_HEAD = (
@@ -218,3 +219,15 @@ def test_what_a_server_answers_that_takes_nobody_is_told(
             assert health.main(proc=kernel.proc) == 1
     message = f"127.0.0.1:{penstock.port}: -ERR max number of clients reached\n"
     assert capsys.readouterr().err == message
+
+
+def test_a_port_that_serves_http_refuses_at_once_and_does_not_hold_the_check_up(
+    kernel: Kernel,
+) -> None:
+    port = free_port()
+    with PenstockThread(metrics_port=port, metrics_bind="127.0.0.1") as penstock:
+        kernel.add(port, 7)
+        assert health.ask(("127.0.0.1", port)) == b"HTTP/1.1 400 Bad Request"
+        assert health.main(proc=kernel.proc) == 1
+        kernel.add(penstock.port, 8)
+        assert health.main(proc=kernel.proc) == 0

@@ -1,0 +1,146 @@
+"""HTTP on a port of its own: ``/metrics``, ``/healthz`` and ``/readyz``, in the server's own loop.
+
+Only this module and those that it imports need the packages of the extra ``web``; they are imported
+when there is a port to serve on (:mod:`server.web.start`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from server.runtime.histogram import Histogram
+from server.runtime.log import Log
+from server.services import Services
+from server.web.exposition import CONTENT_TYPE, scrape
+from server.web.loop_lag import LoopLagProbe
+from server.web.pace import Pace
+from server.web.readiness import obstacle
+from server.web.sockets import listen
+
+MOST_CONNECTIONS: Final = 64
+"""How many connections are served; others get the status 503."""
+
+PATIENCE_S: Final = 2
+"""How long responses may still take when the server stops."""
+
+
+class WebServer:
+    """What answers on the port of metrics. ``failure`` is why the start has failed, if it has."""
+
+    def __init__(self, server: Services) -> None:
+        self._server = server
+        self._probe = LoopLagProbe()
+        self._scraping = asyncio.Lock()
+        self._http: _Http | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._handler = _LogHandler(server.state.log)
+        self.failure: str | None = None
+
+    async def start(self) -> None:
+        """Listens, and answers from now on; raises :class:`.ListenError`."""
+        config = self._server.state.config
+        sockets = await listen(config.metrics_bind, config.metrics_port)
+        self._server.reactions.wakes = Histogram()
+        self._probe.start()
+        logging.getLogger("uvicorn.error").addHandler(self._handler)
+        self._http = _Http(_configuration(self._application()))
+        self._task = asyncio.create_task(self._http.serve(sockets))
+        await self._http.listening.wait()
+
+    async def stop(self) -> None:
+        """Listens no more, and closes every connection."""
+        self._probe.stop()
+        self._server.reactions.wakes = None
+        if self._http is not None and self._task is not None:
+            self._http.should_exit = True
+            await self._task
+            logging.getLogger("uvicorn.error").removeHandler(self._handler)
+            self._http = self._task = None
+
+    # --- what it answers ------------------------------------------------------------------
+
+    def _application(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/metrics", self._metrics),
+                Route("/healthz", self._healthz),
+                Route("/readyz", self._readyz),
+            ]
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        """One scrape at a time: two would not be there any sooner."""
+        async with self._scraping:
+            text = await scrape(self._server, self._probe.times, Pace())
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+    async def _healthz(self, request: Request) -> Response:
+        """The process answers, whatever it is doing."""
+        return _line("ok")
+
+    async def _readyz(self, request: Request) -> Response:
+        reason = obstacle(self._server.state, self._server.persistence, self.failure)
+        return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
+
+
+def _line(text: str, status: int = 200) -> Response:
+    return PlainTextResponse(text + "\n", status, headers={"Cache-Control": "no-store"})
+
+
+def _configuration(application: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=PATIENCE_S,
+    )
+
+
+class _Http(uvicorn.Server):
+    """uvicorn inside a program that has an event loop and handlers of signals already."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        """Serves on the sockets, and says so."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to the server."""
+        yield
+
+
+class _LogHandler(logging.Handler):
+    """Brings uvicorn's messages into the server's log, a line each: failures as warnings, and what
+    others do wrong, such as a health check that speaks to every port, as what clients do."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the first line of the message, and the exception if there is one."""
+        level = "warning" if record.levelno >= logging.ERROR else "verbose"
+        text = (record.getMessage().splitlines() or [""])[0]
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.write(level, f"HTTP: {text}" + ("" if error is None else f": {error!r}"))
