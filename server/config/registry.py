@@ -63,7 +63,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Words("metrics-bind", "127.0.0.1 -::1", mutable=False),
         Words("metrics-streams", "*"),
         Switch("metrics-consumers", "no"),
-        Integer("metrics-max-series", 250_000, 0, INT_MAX),
+        Integer("metrics-max-series", 500_000, 0, INT_MAX),
         # The data.
         Integer("databases", 16, 1, INT_MAX, mutable=False),
         Memory("stream-node-max-bytes", 4096),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import generate_latest
@@ -14,8 +15,8 @@ from server.services import Services
 from server.web.collector import ServerCollector
 from server.web.pace import Pace
 from server.web.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
-from server.web.survey import Deliveries, Row, Survey, Surveyor
-from server.web.text import Family
+from server.web.survey import Rows, Survey, Surveyor
+from server.web.text import Family, Value
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,8 +34,9 @@ class _Collected:
         yield self._family
 
 
-async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> bytes:
-    """All series. Others are served meanwhile, so they may belong to different moments.
+async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> list[bytes]:
+    """All series, in pieces that follow each other. Others are served meanwhile, so they may belong
+    to different moments.
 
     Streams are left out as long as their data is not loaded."""
     pieces: list[bytes] = []
@@ -47,7 +49,7 @@ async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> bytes:
         survey = await surveyor.run(state.keyspace)
         pieces.append(generate_latest(_Collected(_left_out(survey))))
         await _write(survey, pieces, pace)
-    return b"".join(pieces)
+    return pieces
 
 
 def _left_out(survey: Survey) -> Metric:
@@ -63,31 +65,27 @@ def _left_out(survey: Survey) -> Metric:
 
 
 async def _write(survey: Survey, pieces: list[bytes], pace: Pace) -> None:
-    """Adds the series of streams, groups and consumers."""
+    """Adds the series of streams, groups and consumers. A column is freed when it is written, as
+    freeing all of them at once takes long, too."""
     for families, rows in (
         (STREAMS, survey.streams),
         (GROUPS, survey.groups),
         (CONSUMERS, survey.consumers),
     ):
-        for column, family in enumerate(families):
-            await _write_family(family, column, rows, pieces, pace)
-    if survey.deliveries:
-        pieces.append(DELIVERIES.head.encode())
-    for at in range(0, len(survey.deliveries), _SOME // len(DELIVERY_BOUNDS)):
-        some = survey.deliveries[at : at + _SOME // len(DELIVERY_BOUNDS)]
-        pieces.append("".join(map(_histogram, some)).encode())
-        await pace.rest()
+        for family in families:
+            await _write_family(family, rows.labels, rows.columns.pop(0), pieces, pace)
+    await _write_deliveries(survey.deliveries, pieces, pace)
 
 
 async def _write_family(
-    family: Family, column: int, rows: list[Row], pieces: list[bytes], pace: Pace
+    family: Family, labels: list[str], values: list[Value], pieces: list[bytes], pace: Pace
 ) -> None:
     name, head = family.name, family.head
-    for at in range(0, len(rows), _SOME):
+    for at in range(0, len(values), _SOME):
         lines = [
-            f"{name}{row.labels} {row.values[column]}\n"
-            for row in rows[at : at + _SOME]
-            if row.values[column] is not None
+            f"{name}{own} {value}\n"
+            for own, value in zip(labels[at : at + _SOME], values[at : at + _SOME], strict=True)
+            if value is not None
         ]
         if lines:
             pieces.append((head + "".join(lines)).encode())
@@ -95,14 +93,28 @@ async def _write_family(
         await pace.rest()
 
 
-def _histogram(deliveries: Deliveries) -> str:
+async def _write_deliveries(rows: Rows, pieces: list[bytes], pace: Pace) -> None:
+    if rows.labels:
+        pieces.append(DELIVERIES.head.encode())
+    step = _SOME // len(DELIVERY_BOUNDS)
+    for at in range(0, len(rows.labels), step):
+        some = zip(*(column[at : at + step] for column in rows.columns), strict=True)
+        labels = rows.labels[at : at + step]
+        lines = [_histogram(own, row) for own, row in zip(labels, some, strict=True)]
+        pieces.append("".join(lines).encode())
+        await pace.rest()
+
+
+def _histogram(own: str, row: Sequence[Value]) -> str:
     """The lines of one group."""
-    name, own = DELIVERIES.name, deliveries.labels
-    lines: list[str] = []
-    total = 0
-    for bound, count in zip((*DELIVERY_BOUNDS, "+Inf"), deliveries.counts, strict=True):
-        total += count
-        lines.append(f'{name}_bucket{own[:-1]},le="{bound}"}} {total}\n')
-    lines.append(f"{name}_sum{own} {deliveries.total}\n")
-    lines.append(f"{name}_count{own} {total}\n")
+    name = DELIVERIES.name
+    *counts, deliveries = row
+    totals = list(accumulate(count or 0 for count in counts))
+    bounds = (*DELIVERY_BOUNDS, "+Inf")
+    lines = [
+        f'{name}_bucket{own[:-1]},le="{bound}"}} {total}\n'
+        for bound, total in zip(bounds, totals, strict=True)
+    ]
+    lines.append(f"{name}_sum{own} {deliveries}\n")
+    lines.append(f"{name}_count{own} {totals[-1]}\n")
     return "".join(lines)

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
@@ -41,8 +42,8 @@ class WebServer:
         self._server = server
         self._probe = LoopLagProbe()
         self._scraping = asyncio.Lock()
-        self._http: _Http | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._http: _Http
+        self._task: asyncio.Task[None]
         self._handler = _LogHandler(server.state.log)
         self.failure: str | None = None
 
@@ -58,14 +59,12 @@ class WebServer:
         await self._http.listening.wait()
 
     async def stop(self) -> None:
-        """Listens no more, and closes every connection."""
+        """Listens no more, and closes every connection. It must have been started."""
         self._probe.stop()
         self._server.reactions.wakes = None
-        if self._http is not None and self._task is not None:
-            self._http.should_exit = True
-            await self._task
-            logging.getLogger("uvicorn.error").removeHandler(self._handler)
-            self._http = self._task = None
+        self._http.should_exit = True
+        await self._task
+        logging.getLogger("uvicorn.error").removeHandler(self._handler)
 
     # --- what it answers ------------------------------------------------------------------
 
@@ -81,8 +80,8 @@ class WebServer:
     async def _metrics(self, request: Request) -> Response:
         """One scrape at a time: two would not be there any sooner."""
         async with self._scraping:
-            text = await scrape(self._server, self._probe.times, Pace())
-        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+            pieces = await scrape(self._server, self._probe.times, Pace())
+        return _InPieces(pieces)
 
     async def _healthz(self, request: Request) -> Response:
         """The process answers, whatever it is doing."""
@@ -91,6 +90,30 @@ class WebServer:
     async def _readyz(self, request: Request) -> Response:
         reason = obstacle(self._server.state, self._server.persistence, self.failure)
         return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
+
+
+class _InPieces(Response):
+    """A response of many pieces, each of which is kept no longer than it is needed. A client that
+    reads quickly gets them in steps as well."""
+
+    media_type = CONTENT_TYPE
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__(headers={"Content-Length": str(sum(map(len, pieces)))})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends all of it."""
+        pace = Pace()
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        self._pieces.reverse()
+        while self._pieces:
+            piece = self._pieces.pop()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await pace.rest()
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _line(text: str, status: int = 200) -> Response:

@@ -15,7 +15,7 @@ class LoopLagProbe:
 
     def __init__(self) -> None:
         self.times = Histogram()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle
 
     def start(self) -> None:
         """Begins; an event loop must be running."""
@@ -28,7 +28,5 @@ class LoopLagProbe:
         self.start()
 
     def stop(self) -> None:
-        """Ends it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Ends it; it must have begun."""
+        self._timer.cancel()

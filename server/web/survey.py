@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from server.clients.blocking import BlockedClients
 from server.config.registry import Config
@@ -39,30 +40,33 @@ _HISTOGRAM_LINES: Final = len(DELIVERY_BOUNDS) + 3
 KINDS: Final = ("streams", "groups", "consumers")
 
 
-class Row(NamedTuple):
-    """The labels of a stream, group or consumer, and a value for each of its series."""
+class Rows:
+    """The labels of streams, groups or consumers, and a column of values for each of their series.
 
-    labels: str
-    values: list[Value]
+    Objects that the garbage collector has to look at, one for each stream, would make it stop
+    everything for ten milliseconds while they are young: labels and values are none.
+    """
 
+    def __init__(self, columns: int) -> None:
+        self.labels: list[str] = []
+        self.columns: list[list[Value]] = [[] for _ in range(columns)]
 
-class Deliveries(NamedTuple):
-    """The labels of a group, how many pending entries are in each bucket, and the sum of all
-    delivery counts."""
-
-    labels: str
-    counts: list[int]
-    total: int
+    def add(self, labels: str, values: Sequence[Value]) -> None:
+        """Adds a value to each column."""
+        self.labels.append(labels)
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
 
 
 class Survey:
     """Everything that was gathered; ``left_out`` counts what there were no series left for."""
 
     def __init__(self, config: Config) -> None:
-        self.streams: list[Row] = []
-        self.groups: list[Row] = []
-        self.consumers: list[Row] = []
-        self.deliveries: list[Deliveries] = []
+        self.streams = Rows(len(STREAMS))
+        self.groups = Rows(len(GROUPS))
+        self.consumers = Rows(len(CONSUMERS))
+        self.deliveries = Rows(len(DELIVERY_BOUNDS) + 2)
+        """How many pending entries are in each bucket, and how often they were delivered."""
         self.left_out = dict.fromkeys(KINDS, 0)
         self._room: int = config.metrics_max_series
 
@@ -121,7 +125,7 @@ class Surveyor:
         if not self._survey.takes("streams", 1, len(STREAMS)):
             return
         names = {"db": f"db{index}", "stream": readable(key)}
-        self._survey.streams.append(Row(labels(names), stream_values(stream)))
+        self._survey.streams.add(labels(names), stream_values(stream))
         for group in list(stream.groups.values()):
             await self._add_group((index, key), names, stream, group)
             await self._pace.rest()
@@ -140,9 +144,9 @@ class Surveyor:
         seen = await self._add_consumers(names, group)
         parked = self._parked[place, group.name]
         values = group_values(stream, group, summary, seen, parked, self._now)
-        self._survey.groups.append(Row(own, values))
+        self._survey.groups.add(own, values)
         if any(summary.counts):
-            self._survey.deliveries.append(Deliveries(own, summary.counts, summary.deliveries))
+            self._survey.deliveries.add(own, [*summary.counts, summary.deliveries])
 
     async def _add_consumers(self, around: dict[str, str], group: Group) -> int | None:
         """Adds the consumers of a group, if they are wanted; returns when the one was seen that was
@@ -157,7 +161,7 @@ class Surveyor:
             seen = earliest if seen is None else min(seen, earliest)
             for consumer in some if wanted else ():
                 own = labels({**around, "consumer": readable(consumer.name)})
-                self._survey.consumers.append(Row(own, consumer_values(consumer, self._now)))
+                self._survey.consumers.add(own, consumer_values(consumer, self._now))
                 await self._pace.rest()
             await self._pace.rest()
         return seen

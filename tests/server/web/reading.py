@@ -16,8 +16,8 @@ Samples = dict[tuple[str, Labels], float]
 
 async def text_of(direct: Direct) -> str:
     """A whole scrape."""
-    text = await scrape(direct.server.services, Histogram(), Pace(lambda: 0))
-    return text.decode()
+    pieces = await scrape(direct.server.services, Histogram(), Pace(lambda: 0))
+    return b"".join(pieces).decode()
 
 
 async def streams_of(direct: Direct) -> str:

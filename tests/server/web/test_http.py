@@ -26,6 +26,7 @@ from server.runtime.phase import Phase
 from server.web.exposition import CONTENT_TYPE
 from server.web.http import _LogHandler
 from server.web.readiness import obstacle
+from server.web.sockets import _reason
 from tests.server.web.reading import samples, value
 from tests.support.direct import Direct
 from tests.support.ports import free_port
@@ -252,6 +253,11 @@ def test_an_address_that_the_host_lacks_ends_it_too(address: str, message: str) 
     ended = run_penstock("--port", "0", "--metrics-port", str(port), "--metrics-bind", address)
     assert ended.returncode == 1
     assert ended.stderr == f"penstock: {message.replace('PORT', str(port))}\n"
+
+
+def test_a_name_that_is_not_known_is_refused_in_the_words_of_the_resolver() -> None:
+    assert _reason(socket.gaierror(-2, "Name or service not known")) == "Name or service not known"
+    assert _reason(OSError("odd")) == "odd"
 
 
 def test_the_first_address_is_given_back_when_the_second_cannot_be_had() -> None:

@@ -368,7 +368,7 @@ async def test_data_may_change_while_it_is_told() -> None:
             if turns % 40 == 0:
                 client.send(*change.split())
             await asyncio.sleep(0)
-        samples(scraping.result().decode())
+        samples(b"".join(scraping.result()).decode())
         assert turns > 40
 
 
