@@ -57,7 +57,7 @@ ENV PATH=/opt/penstock/bin:$PATH
 USER 999:999
 WORKDIR /data
 VOLUME /data
-EXPOSE 6379 9121
+EXPOSE 6379
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/penstock/bin/python", "-I", "-m", "penstock.health"]

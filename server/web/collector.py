@@ -97,6 +97,19 @@ class ServerCollector:
             expiring.add_metric([f"db{database.index}"], len(database.expires))
         yield keys
         yield expiring
+        yield self._times_to_live()
+
+    def _times_to_live(self) -> Metric:
+        """As INFO estimates them, for databases that have keys."""
+        family = GaugeMetricFamily(
+            "redis_db_avg_ttl_seconds",
+            "How long keys that expire have to live on average, estimated.",
+            labels=["db"],
+        )
+        for name, text in _fields(self._server, "keyspace").items():
+            values = dict(pair.split("=") for pair in str(text).split(","))
+            family.add_metric([name], int(values["avg_ttl"]) / 1000)
+        return family
 
     def _of_commands(self) -> Iterator[Metric]:
         used = [

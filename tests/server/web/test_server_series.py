@@ -135,6 +135,8 @@ async def test_every_database_has_its_keys() -> None:
     keys = [value(found, "redis_db_keys", db=name) for name in ("db0", "db1", "db2")]
     assert keys == [2, 0, None]
     assert value(found, "redis_db_keys_expiring", db="db0") == 1
+    assert value(found, "redis_db_avg_ttl_seconds", db="db0") == 0.1
+    assert value(found, "redis_db_avg_ttl_seconds", db="db1") is None
 
 
 # --- times -----------------------------------------------------------------------------------
