@@ -22,14 +22,12 @@ from starlette.types import Receive, Scope, Send
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
+from server.web.connections import new_connection
 from server.web.exposition import CONTENT_TYPE, scrape
 from server.web.loop_lag import LoopLagProbe
 from server.web.pace import Pace
 from server.web.readiness import obstacle
 from server.web.sockets import listen
-
-MOST_CONNECTIONS: Final = 64
-"""How many connections are served; others get the status 503."""
 
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
@@ -123,14 +121,13 @@ def _line(text: str, status: int = 200) -> Response:
 def _configuration(application: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http="h11",
+        http=new_connection,  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=PATIENCE_S,
     )
 

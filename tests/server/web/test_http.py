@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import io
 import logging
@@ -23,6 +24,7 @@ from server.config.registry import Config
 from server.persistence.manager import PersistenceError
 from server.runtime.log import Log
 from server.runtime.phase import Phase
+from server.web import connections
 from server.web.exposition import CONTENT_TYPE
 from server.web.http import _LogHandler
 from server.web.readiness import obstacle
@@ -156,6 +158,41 @@ def test_wake_ups_syncs_and_the_lag_of_the_loop_are_timed() -> None:
 def test_no_port_is_listened_on_unless_it_is_asked_for() -> None:
     with PenstockThread() as penstock:
         assert penstock.server.services.reactions.wakes is None
+
+
+def test_a_connection_too_many_is_closed_and_leaves_the_others_alone(served: Served) -> None:
+    address = "127.0.0.1", served.port
+    with contextlib.ExitStack() as stack:
+        first, *_ = [
+            stack.enter_context(socket.create_connection(address)) for _ in range(connections.MOST)
+        ]
+        with socket.create_connection(address) as another:
+            assert another.recv(100) == b""
+        first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert first.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("beginning", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
+def test_whoever_makes_no_request_is_sent_away(
+    beginning: bytes, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "FIRST_REQUEST_S", 0.05)
+    with (
+        socket.create_connection(("127.0.0.1", served.port)) as client,
+        contextlib.suppress(ConnectionResetError),
+    ):
+        client.sendall(beginning)
+        assert client.recv(100) == b""
+
+
+def test_a_connection_is_kept_for_another_request(served: Served) -> None:
+    kept = http.client.HTTPConnection("127.0.0.1", served.port)
+    with contextlib.closing(kept):
+        for path in ("/metrics", "/healthz", "/metrics"):
+            kept.request("GET", path)
+            response = kept.getresponse()
+            assert response.status == 200
+            assert len(response.read()) == int(response.headers["content-length"])
 
 
 # --- readiness -------------------------------------------------------------------------------
