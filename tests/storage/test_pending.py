@@ -369,3 +369,25 @@ def test_a_summary_counts_no_entry_twice_when_a_segment_is_cut_meanwhile() -> No
         pass
     assert summary.counts == [2 * pending_segments.SEGMENT, 0]
     assert summary.earliest == 5
+
+
+def test_a_summary_passes_over_a_segment_that_is_kept_with_nothing_in_it() -> None:
+    found = PendingList()
+    found.append_run([1], Consumer(b"ann", 0), 5)
+    found.remove(1)
+    summary = PendingSummary((1,))
+    assert summary.step(found)
+    assert not summary.step(found)
+    assert (summary.counts, summary.earliest) == ([0, 0], MOST)
+
+
+def test_a_summary_has_the_earliest_of_all_segments() -> None:
+    found = PendingList()
+    ann = Consumer(b"ann", 0)
+    for first, time in ((1, 7), (1001, 5), (2001, 6)):
+        found.append_run(range(first, first + pending_segments.SEGMENT), ann, time)
+    summary = PendingSummary((1,))
+    while summary.step(found):
+        pass
+    assert summary.earliest == 5
+    assert summary.counts == [3 * pending_segments.SEGMENT, 0]

@@ -185,6 +185,14 @@ def test_whoever_makes_no_request_is_sent_away(
         assert client.recv(100) == b""
 
 
+def _lose_patience(server: Server) -> None:
+    """Lets the time be over in which a first request has to come."""
+    assert server._web is not None
+    for connection in server._web._http.server_state.connections:
+        assert isinstance(connection, connections._Connection)
+        connection._give_up()
+
+
 def test_a_connection_is_kept_for_another_request(served: Served) -> None:
     kept = http.client.HTTPConnection("127.0.0.1", served.port)
     with contextlib.closing(kept):
@@ -193,6 +201,7 @@ def test_a_connection_is_kept_for_another_request(served: Served) -> None:
             response = kept.getresponse()
             assert response.status == 200
             assert len(response.read()) == int(response.headers["content-length"])
+            served.penstock.call(_lose_patience, served.penstock.server)
 
 
 # --- readiness -------------------------------------------------------------------------------
