@@ -31,8 +31,7 @@ RUN python -m venv /opt/penstock \
     && PENSTOCK_COMPILE=1 /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
          --no-deps --no-build-isolation . \
     && /opt/penstock/bin/python -m pip uninstall --quiet --yes \
-         ast-serialize librt markdown-it-py mdurl mypy mypy-extensions pathspec pygments setuptools \
-         typing-extensions pip \
+         ast-serialize librt markdown-it-py mdurl mypy mypy-extensions pathspec pygments setuptools pip \
     && cd /opt/penstock \
     && find . -name '*.so' -exec strip --strip-unneeded {} + \
     && find lib \( -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' \

@@ -119,7 +119,7 @@ drive-image:
 lock: $(LOCK)/installed
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' >$(LOCK)/build.in
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
-		--python-version 3.11.0 --python-platform linux --extra lua --output-file container/requirements.lock \
+		--python-version 3.11.0 --python-platform linux --extra lua --extra web --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
 soak: $(ENV)/installed-dev
 	PENSTOCK_SOAK=1 $(BIN)/python -m pytest tests/soak

@@ -34,6 +34,10 @@ ACCEPTING: Final = 0x10000
 TIMEOUT_S: Final = 2.0
 """How long a server may take to accept the connection, and then to answer."""
 
+REQUEST: Final = b"PING\r\n\r\n"
+"""The empty line is nothing to a server, and has a port that serves HTTP refuse this at once, which
+would wait for more otherwise."""
+
 NEEDS_CERTIFICATE: Final = b"it asks for a certificate"
 """What stands for the answer of a server that speaks TLS only with those who have one."""
 
@@ -158,7 +162,7 @@ def _connect(address: Address) -> socket.socket:
 def _ask(address: Address) -> bytes:
     """The answer in plain text; nothing from a server that does not speak it."""
     with _connect(address) as connection:
-        connection.sendall(b"PING\r\n")
+        connection.sendall(REQUEST)
         try:
             return connection.recv(512).partition(b"\r\n")[0]
         except ConnectionResetError:
@@ -177,7 +181,7 @@ def _ask_with_tls(address: Address) -> bytes:
         return b""
     try:
         with _connect(address) as plain, context.wrap_socket(plain) as connection:
-            connection.sendall(b"PING\r\n")
+            connection.sendall(REQUEST)
             return connection.recv(512).partition(b"\r\n")[0] or NEEDS_CERTIFICATE
     except (ssl.SSLError, ConnectionResetError):
         return NEEDS_CERTIFICATE

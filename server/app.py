@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from server.commands import load as register_commands
 from server.config.registry import BadSetting, Config
@@ -15,7 +16,11 @@ from server.runtime.memory_limit import INTERVAL_S
 from server.runtime.phase import Phase
 from server.services import Services
 from server.state import ServerState
+from server.web.start import new_web_server
 from storage.aof.disk import Disk
+
+if TYPE_CHECKING:
+    from server.web.http import WebServer
 
 
 class Server:
@@ -38,6 +43,7 @@ class Server:
         self.state = ServerState(config or Config(), clock, log or Log())
         self.services = Services(self.state, disk or Disk())
         self.listening = Listener(self.services)
+        self._web: WebServer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._memory_timer: asyncio.TimerHandle | None = None
         self._periodic = periodic
@@ -57,7 +63,8 @@ class Server:
     # --- life -----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listens on the configured addresses and loads what is on the disk.
+        """Listens on the configured addresses and loads what is on the disk; that it does is told
+        on the port of metrics, if there is one.
 
         Raises :class:`ListenError` and :class:`PersistenceError`. Clients that come before the data
         is there are told so, and after a failure nobody is answered."""
@@ -66,6 +73,7 @@ class Server:
         # Stamp loaded blocks with the current time, so that they do not look idle since the epoch.
         state.keyspace.limits.packer.now_ms = state.clock()
         try:
+            await self._start_web()
             await self.listening.start()
             state.enter(Phase.LOADING)
             await self.services.persistence.load()
@@ -75,6 +83,8 @@ class Server:
             failure = error
         # Not in the handler: once compiled, it could not raise the error again after an await.
         if failure is not None:
+            if self._web is not None:
+                self._web.failure = str(failure)
             await self.stop()
             raise failure
         if not state.stopping.is_set():
@@ -82,6 +92,12 @@ class Server:
             if self._periodic:
                 self._schedule_cron()
                 self._watch_memory()
+
+    async def _start_web(self) -> None:
+        web = new_web_server(self.services)
+        if web is not None:
+            await web.start()
+        self._web = web
 
     def _follow_appendonly(self) -> None:
         """Only now: a client may have changed it while data was loaded."""
@@ -129,6 +145,8 @@ class Server:
             transport.abort()
         await self.listening.wait_closed()
         await asyncio.sleep(0)
+        if self._web is not None:
+            await self._web.stop()
 
     # --- periodic work --------------------------------------------------------------------
 

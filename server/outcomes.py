@@ -22,7 +22,8 @@ class Wait:
     keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
     ``group`` names the consumer group of the one key whose new entries are all that the reader
     waits for; where another reader of the group has just found none, ``note_attempt`` is called in
-    place of ``retry``. With ``for_sync`` it waits for the append-only file and not for keys.
+    place of ``retry``. ``reader_of`` names the consumer group that a reader reads as, whatever else
+    it waits for. With ``for_sync`` it waits for the append-only file and not for keys.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Wait:
         "needs_key",
         "note_attempt",
         "on_timeout",
+        "reader_of",
         "retry",
         "wake_at",
     )
@@ -49,6 +51,7 @@ class Wait:
         on_timeout: Reply = NULL_ARRAY,
         note_attempt: Callable[[], None] = _nothing,
         for_sync: bool = False,
+        reader_of: bytes | None = None,
     ) -> None:
         self.keys = keys
         self.deadline = deadline
@@ -59,6 +62,7 @@ class Wait:
         self.on_timeout = on_timeout
         self.note_attempt = note_attempt
         self.for_sync = for_sync
+        self.reader_of = reader_of
 
 
 Outcome = Union[Reply, Wait, Steps]  # noqa: UP007 - a reply's type refers to itself by name

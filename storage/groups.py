@@ -17,9 +17,24 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """A consumer group. ``entries_read`` is ``None`` where it is unknown."""
+    """A consumer group. ``entries_read`` is ``None`` where it is unknown.
 
-    __slots__ = ("consumers", "cursor", "entries_read", "last_id", "name", "pending")
+    ``acked``, ``claimed``, ``redelivered`` and ``released`` count what commands have done with
+    pending entries since the group is in memory; they are for metrics, and are not kept.
+    """
+
+    __slots__ = (
+        "acked",
+        "claimed",
+        "consumers",
+        "cursor",
+        "entries_read",
+        "last_id",
+        "name",
+        "pending",
+        "redelivered",
+        "released",
+    )
 
     def __init__(self, name: bytes, last_id: int, entries_read: int | None) -> None:
         self.name = name
@@ -28,6 +43,10 @@ class Group:
         self.consumers: dict[bytes, Consumer] = {}
         self.pending = PendingList()
         self.cursor = Cursor()
+        self.acked = 0
+        self.claimed = 0
+        self.redelivered = 0
+        self.released = 0
 
     def add_consumer(self, name: bytes, now: int) -> Consumer:
         """A new consumer, seen now and never active."""

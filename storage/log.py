@@ -380,6 +380,16 @@ class EntryLog:
         whole = sum(len(block) for block in self._blocks[: max(at - 1, 0)])
         return whole + (self._blocks[at - 1].before(identity) if at else 0)
 
+    def count_above(self, identity: int) -> int:
+        """How many live entries have an ID above this one; only the blocks on the nearer side of
+        it are counted."""
+        at = bisect_right(self._firsts, identity)
+        if at > len(self._blocks) // 2:
+            above = sum([len(block) for block in self._blocks[at:]])
+            block = self._blocks[at - 1]
+            return above + len(block) - block.before(identity + 1)
+        return self.length - self.count_below(identity + 1)
+
     def count_blocks_over(self, length: int, limit: int) -> int:
         """How many entries the oldest blocks have that may go while ``length`` entries stay.
 

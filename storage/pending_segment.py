@@ -32,6 +32,8 @@ MOST_OWNERS: Final = 254
 _GONE: Final = bytes([GONE])
 _PENDING: Final = bytes([1] * GONE + [0])
 """By owner, whether an entry is pending."""
+_OWNED: Final = bytes([0] + [1] * (GONE - 1) + [0])
+"""By owner, whether an entry has one."""
 
 
 class Consumer:
@@ -223,6 +225,19 @@ class Segment:
         if self.live == len(self):
             return min(self.times)
         return min(compress(self.times, self.owners.translate(_PENDING)), default=MOST)
+
+    def earliest_owned(self) -> int:
+        """The same of the entries that have an owner; :data:`MOST` if none has."""
+        if self.owners.find(FREED) < 0:
+            return self.earliest()
+        owned = self.owners.translate(_OWNED)
+        return min(compress(self.times, owned), default=MOST)
+
+    def delivery_counts(self) -> array[int]:
+        """How often each of the pending entries was delivered."""
+        if self.live == len(self):
+            return self.counts
+        return array("q", compress(self.counts, self.owners.translate(_PENDING)))
 
     def owned_until(self, latest: int) -> Iterator[Aged]:
         """The owned entries that were delivered at ``latest`` or before."""

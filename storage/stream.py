@@ -218,6 +218,15 @@ class Stream:
         estimate = self.estimate_read(position)
         return None if estimate is None else signed(self.entries_added - estimate)
 
+    def undelivered(self, group: Group) -> int:
+        """How many entries of the stream lie above what the group was given last.
+
+        Unlike :meth:`lag`, which tells what Redis tells from its counters, this counts them, so it
+        is known whatever was deleted, and never counts an entry that is gone."""
+        if self.log.last <= group.last_id:
+            return 0
+        return self.log.count_above(group.last_id)
+
     # --- the rest -------------------------------------------------------------------------
 
     @property

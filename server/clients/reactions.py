@@ -9,6 +9,7 @@ taken in the same way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +17,7 @@ from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.watch import WatchedKeys
 from server.runtime.change_count import changes_of
+from server.runtime.histogram import Histogram
 from server.session import Place, Session, Waiter
 from server.state import ServerState
 from storage import effects as e
@@ -80,6 +82,9 @@ class Reactions:
         self.record: Callable[[list[e.Effect], Session | None], None] | None = None
         self.rerun: Callable[[Waiter], bytes | None]
         self.recheck: Callable[[Waiter], bytes | None]
+        self.wakes: Histogram | None = None
+        """How long it took to answer each waiting client, from the end of the command that had
+        signalled its key; for metrics, and only while they are on."""
         blocking.when_due = self.pass_time
         state.config.listen("notify-keyspace-events", self._configure_events)
 
@@ -103,13 +108,16 @@ class Reactions:
         """
         blocking = self._blocking
         ready = blocking.ready
+        if not ready:
+            return
+        started = 0 if self.wakes is None else time.perf_counter_ns()
         while ready and self._state.busy is None:
             place = next(iter(ready))
             del ready[place]
             if place in blocking.waiting:
-                self._serve(place)
+                self._serve(place, started)
 
-    def _serve(self, place: Place) -> None:
+    def _serve(self, place: Place, started: int) -> None:
         """Runs the commands that wait for one key. Where one reader of a group has found nothing,
         the others of the group are not tried."""
         blocking = self._blocking
@@ -123,7 +131,10 @@ class Reactions:
             if wait.group in drained:
                 wait.note_attempt()
                 blocking.enqueue(waiter)
-            elif not self._retry(waiter) and wait.group is not None:
+            elif self._retry(waiter):
+                if self.wakes is not None:
+                    self.wakes.observe(time.perf_counter_ns() - started)
+            elif wait.group is not None:
                 drained.add(wait.group)
         if self._effects:  # Those of attempts that were only noted.
             self.apply()

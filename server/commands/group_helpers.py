@@ -41,6 +41,9 @@ def emit_claims(db: Database, key: bytes, group: Group, claim: Claim, claims: Cl
     if claims.dropped:
         db.emit(Acknowledged(db.index, key, group.name, tuple(claims.dropped)))
     if claims.ids:
+        group.claimed += len(claims.ids)
+        if claim.counting:
+            group.redelivered += len(claims.ids)
         identities, counts = tuple(claims.ids), tuple(claims.counts)
         name = claim.consumer.name
         db.emit(

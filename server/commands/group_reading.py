@@ -99,6 +99,7 @@ class _GroupRead:
             group=self._group if options.claim is None and len(found) == 1 else None,
             wake_at=self._next_claim([group for _, group in found]),
             note_attempt=self._note_attempt,
+            reader_of=self._group,
         )
 
     def _note_attempt(self) -> None:
@@ -149,6 +150,7 @@ class _GroupRead:
         now = self._db.keyspace.now_ms
         if live:
             group.pending.count_deliveries(live, now)
+            group.redelivered += len(live)
             self._db.emit(
                 Redelivered(self._db.index, key, group.name, consumer.name, tuple(live), now)
             )

@@ -270,6 +270,7 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply:
         return 0
     acknowledged = group.acknowledge([ids.parse(text) for text in args[3:]])
     if acknowledged:
+        group.acked += len(acknowledged)
         db.emit(Acknowledged(db.index, args[1], args[2], tuple(acknowledged)))
     return len(acknowledged)
 
@@ -298,6 +299,7 @@ def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
         if not group.acknowledge([identity]):
             replies.append(-1)
             continue
+        group.acked += 1
         db.emit(Acknowledged(db.index, key, group.name, (identity,)))
         kept = delete_by_policy(db, key, stream, identity, policy) == 2
         replies.append(2 if kept else 1)

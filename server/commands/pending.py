@@ -360,5 +360,6 @@ def xnack(server: Services, session: Session, args: Arguments) -> Reply:
         freed.append(identity)
         counts.append(count)
     if freed:
+        group.released += len(freed)
         db.emit(Released(db.index, key, group.name, tuple(freed), tuple(counts)))
     return len(freed)

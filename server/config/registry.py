@@ -83,6 +83,12 @@ SETTINGS: Final[dict[str, Setting]] = {
         Choice("loglevel", "notice", ("debug", "verbose", "notice", "warning", "nothing")),
         Integer("hz", 10, 0, INT_MAX, clip=500),
         Choice("enable-debug-command", "no", ("no", "yes", "local"), mutable=False),
+        # What an operator sees.
+        Integer("metrics-port", 0, 0, 65535, mutable=False),
+        Words("metrics-bind", "127.0.0.1 -::1", mutable=False),
+        Words("metrics-streams", "*"),
+        Switch("metrics-consumers", "no"),
+        Integer("metrics-max-series", 500_000, 0, INT_MAX),
         # The data.
         Integer("databases", 16, 1, INT_MAX, mutable=False),
         Memory("stream-node-max-bytes", 4096),

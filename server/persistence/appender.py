@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -50,6 +51,7 @@ from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
 from server.net.output_gate import OutputGate
 from server.persistence.disk_thread import DiskThread
+from server.runtime.histogram import Histogram
 from server.session import Session
 from server.state import ServerState
 from storage.aof.encode_effects import Forms
@@ -98,6 +100,8 @@ class Appender:
         self.provisional = False
         self.rewriting = False
         self.delayed_syncs = 0
+        self.sync_times = Histogram()
+        """How long each sync of the increment took."""
         self._unit: list[Effect] | None = None
         self._units_open = 0
         self._authors: dict[Session, None] = {}
@@ -106,6 +110,7 @@ class Appender:
         self._always = False
         self._round = 1
         self._unsynced_since: int | None = None
+        self._syncing_since: int | None = None
         self._tried_ms = 0
         self._seen_ms = 0
         self._second = 0
@@ -315,7 +320,7 @@ class Appender:
         def work() -> None:
             writer.write(data)
             if syncing:
-                writer.sync()
+                self._sync_file(writer)
 
         def then(error: OSError | None) -> None:
             if error is not None and not writer.broken:
@@ -377,6 +382,21 @@ class Appender:
 
     # --- syncing --------------------------------------------------------------------------
 
+    def unsynced_ms(self, now: int) -> int:
+        """For how long the oldest of the changes has been in the file that may not be on the disk
+        yet; 0 if all are."""
+        since = self._unsynced_since if self._syncing_since is None else self._syncing_since
+        return 0 if since is None else max(0, now - since)
+
+    def _sync_file(self, writer: Writer) -> None:
+        """Syncs, and notes how long that took. This is called in other threads, but never in two
+        at once."""
+        started = time.perf_counter_ns()
+        try:
+            writer.sync()
+        finally:
+            self.sync_times.observe(time.perf_counter_ns() - started)
+
     def is_synced(self, session: Session) -> bool:
         """Whether everything that the client has changed is on the disk, a base included."""
         return not self.provisional and session.noted <= self._synced
@@ -424,7 +444,7 @@ class Appender:
         writer = self.writer
         if writer is None or self._state.config.appendfsync == "no" or not self._may_sync:
             return
-        self._unsynced_since = None
+        self._syncing_since, self._unsynced_since = self._unsynced_since, None
         written = self._written
 
         def then(error: OSError | None) -> None:
@@ -433,10 +453,11 @@ class Appender:
                 if self._gate.flight is None:
                     self._lose(self._round)
             else:
+                self._syncing_since = None
                 self._note_synced(written)
             self.flush()
 
-        self._jobs.run(writer.sync, then, shares=True)
+        self._jobs.run(lambda: self._sync_file(writer), then, shares=True)
 
     def _watch_delay(self) -> None:
         """Lets commands that write wait while the disk does not answer."""
@@ -485,6 +506,7 @@ class Appender:
     def clear_failure(self) -> None:
         """The append-only file can be written to again, and holds everything."""
         if self._state.disk_error is not None:
+            self._syncing_since = None
             self._state.set_disk_error(None)
             self._state.log.notice("The append-only file can be written to again")
             self._update_holding()
@@ -528,7 +550,7 @@ class Appender:
         self.buffer.clear()
         self._state.set_disk_error(None)
         self.provisional = False
-        self._unsynced_since = None
+        self._unsynced_since = self._syncing_since = None
         self._let_go()
 
 

@@ -235,3 +235,15 @@ def test_a_server_that_speaks_tls_alone_is_healthy(
         kernel.add(port, inode=101)
         assert health.main([], kernel.proc) == 0
         assert health.main(["--ready"], kernel.proc) == 0
+
+
+def test_a_port_that_serves_http_refuses_at_once_and_does_not_hold_the_check_up(
+    kernel: Kernel,
+) -> None:
+    port = free_port()
+    with PenstockThread(metrics_port=port, metrics_bind="127.0.0.1") as penstock:
+        kernel.add(port, 7)
+        assert health.ask(("127.0.0.1", port)) == b"HTTP/1.1 400 Bad Request"
+        assert health.main(proc=kernel.proc) == 1
+        kernel.add(penstock.port, 8)
+        assert health.main(proc=kernel.proc) == 0

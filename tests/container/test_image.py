@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,25 @@ def test_streams_are_copied_with_a_bar_on_the_terminal(containers: Containers) -
         assert "1 stream: 1 equal" in shown
         client.select(5)
         assert client.xrange("orders") == [("1-0", {"item": "pen"})]
+
+
+def _fetched(port: int, path: str) -> str:
+    """What is served over HTTP; nothing as long as it is not."""
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}{path}", timeout=30) as response:
+            text: str = response.read().decode()
+            return text
+    except OSError:
+        return ""
+
+
+def test_metrics_are_served_through_a_published_port_and_the_check_of_health_is_at_ease(
+    containers: Containers,
+) -> None:
+    container = containers.start("--metrics-port", "9121", port=9121)
+    until(lambda: _fetched(container.port, "/readyz") == "ready\n")
+    assert "\nredis_up 1.0\n" in _fetched(container.port, "/metrics")
+    docker("exec", container.name, "python", "-I", "-m", "penstock.health")
 
 
 def test_what_it_says_of_itself(image: str) -> None:

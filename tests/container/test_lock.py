@@ -18,17 +18,18 @@ LOCKED = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", LOCK, re.MULTILINE))
 
 NOT_IN_THE_IMAGE = {
     *("markdown-it-py", "mdurl", "pygments", "setuptools"),
-    *("ast-serialize", "librt", "mypy", "mypy-extensions", "pathspec", "typing-extensions"),
+    *("ast-serialize", "librt", "mypy", "mypy-extensions", "pathspec"),
 }
 """What is only needed to install it, and what the Dockerfile takes out again."""
 
 
 def required() -> list[Requirement]:
-    """What the server asks for, with scripts in Lua, and what builds it."""
+    """What the server asks for, with scripts in Lua and metrics, and what builds it."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)
     project = settings["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["lua"]]
+    extras = project["optional-dependencies"]
+    texts = [*project["dependencies"], *extras["lua"], *extras["web"]]
     return [Requirement(text) for text in (*texts, *settings["build-system"]["requires"])]
 
 

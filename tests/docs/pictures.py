@@ -112,6 +112,15 @@ BOXES: Final = (
         ("keyspace, streams, groups, pending", "entries; no sockets and no clock"),
     ),
     Box(
+        680,
+        400,
+        270,
+        62,
+        "server",
+        "server/web/",
+        ("metrics and health over HTTP,", "on a port of its own"),
+    ),
+    Box(
         365,
         510,
         270,
@@ -146,6 +155,7 @@ ARROWS: Final = (
     Arrow(((455, 342), (455, 400)), "operations", (463, 375)),
     Arrow(((365, 431), (320, 431)), "effects", (322, 424)),
     Arrow(((500, 462), (500, 510)), "effects", (508, 490)),
+    Arrow(((635, 431), (680, 431))),
     Arrow(((140, 400), (140, 342)), "woken clients", (148, 375)),
     Arrow(((365, 541), (30, 541), (30, 191), (50, 191)), "releases replies", (190, 534)),
     Arrow(((635, 541), (680, 541))),

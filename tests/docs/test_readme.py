@@ -94,9 +94,9 @@ def test_the_make_commands_exist() -> None:
 
 def test_pip_can_install_what_is_shown() -> None:
     shown = re.findall(r"(?:^    |`)pip install ('?\.\S*?'?)(?:`| |$)", README, re.MULTILINE)
-    assert shown == [".", "'.[lua]'", "'.[spark]'"]
+    assert shown == [".", "'.[lua]'", "'.[web]'", "'.[spark]'"]
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {"lua", "spark"} <= set(offered["optional-dependencies"])
+    assert {"lua", "spark", "web"} <= set(offered["optional-dependencies"])
     offline = ["--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
     ended = subprocess.run(
         [sys.executable, "-m", "pip", "install", *offline, shown[0]],

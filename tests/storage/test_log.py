@@ -110,6 +110,10 @@ class Model(RuleBasedStateMachine):
     def count_below(self, identity: int) -> None:
         assert self.log.count_below(identity) == sum(other < identity for other in self.model)
 
+    @rule(identity=NUMBERS)
+    def count_above(self, identity: int) -> None:
+        assert self.log.count_above(identity) == sum(other > identity for other in self.model)
+
     @rule(threshold=NUMBERS, limit=st.integers(0, 9))
     def count_whole_blocks(self, threshold: int, limit: int) -> None:
         """Blocks from the oldest on, as long as each may go whole and the limit is not passed."""

@@ -13,6 +13,7 @@ from storage.pending_age import earliest_time, longest_idle
 from storage.pending_bounds import Bounds
 from storage.pending_ids import IDColumn
 from storage.pending_segment import Segment
+from storage.pending_summary import PendingSummary
 from tests.support.examples import scaled
 
 SMALL = 3
@@ -116,6 +117,20 @@ class Model(RuleBasedStateMachine):
     def look_up(self, identity: int) -> None:
         assert self.list.get(identity) == self.model.get(identity)
         assert (identity in self.list) == (identity in self.model)
+
+    @rule()
+    def sum_up(self) -> None:
+        summary = PendingSummary((1, 2, 4))
+        while summary.step(self.list):
+            pass
+        counts = [entry.deliveries for entry in self._entries()]
+        assert summary.counts == [
+            sum(low < count <= high for count in counts)
+            for low, high in ((-1, 1), (1, 2), (2, 4), (4, MOST))
+        ]
+        assert summary.deliveries == sum(counts)
+        times = [entry.time for entry in self._entries() if entry.owner is not None]
+        assert summary.earliest == min(times, default=MOST)
 
     @rule(start=NUMBERS, end=NUMBERS, latest=TIMES, person=PEOPLE)
     def scan(self, start: int, end: int, latest: int, person: int) -> None:
@@ -341,3 +356,38 @@ def test_ids_that_are_too_far_apart_stay_as_they_are() -> None:
     column = IDColumn([1, 2**127])
     column.pack()
     assert not column.is_packed
+
+
+def test_a_summary_counts_no_entry_twice_when_a_segment_is_cut_meanwhile() -> None:
+    found = PendingList()
+    ann = Consumer(b"ann", 0)
+    found.append_run(range(10, 10 + 2 * pending_segments.SEGMENT), ann, 5)
+    summary = PendingSummary((1,))
+    assert summary.step(found)
+    found.cut(0)
+    while summary.step(found):
+        pass
+    assert summary.counts == [2 * pending_segments.SEGMENT, 0]
+    assert summary.earliest == 5
+
+
+def test_a_summary_passes_over_a_segment_that_is_kept_with_nothing_in_it() -> None:
+    found = PendingList()
+    found.append_run([1], Consumer(b"ann", 0), 5)
+    found.remove(1)
+    summary = PendingSummary((1,))
+    assert summary.step(found)
+    assert not summary.step(found)
+    assert (summary.counts, summary.earliest) == ([0, 0], MOST)
+
+
+def test_a_summary_has_the_earliest_of_all_segments() -> None:
+    found = PendingList()
+    ann = Consumer(b"ann", 0)
+    for first, time in ((1, 7), (1001, 5), (2001, 6)):
+        found.append_run(range(first, first + pending_segments.SEGMENT), ann, time)
+    summary = PendingSummary((1,))
+    while summary.step(found):
+        pass
+    assert summary.earliest == 5
+    assert summary.counts == [3 * pending_segments.SEGMENT, 0]

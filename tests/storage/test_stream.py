@@ -348,3 +348,29 @@ def test_a_check_notices_an_entry_above_the_last_id() -> None:
     stream.last_id = at(1)
     with pytest.raises(AssertionError):
         stream.check()
+
+
+# --- what a group has yet to be given --------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 30), unique=True).map(sorted),
+    st.lists(st.integers(1, 30), unique=True),
+    st.integers(0, 31),
+)
+def test_undelivered_entries_are_counted_whatever_was_deleted(
+    milliseconds: list[int], gone: list[int], position: int
+) -> None:
+    stream = stream_of(*milliseconds)
+    stream.delete([at(ms) for ms in gone])
+    left = [ms for ms in milliseconds if ms not in gone]
+    group = stream.add_group(b"g", at(position), 1)
+    assert stream.undelivered(group) == sum(ms > position for ms in left)
+
+
+def test_undelivered_entries_are_known_where_the_lag_is_not() -> None:
+    stream = stream_of(1, 2, 3, 4)
+    stream.delete([at(3)])
+    group = stream.add_group(b"g", at(1), None)
+    assert stream.lag(group) is None
+    assert stream.undelivered(group) == 2

@@ -1,0 +1,1 @@
+"""A server that is watched: Prometheus, Grafana, alerts, and some work to look at."""

@@ -1,0 +1,1 @@
+"""What the server says over HTTP: metrics, and whether it is well."""

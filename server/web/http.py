@@ -1,0 +1,166 @@
+"""HTTP on a port of its own: ``/metrics``, ``/healthz`` and ``/readyz``, in the server's own loop.
+
+Only this module and those that it imports need the packages of the extra ``web``; they are imported
+when there is a port to serve on (:mod:`server.web.start`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from server.runtime.histogram import Histogram
+from server.runtime.log import Log
+from server.services import Services
+from server.web.connections import new_connection
+from server.web.exposition import CONTENT_TYPE, scrape
+from server.web.loop_lag import LoopLagProbe
+from server.web.pace import Pace
+from server.web.readiness import obstacle
+from server.web.sockets import listen
+
+PATIENCE_S: Final = 2
+"""How long responses may still take when the server stops."""
+
+
+class WebServer:
+    """What answers on the port of metrics. ``failure`` is why the start has failed, if it has."""
+
+    def __init__(self, server: Services) -> None:
+        self._server = server
+        self._probe = LoopLagProbe()
+        self._scraping = asyncio.Lock()
+        self._http: _Http
+        self._task: asyncio.Task[None]
+        self._handler = _LogHandler(server.state.log)
+        self.failure: str | None = None
+
+    async def start(self) -> None:
+        """Listens, and answers from now on; raises :class:`.ListenError`."""
+        config = self._server.state.config
+        sockets = await listen(config.metrics_bind, config.metrics_port)
+        self._server.reactions.wakes = Histogram()
+        self._probe.start()
+        logging.getLogger("uvicorn.error").addHandler(self._handler)
+        self._http = _Http(_configuration(self._application()))
+        self._task = asyncio.create_task(self._http.serve(sockets))
+        await self._http.listening.wait()
+
+    async def stop(self) -> None:
+        """Listens no more, and closes every connection. It must have been started."""
+        self._probe.stop()
+        self._server.reactions.wakes = None
+        self._http.should_exit = True
+        await self._task
+        logging.getLogger("uvicorn.error").removeHandler(self._handler)
+
+    # --- what it answers ------------------------------------------------------------------
+
+    def _application(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/metrics", self._metrics),
+                Route("/healthz", self._healthz),
+                Route("/readyz", self._readyz),
+            ]
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        """One scrape at a time: two would not be there any sooner."""
+        async with self._scraping:
+            pieces = await scrape(self._server, self._probe.times, Pace())
+        return _InPieces(pieces)
+
+    async def _healthz(self, request: Request) -> Response:
+        """The process answers, whatever it is doing."""
+        return _line("ok")
+
+    async def _readyz(self, request: Request) -> Response:
+        reason = obstacle(self._server.state, self._server.persistence, self.failure)
+        return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
+
+
+class _InPieces(Response):
+    """A response of many pieces, each of which is kept no longer than it is needed. A client that
+    reads quickly gets them in steps as well."""
+
+    media_type = CONTENT_TYPE
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        super().__init__(headers={"Content-Length": str(sum(map(len, pieces)))})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends all of it."""
+        pace = Pace()
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        self._pieces.reverse()
+        while self._pieces:
+            piece = self._pieces.pop()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await pace.rest()
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _line(text: str, status: int = 200) -> Response:
+    return PlainTextResponse(text + "\n", status, headers={"Cache-Control": "no-store"})
+
+
+def _configuration(application: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=new_connection,  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE_S,
+    )
+
+
+class _Http(uvicorn.Server):
+    """uvicorn inside a program that has an event loop and handlers of signals already."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        """Serves on the sockets, and says so."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to the server."""
+        yield
+
+
+class _LogHandler(logging.Handler):
+    """Brings uvicorn's messages into the server's log, a line each: failures as warnings, and what
+    others do wrong, such as a health check that speaks to every port, as what clients do."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the first line of the message, and the exception if there is one."""
+        level = "warning" if record.levelno >= logging.ERROR else "verbose"
+        text = (record.getMessage().splitlines() or [""])[0]
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.write(level, f"HTTP: {text}" + ("" if error is None else f": {error!r}"))

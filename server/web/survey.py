@@ -1,0 +1,167 @@
+"""What there is to say about every stream, group and consumer, gathered in steps.
+
+There may be ten thousand streams and ten million pending entries, and one event loop for all
+clients, so it is left again after each millisecond. A stream or group is read at a moment of its
+own; whatever is added or removed meanwhile is in it or not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from server.clients.blocking import BlockedClients
+from server.config.registry import Config
+from server.session import Place
+from server.util.glob import matcher
+from server.web.pace import Pace
+from server.web.stream_series import (
+    CONSUMERS,
+    DELIVERY_BOUNDS,
+    GROUPS,
+    STREAMS,
+    consumer_values,
+    group_values,
+    stream_values,
+)
+from server.web.text import Value, labels, readable
+from storage.groups import Group
+from storage.keyspace import Database, Keyspace
+from storage.pending_summary import PendingSummary
+from storage.stream import Stream
+
+_SOME: Final = 500
+"""How many consumers are looked at before the time is."""
+
+_HISTOGRAM_LINES: Final = len(DELIVERY_BOUNDS) + 3
+
+KINDS: Final = ("streams", "groups", "consumers")
+
+
+class Rows:
+    """The labels of streams, groups or consumers, and a column of values for each of their series.
+
+    Objects that the garbage collector has to look at, one for each stream, would make it stop
+    everything for ten milliseconds while they are young: labels and values are none.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.labels: list[str] = []
+        self.columns: list[list[Value]] = [[] for _ in range(columns)]
+
+    def add(self, labels: str, values: Sequence[Value]) -> None:
+        """Adds a value to each column."""
+        self.labels.append(labels)
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
+
+
+class Survey:
+    """Everything that was gathered; ``left_out`` counts what there were no series left for."""
+
+    def __init__(self, config: Config) -> None:
+        self.streams = Rows(len(STREAMS))
+        self.groups = Rows(len(GROUPS))
+        self.consumers = Rows(len(CONSUMERS))
+        self.deliveries = Rows(len(DELIVERY_BOUNDS) + 2)
+        """How many pending entries are in each bucket, and how often they were delivered."""
+        self.left_out = dict.fromkeys(KINDS, 0)
+        self._room: int = config.metrics_max_series
+
+    def takes(self, kind: str, members: int, series: int) -> bool:
+        """Whether there may be so many series more; if not, so many of the kind are left out."""
+        if series > self._room:
+            self.left_out[kind] += members
+            return False
+        self._room -= series
+        return True
+
+
+class Surveyor:
+    """Gathers a :class:`Survey`. ``now`` is the time in Unix milliseconds from which ages are
+    counted."""
+
+    def __init__(self, config: Config, blocking: BlockedClients, now: int, pace: Pace) -> None:
+        self._survey = Survey(config)
+        self._blocking = blocking
+        self._now = now
+        self._pace = pace
+        self._with_consumers: bool = config.metrics_consumers
+        self._parked: Counter[tuple[Place, bytes]] = Counter()
+        words = config.metrics_streams.split()
+        # A star fits the empty name only where nothing is compared.
+        self._every = "*" in words
+        self._patterns = [matcher(os.fsencode(word)) for word in words]
+
+    async def run(self, keyspace: Keyspace) -> Survey:
+        """Gathers it; nothing is changed, not even the time of use of a key."""
+        await self._count_parked()
+        for database in keyspace.databases:
+            for bucket in database.scan.buckets() if len(database) else ():
+                for key in bucket:
+                    stream = self._stream_at(database, key)
+                    if stream is not None:
+                        await self._add_stream(database.index, key, stream)
+                await self._pace.rest()
+        return self._survey
+
+    async def _count_parked(self) -> None:
+        for waiter in list(self._blocking.waiters):
+            group = waiter.wait.reader_of
+            if group is not None:
+                self._parked.update((place, group) for place in waiter.places)
+            await self._pace.rest()
+
+    def _stream_at(self, database: Database, key: bytes) -> Stream | None:
+        """The stream at a key, if it is one that there are series of."""
+        value = database.values.get(key)
+        if type(value) is not Stream or database.expires.get(key, self._now + 1) <= self._now:
+            return None
+        return value if self._every or any(fits(key) for fits in self._patterns) else None
+
+    async def _add_stream(self, index: int, key: bytes, stream: Stream) -> None:
+        if not self._survey.takes("streams", 1, len(STREAMS)):
+            return
+        names = {"db": f"db{index}", "stream": readable(key)}
+        self._survey.streams.add(labels(names), stream_values(stream))
+        for group in list(stream.groups.values()):
+            await self._add_group((index, key), names, stream, group)
+            await self._pace.rest()
+
+    async def _add_group(
+        self, place: Place, around: dict[str, str], stream: Stream, group: Group
+    ) -> None:
+        lines = len(GROUPS) + (_HISTOGRAM_LINES if len(group.pending) else 0)
+        if not self._survey.takes("groups", 1, lines):
+            return
+        names = {**around, "group": readable(group.name)}
+        own = labels(names)
+        summary = PendingSummary(DELIVERY_BOUNDS)
+        while summary.step(group.pending):
+            await self._pace.rest()
+        seen = await self._add_consumers(names, group)
+        parked = self._parked[place, group.name]
+        values = group_values(stream, group, summary, seen, parked, self._now)
+        self._survey.groups.add(own, values)
+        if any(summary.counts):
+            self._survey.deliveries.add(own, [*summary.counts, summary.deliveries])
+
+    async def _add_consumers(self, around: dict[str, str], group: Group) -> int | None:
+        """Adds the consumers of a group, if they are wanted; returns when the one was seen that was
+        not seen for the longest time, ``None`` if there are none."""
+        consumers = list(group.consumers.values())
+        series = len(CONSUMERS) * len(consumers)
+        wanted = self._with_consumers and self._survey.takes("consumers", len(consumers), series)
+        seen: int | None = None
+        for at in range(0, len(consumers), _SOME):
+            some = consumers[at : at + _SOME]
+            earliest = min([consumer.seen for consumer in some])
+            seen = earliest if seen is None else min(seen, earliest)
+            for consumer in some if wanted else ():
+                own = labels({**around, "consumer": readable(consumer.name)})
+                self._survey.consumers.add(own, consumer_values(consumer, self._now))
+                await self._pace.rest()
+            await self._pace.rest()
+        return seen

@@ -1,0 +1,32 @@
+"""The page of metrics lists what is exported."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from server.web.stream_series import DELIVERY_BOUNDS
+from tests.docs.metrics_page import PAGE, page, table
+from tests.support.scraping import scraped
+
+
+@pytest.fixture(scope="module")
+def scrape() -> str:
+    return scraped()
+
+
+def test_the_table_is_what_a_server_exports(scrape: str) -> None:
+    assert PAGE.read_text() == page(scrape), "run: python -m tests.docs.metrics_page"
+
+
+def test_every_series_that_the_page_speaks_of_is_exported(scrape: str) -> None:
+    text = PAGE.read_text().partition("\n## All series\n")[0]
+    named = set(re.findall(r"`((?:redis|penstock)_\w+)", text)) - {"redis_exporter", "penstock_"}
+    exported = set(re.findall(r"^\| `(\w+)`", table(scrape), re.MULTILINE))
+    assert len(named) > 15
+    assert named - exported == set()
+
+
+def test_the_page_names_the_buckets() -> None:
+    assert ", ".join(map(str, DELIVERY_BOUNDS)) in PAGE.read_text()

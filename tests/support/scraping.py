@@ -1,0 +1,36 @@
+"""A scrape of a live server of which everything has a series."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+
+from tests.support.ports import free_port
+from tests.support.servers import PenstockThread
+
+REQUESTS = b"""\
+XADD orders 1-1 item tea
+XADD orders 2-1 item tea
+XGROUP CREATE orders kitchen 0
+XREADGROUP GROUP kitchen ann COUNT 1 STREAMS orders >
+GET
+XADD orders 1-1 item tea
+QUIT
+"""
+"""A stream with an entry that is pending and one that is not delivered; two errors."""
+
+
+def scraped() -> str:
+    """What a server says on its port of metrics that has streams, groups, consumers, pending
+    entries, an append-only file, and commands that have failed."""
+    port = free_port()
+    with PenstockThread(
+        metrics_port=port, metrics_bind="127.0.0.1", metrics_consumers=True, appendonly=True
+    ) as penstock:
+        with socket.create_connection((penstock.host, penstock.port)) as client:
+            client.sendall(REQUESTS)
+            while client.recv(65536):
+                pass
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+            text: str = response.read().decode()
+            return text
