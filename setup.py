@@ -79,6 +79,10 @@ HOT = {
         "streams",
         "trimming",
     ],
+    "server/monitoring": [
+        "histogram",
+        "timings",
+    ],
     "server/net": [
         "adding",
         "connection",

@@ -7,8 +7,9 @@ from typing import Final
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
+from server.monitoring.latency import EXPIRY
 from server.net.output_limits import OutputLimits
-from server.net.turns import Turns
+from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
@@ -67,6 +68,13 @@ class Cron:
 
     def _expire_keys(self, now: int, most: int) -> None:
         """Removes up to ``most`` keys of each database that are past their expiry."""
+        began = now_ns()
+        self._expire(now, most)
+        nanoseconds = now_ns() - began
+        self._state.stats.expiry_ns += nanoseconds
+        self._state.timings.latency.note(EXPIRY, nanoseconds)
+
+    def _expire(self, now: int, most: int) -> None:
         state = self._state
         if self._pauses.active or not state.active_expiry or state.busy is not None:
             return
@@ -98,6 +106,7 @@ class Cron:
         limit = self._state.config.timeout * 1000
         for session in list(self._state.sessions.values()):
             waiting = session.is_blocked or session.job is not None or session.subscriptions
+            waiting = waiting or session.monitoring
             if not waiting and now - session.seen_ms > limit:
                 session.close()
 

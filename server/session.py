@@ -27,11 +27,16 @@ class Session:
     __slots__ = (
         "addr",
         "authenticated",
+        "batched",
+        "batches",
         "broken",
+        "bytes_in",
+        "bytes_out",
         "channels",
         "close",
         "closing",
         "command",
+        "commands",
         "created_ms",
         "db",
         "dirty",
@@ -42,6 +47,7 @@ class Session:
         "laddr",
         "lib_name",
         "lib_ver",
+        "monitoring",
         "muting",
         "name",
         "no_evict",
@@ -51,6 +57,7 @@ class Session:
         "paused",
         "queue",
         "queue_bytes",
+        "reads",
         "resp3",
         "seen_ms",
         "send",
@@ -101,6 +108,13 @@ class Session:
         self.patterns: dict[bytes, None] = {}
         self.shards: dict[bytes, None] = {}
         self.watching: dict[tuple[int, bytes], bool] = {}
+        self.monitoring = False
+        """Whether the client is shown every command, instead of using the data itself."""
+        self.commands = 0
+        """How many requests have been answered, or have begun to wait for their answer."""
+        self.bytes_in = self.bytes_out = self.reads = 0
+        self.batches = self.batched = 0
+        """How often what was read held whole requests, and how many these were."""
         self.queue: list[tuple[Command, Arguments]] | None = None
         self.reset(database, authenticated)
         self.lib_name = b""
@@ -168,6 +182,7 @@ class Session:
             self.queue is not None
             or not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
+            or self.monitoring
         )
 
     def mute(self, reply: bytes) -> bytes:
@@ -185,20 +200,34 @@ class Waiter:
     """A parked client: its command, its places in the queues, and the future its connection awaits.
 
     ``deadline`` is that of the first ``wait``; running the command again never puts it off.
+    ``nanoseconds`` is how long the command has run so far.
     """
 
-    __slots__ = ("command", "deadline", "future", "places", "session", "wait")
+    __slots__ = (
+        "args",
+        "command",
+        "deadline",
+        "future",
+        "nanoseconds",
+        "places",
+        "session",
+        "wait",
+    )
 
     def __init__(
         self,
         session: Session,
         command: Command,
+        args: Arguments,
         wait: Wait,
         places: list[Place],
         future: asyncio.Future[bytes],
+        nanoseconds: int,
     ) -> None:
         self.session = session
         self.command = command
+        self.args = args
+        self.nanoseconds = nanoseconds
         self.wait = wait
         self.deadline = wait.deadline
         self.places = places
@@ -206,13 +235,18 @@ class Waiter:
 
 
 class Job:
-    """A client's command that is being worked on; its connection awaits ``future``."""
+    """A client's command that is being worked on; its connection awaits ``future``.
 
-    __slots__ = ("command", "future", "nanoseconds", "session", "work")
+    ``nanoseconds`` is how long it has run so far."""
 
-    def __init__(self, session: Session, command: Command, work: Work) -> None:
+    __slots__ = ("args", "command", "future", "nanoseconds", "session", "work")
+
+    def __init__(
+        self, session: Session, command: Command, args: Arguments, work: Work, nanoseconds: int
+    ) -> None:
         self.session = session
         self.command = command
+        self.args = args
         self.work = work
-        self.nanoseconds = 0
+        self.nanoseconds = nanoseconds
         self.future: asyncio.Future[Pieces]

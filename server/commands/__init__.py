@@ -42,6 +42,8 @@ FAMILIES: Final = (
     "client",
     "commandinfo",
     "info",
+    "latency",
+    "monitoring",
     "lolwut",
     "configuration",
 )

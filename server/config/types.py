@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import Any, Final
@@ -193,6 +194,33 @@ class Switch(Setting):
     def show(self, value: bool) -> str:
         """The word."""
         return "yes" if value else "no"
+
+
+class Percentiles(Setting):
+    """Percentages, with a blank between them."""
+
+    many = True
+
+    def parse(self, text: str) -> tuple[float, ...]:
+        """The numbers."""
+        try:
+            found = tuple(float(word) for word in text.split(" ")) if text else ()
+        except ValueError:
+            raise BadSetting(f"Invalid {self.name} parameters") from None
+        if any(map(math.isnan, found)):
+            raise BadSetting(f"Invalid {self.name} parameters")
+        if not all(0 <= value <= 100 for value in found):
+            raise BadSetting(f"{self.name} parameters should sit between [0.0,100.0]")
+        return found
+
+    def show(self, value: tuple[float, ...]) -> str:
+        """The numbers, with at most six decimals."""
+        return " ".join(map(percentage, value))
+
+
+def percentage(value: float) -> str:
+    """A number with at most six decimals, and no zeros at its end."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 class Filename(Setting):

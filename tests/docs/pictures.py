@@ -104,6 +104,15 @@ BOXES: Final = (
         ("keyspace, streams, groups, pending", "entries; no sockets and no clock"),
     ),
     Box(
+        680,
+        400,
+        270,
+        62,
+        "server",
+        "server/monitoring/",
+        ("how long commands take,", "slow log, MONITOR"),
+    ),
+    Box(
         365,
         510,
         270,

@@ -172,9 +172,10 @@ class TestMemory:
     def test_its_figures_fit_together(self, client: DirectClient) -> None:
         found = fields(client, "memory")
         used, peak = int(found["used_memory"]), int(found["used_memory_peak"])
-        startup, dataset = int(found["used_memory_startup"]), int(found["used_memory_dataset"])
+        overhead, dataset = int(found["used_memory_overhead"]), int(found["used_memory_dataset"])
         assert 0 < used <= peak
-        assert startup + dataset == used
+        assert int(found["used_memory_startup"]) <= overhead
+        assert overhead + dataset == used
         assert found["maxmemory"] == "0"
         assert found["maxmemory_policy"] == "noeviction"
 
@@ -291,8 +292,45 @@ class TestStats:
             "errorstat_WRONGTYPE": "count=1",
         }
 
-    def test_latency_is_not_tracked(self, client: DirectClient) -> None:
+    def test_no_latency_is_known_before_a_command_has_run(self, client: DirectClient) -> None:
         assert text(client, "latencystats") == "# Latencystats\r\n"
+
+
+class TestKeySizes:
+    LINES = (
+        "# Keysizes\r\ndb0_distrib_strings_sizes:0=1,1=1,2=2,4=1,8=1\r\n"
+        "db2_distrib_strings_sizes:2=1\r\n"
+    )
+
+    def test_strings_are_counted_by_powers_of_two(self, client: DirectClient) -> None:
+        for value in ("", "1", "12", "123", "1234", "12345678"):
+            client.send("SET", f"k{len(value)}", value)
+        client.send("XADD", "s", "*", "f", "v")
+        client.send("SELECT", 1)
+        client.send("XADD", "s", "*", "f", "v")
+        client.send("SELECT", 2)
+        client.send("SET", "k", "yy")
+        assert text(client, "keysizes") == self.LINES
+        assert text(client, "KEYSIZES", "cluster") == (
+            "# Cluster\r\ncluster_enabled:0\r\n\r\n" + self.LINES
+        )
+
+    def test_only_its_own_name_asks_for_it(self, client: DirectClient) -> None:
+        client.send("SET", "k", "v")
+        assert "Keysizes" not in text(client, "everything")
+
+    def test_of_many_keys_it_gives_way_to_others(self) -> None:
+        direct = Direct()
+        client = direct.client()
+        direct.server.services.working.nanoseconds = itertools.count(0, 10**9).__next__
+        for number in range(10_001):
+            client.send("SET", f"k{number}", "v")
+        assert client.send("INFO", "keysizes") is None
+        assert direct.client().send("DEL", "k1") == b":1\r\n"
+        while client.reply_when_woken is None:
+            direct.server.services.working.turn()
+        lines = b"# Keysizes\r\ndb0_distrib_strings_sizes:1=10001\r\n"
+        assert client.reply_when_woken == b"$%d\r\n%b\r\n" % (len(lines), lines)
 
 
 class TestTheRest:
