@@ -50,9 +50,9 @@ class Monitors:
 
     def leave(self, session: Session) -> None:
         """The client is shown nothing any more."""
-        if self.sessions.pop(session, self) is None:
-            session.monitoring = False
-            session.update_gate()
+        del self.sessions[session]
+        session.monitoring = False
+        session.update_gate()
 
     def show(self, session: Session, command: Command, args: Arguments) -> None:
         """Shows a command that has just run, or begun to wait, unless it is one of those that are
@@ -64,7 +64,7 @@ class Monitors:
         """Shows a command, whichever it is."""
         line = self._line(session, visible(command, args))
         for monitor in list(self.sessions):
-            if monitor.muting != "off":
+            if monitor.muting is None and not monitor.closing:
                 monitor.send(line)
 
     def _line(self, session: Session, args: Arguments) -> bytes:

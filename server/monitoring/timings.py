@@ -121,6 +121,7 @@ class Timings:
         self._update()
 
     def stop_monitoring(self, session: Session) -> None:
-        """The client is gone, or does not want to see commands any more."""
-        self.monitors.leave(session)
-        self._update()
+        """The client is gone, or does not want to see commands any more, if it ever did."""
+        if session.monitoring:
+            self.monitors.leave(session)
+            self._update()

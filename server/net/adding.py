@@ -240,17 +240,18 @@ class Adder:
             trim_key(db, key, stream, trim)
         session.command = command = self._command
         self._reactions.apply(session)
-        self._count(session, command, data[at:end], len(payloads), now_ns() - started)
+        mean = self._count(session, command, len(payloads), now_ns() - started)
+        if mean >= self._timings.threshold:
+            for args in all_requests(data[at:end]):
+                self._timings.notice(session, command, args, mean)
         if waited:
             self._reactions.drain()
         replies += run.texts
         return end
 
-    def _count(
-        self, session: Session, command: Command, requests: bytes, count: int, nanoseconds: int
-    ) -> None:
+    def _count(self, session: Session, command: Command, count: int, nanoseconds: int) -> int:
         """Counts the commands of a run, which took this long together. Which of them took longer
-        than others is not known: each counts with the mean."""
+        than others is not known: each counts with the mean, which is returned."""
         mean = nanoseconds // count
         command.calls += count
         command.nanoseconds += nanoseconds
@@ -259,12 +260,9 @@ class Adder:
         session.batched += count
         self._state.stats.batches += 1
         self._state.stats.batched += count
-        timings = self._timings
-        if timings.tracking:
+        if self._timings.tracking:
             command.durations.add(mean, count)
-        if mean >= timings.threshold:
-            for args in all_requests(requests):
-                timings.notice(session, command, args, mean)
+        return mean
 
     def _tell(self, db: Database, key: bytes, run: Run, payloads: list[bytes]) -> None:
         """Emits the effect of the run; that of a single entry may be followed by a trimming's."""

@@ -212,6 +212,22 @@ class TestWhoMonitors:
         rig.take()
         assert len(rig.seen("PING")) == 1
 
+    def test_one_that_wants_no_reply_to_its_next_command_is_shown_nothing_until_then(
+        self, rig: Rig
+    ) -> None:
+        rig.watcher.send("CLIENT", "REPLY", "SKIP")
+        assert rig.seen("PING") == []
+        assert rig.watcher.send("PING") == b""
+        assert rig.take() == []
+        assert len(rig.seen("PING")) == 1
+
+    def test_its_own_quit_is_not_shown_to_it(self, rig: Rig) -> None:
+        other = rig.direct.client()
+        other.send("MONITOR")
+        assert rig.watcher.send("QUIT") == OK
+        assert rig.take() == []
+        assert other.take_pushed() == STAMP + b' [0 127.0.0.1:8] "QUIT"\r\n'
+
     def test_one_that_is_cut_off_meanwhile_does_no_harm(self, rig: Rig) -> None:
         other = rig.direct.client()
         other.send("MONITOR")
