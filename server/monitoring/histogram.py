@@ -55,7 +55,8 @@ class Histogram:
         counts = self.counts
         if slot >= len(counts):
             counts.extend([0] * (slot + 1 - len(counts)))
-        counts[slot] += times
+        before: int = counts[slot]  # Compiled, this adds machine words; "+=" would add objects.
+        counts[slot] = before + times
 
     @property
     def total(self) -> int:
