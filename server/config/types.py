@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from typing import Any, Final
@@ -23,6 +22,9 @@ NOT_AN_INTEGER: Final = "argument couldn't be parsed into an integer"
 
 _INTEGER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 _DIGITS: Final = re.compile("[0-9]{1,9}")
+_DECIMAL: Final = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", re.I
+)
 
 _MEMORY_UNITS: Final = {
     "": 1,
@@ -203,12 +205,10 @@ class Percentiles(Setting):
 
     def parse(self, text: str) -> tuple[float, ...]:
         """The numbers."""
-        try:
-            found = tuple(float(word) for word in text.split(" ")) if text else ()
-        except ValueError:
-            raise BadSetting(f"Invalid {self.name} parameters") from None
-        if any(map(math.isnan, found)):
+        words = text.split(" ") if text else []
+        if not all(map(_DECIMAL.fullmatch, words)):
             raise BadSetting(f"Invalid {self.name} parameters")
+        found = tuple(map(float, words))
         if not all(0 <= value <= 100 for value in found):
             raise BadSetting(f"{self.name} parameters should sit between [0.0,100.0]")
         return found

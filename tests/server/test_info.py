@@ -296,6 +296,25 @@ class TestStats:
         assert text(client, "latencystats") == "# Latencystats\r\n"
 
 
+class TestWhatCameLater:
+    def test_reads_and_slow_commands_are_counted(self, client: DirectClient) -> None:
+        found = fields(client, "stats")
+        newer = (
+            "slowlog_commands_count slowlog_commands_time_ms_sum slowlog_commands_time_ms_max"
+            " total_client_processing_events commands_per_parse_batch_avg"
+            " expire_cycle_cpu_milliseconds"
+        )
+        assert [found[name] for name in newer.split()] == ["0", "0.00", "0.00", "0", "0.00", "0"]
+
+    def test_the_mean_of_requests_in_a_read(self, direct: Direct, client: DirectClient) -> None:
+        stats = direct.server.state.stats
+        stats.batches, stats.batched, stats.expiry_ns = 4, 10, 7_999_999
+        found = fields(client, "stats")
+        assert found["total_client_processing_events"] == "4"
+        assert found["commands_per_parse_batch_avg"] == "2.50"
+        assert found["expire_cycle_cpu_milliseconds"] == "7"
+
+
 class TestKeySizes:
     LINES = (
         "# Keysizes\r\ndb0_distrib_strings_sizes:0=1,1=1,2=2,4=1,8=1\r\n"
