@@ -13,6 +13,7 @@ from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
+from server.runtime.process import peak_memory
 from server.state import ServerState
 
 EXPIRE_BATCH: Final = 1000
@@ -45,6 +46,10 @@ class Cron:
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
         self.resting = PackingScheduler(limits.packer, lambda: state.clock())
+        self.peak_memory = 0
+        """The most memory that was resident, in bytes, as far as periodic work has seen it."""
+        self.peak_ms = state.started_ms
+        """When it was."""
 
     def run(self) -> None:
         """One round."""
@@ -59,7 +64,14 @@ class Cron:
             self._persistence.cron(now)
         self.disposing.cron()
         self.resting.cron(now)
+        self._watch_memory(now)
         self.sample(now)
+
+    def _watch_memory(self, now: int) -> None:
+        """Notes when the most memory was in use."""
+        peak = peak_memory()
+        if peak > self.peak_memory:
+            self.peak_memory, self.peak_ms = peak, now
 
     def stop(self) -> None:
         """Ends the work that goes on between rounds."""

@@ -159,6 +159,7 @@ def _memory(server: Services) -> Fields:
         "used_memory_rss_human": human_size(used),
         "used_memory_peak": peak,
         "used_memory_peak_human": human_size(peak),
+        "used_memory_peak_time": server.cron.peak_ms // 1000,
         "used_memory_peak_perc": f"{100 * used / peak:.2f}%",
         "used_memory_overhead": overhead,
         "used_memory_startup": startup,

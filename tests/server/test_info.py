@@ -179,6 +179,14 @@ class TestMemory:
         assert found["maxmemory"] == "0"
         assert found["maxmemory_policy"] == "noeviction"
 
+    def test_it_tells_when_the_peak_was(self, direct: Direct, client: DirectClient) -> None:
+        direct.now_ms += 5000
+        direct.cron()
+        direct.server.services.cron.peak_memory = 2**62
+        direct.now_ms += 5000
+        direct.cron()
+        assert fields(client, "memory")["used_memory_peak_time"] == str(START_MS // 1000 + 5)
+
     def test_the_peak_stands_in_where_the_system_does_not_tell(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
