@@ -84,6 +84,10 @@ HOT = {
         "streams",
         "trimming",
     ],
+    "server/monitoring": [
+        "histogram",
+        "timings",
+    ],
     "server/net": [
         "adding",
         "connection",

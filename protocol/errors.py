@@ -322,7 +322,13 @@ NO_SUCH_CLIENT: Final = "ERR No such client"
 CLIENT_ID_NOT_POSITIVE: Final = "ERR client-id should be greater than 0"
 MAXAGE_NOT_INTEGER: Final = "ERR maxage is not an integer or out of range"
 MAXAGE_NOT_POSITIVE: Final = "ERR maxage should be greater than 0"
+IDLE_NOT_INTEGER: Final = "ERR idle is not an integer or out of range"
+IDLE_NOT_POSITIVE: Final = "ERR idle should be greater than 0"
+FILTER_DB_NOT_INTEGER: Final = "ERR DB is not an integer or out of range"
 PAUSE_MODE: Final = "ERR CLIENT PAUSE mode must be WRITE or ALL"
+MONITORS_ONLY: Final = "ERR Replica can't interact with the keyspace"
+MONITOR_NOT_HERE: Final = "ERR MONITOR isn't allowed for DENY BLOCKING client"
+SLOWLOG_COUNT: Final = "ERR count should be greater than or equal to -1"
 UNBLOCK_REASON: Final = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 
 
@@ -344,6 +350,21 @@ def unrecognized_attribute(option: bytes) -> str:
 def unknown_client_type(name: bytes) -> str:
     """CLIENT LIST or CLIENT KILL was given a TYPE that does not exist."""
     return f"ERR Unknown client type '{shown_name(name)}'"
+
+
+def unknown_client_flags(flags: bytes) -> str:
+    """CLIENT LIST or CLIENT KILL was given FLAGS of which one does not exist."""
+    return f"ERR Unknown flags found in the provided filter: {shown_name(flags)}"
+
+
+def filter_db_out_of_range(databases: int) -> str:
+    """CLIENT LIST or CLIENT KILL was given a DB that does not exist."""
+    return f"ERR DB number should be between 0 and {databases - 1}"
+
+
+def no_samples(event: bytes) -> str:
+    """LATENCY GRAPH was given an event of which nothing has been noted."""
+    return f"ERR No samples available for event '{shown_name(event)}'"
 
 
 def no_such_user(name: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from protocol.replies import Reply
+from server.monitoring.histogram import Histogram
 from server.outcomes import Outcome
 from server.util.arguments import parse_integer
 
@@ -247,8 +248,9 @@ class Command:
     """A command or subcommand: what it is called, how it is called, and what it does.
 
     ``arity`` counts the name (and the container's); negative: a minimum. The counters are those of
-    INFO commandstats. ``special`` marks what the dispatcher has to look at more closely: commands
-    with subcommands, and those that a setting must allow (``protected``).
+    INFO commandstats, and ``durations`` those of latencystats. ``special`` marks what the
+    dispatcher has to look at more closely: commands with subcommands, and those that a setting must
+    allow (``protected``).
 
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
     ``key_need`` the rights to it that it needs at most. It is 0 for a command without keys and
@@ -263,6 +265,7 @@ class Command:
         "channels",
         "complexity",
         "deprecated",
+        "durations",
         "failed",
         "flags",
         "fullname",
@@ -277,6 +280,9 @@ class Command:
         "protected",
         "rejected",
         "since",
+        "slow_count",
+        "slow_max_ns",
+        "slow_sum_ns",
         "special",
         "subcommands",
         "summary",
@@ -332,6 +338,10 @@ class Command:
         self.nanoseconds = 0
         self.rejected = 0
         self.failed = 0
+        self.slow_count = 0
+        self.slow_sum_ns = 0
+        self.slow_max_ns = 0
+        self.durations = Histogram()
 
     def copy(self) -> Command:
         """The same command with counters of its own, and without subcommands."""

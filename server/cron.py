@@ -8,11 +8,13 @@ from server.clients.blocking import BlockedClients
 from server.clients.client_eviction import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
+from server.monitoring.latency import EXPIRY
 from server.net.output_limits import OutputLimits
-from server.net.turns import Turns
+from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
+from server.runtime.process import peak_memory
 from server.state import ServerState
 
 EXPIRE_BATCH: Final = 1000
@@ -46,6 +48,10 @@ class Cron:
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
         self.resting = PackingScheduler(limits.packer, lambda: state.clock())
+        self.peak_memory = 0
+        """The most memory that was resident, in bytes, as far as periodic work has seen it."""
+        self.peak_ms = state.started_ms
+        """When it was."""
 
     def run(self) -> None:
         """One round."""
@@ -61,7 +67,14 @@ class Cron:
             self._persistence.cron(now)
         self.disposing.cron()
         self.resting.cron(now)
+        self._watch_memory(now)
         self.sample(now)
+
+    def _watch_memory(self, now: int) -> None:
+        """Notes when the most memory was in use."""
+        peak = peak_memory()
+        if peak > self.peak_memory:
+            self.peak_memory, self.peak_ms = peak, now
 
     def stop(self) -> None:
         """Ends the work that goes on between rounds."""
@@ -70,6 +83,13 @@ class Cron:
 
     def _expire_keys(self, now: int, most: int) -> None:
         """Removes up to ``most`` keys of each database that are past their expiry."""
+        began = now_ns()
+        self._expire(now, most)
+        nanoseconds = now_ns() - began
+        self._state.stats.expiry_ns += nanoseconds
+        self._state.timings.latency.note(EXPIRY, nanoseconds)
+
+    def _expire(self, now: int, most: int) -> None:
         state = self._state
         if self._pauses.active or not state.active_expiry or state.busy is not None:
             return
@@ -101,6 +121,7 @@ class Cron:
         limit = self._state.config.timeout * 1000
         for session in list(self._state.sessions.values()):
             waiting = session.is_blocked or session.job is not None or session.subscriptions
+            waiting = waiting or session.monitoring
             if not waiting and now - session.seen_ms > limit:
                 session.close()
 

@@ -49,6 +49,9 @@ SUBSCRIBING: Final = frozenset(
 SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
 """What a RESP2 client with subscriptions may call."""
 
+PUBLISHING: Final = frozenset({"publish", "spublish", "eval", "evalsha", "fcall"})
+"""Commands without a flag for it that may change data, or that tell others something."""
+
 OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
 """How a web page speaks that was made to connect here; it gets no answer."""
 
@@ -80,6 +83,7 @@ class Dispatcher:
         self._blocking = blocking
         self._reactions = reactions
         self._working = working
+        self._timings = state.timings
         self._table = state.table
         self._lookup = state.table.get
         reactions.rerun = self.rerun
@@ -112,6 +116,7 @@ class Dispatcher:
             reply = self.run(session, command, args)
         if self._blocking.waiting:
             self._reactions.drain()
+        session.commands += 1
         if session.muting is not None and reply is not None:
             return self._mute(session, reply)
         return reply
@@ -168,6 +173,8 @@ class Dispatcher:
             return text
         if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
             return errors.only_subscriptions(command.fullname)
+        if session.monitoring and _uses_data(command):
+            return errors.MONITORS_ONLY
         return None
 
     def _bar(self, session: Session, command: Command) -> str | None:
@@ -217,39 +224,62 @@ class Dispatcher:
         try:
             reply = command.handler(self._services, session, args)
         except (CommandError, storage_errors.StorageFailure) as error:
-            return self._failed(command, error)
+            return self._failed(session, command, args, error, _now_ns() - started)
         finally:
             if self._effects:
                 self._reactions.apply(session)
+        elapsed = _now_ns() - started
         if type(reply) is Wait:
-            return self._park(session, command, args, reply)
+            return self._park(session, command, args, reply, elapsed)
+        timings = self._timings
         if type(reply) is Steps:
-            return self._working.do(session, command, reply)
+            timings.announce(session, command, args)
+            return self._working.do(session, command, args, reply, elapsed)
         command.calls += 1
-        command.nanoseconds += _now_ns() - started
+        command.nanoseconds += elapsed
+        if timings.tracking:
+            command.durations.add(elapsed)
+        if elapsed >= timings.threshold:
+            timings.notice(session, command, args, elapsed)
         if type(reply) is bytes:
             return reply
         return encode(reply, session.resp3)  # type: ignore[arg-type]
 
     def _failed(
-        self, command: Command, error: CommandError | storage_errors.StorageFailure
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        error: CommandError | storage_errors.StorageFailure,
+        nanoseconds: int,
     ) -> bytes:
-        command.calls += 1
+        self._timings.announce(session, command, args)
+        return self._fail_counted(session, command, args, error, nanoseconds)
+
+    def _fail_counted(
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        error: CommandError | storage_errors.StorageFailure,
+        nanoseconds: int,
+    ) -> bytes:
+        """Answers a command that has run and failed."""
+        self._timings.count(session, command, args, nanoseconds)
         command.failed += 1
         if isinstance(error, CommandError):
             return error_line(error.text) if error.counted else self._fail(error.text)
         return self._fail(FAILURE_TEXTS[type(error)])
 
     def _park(
-        self, session: Session, command: Command, args: Arguments, wait: Wait
+        self, session: Session, command: Command, args: Arguments, wait: Wait, nanoseconds: int
     ) -> bytes | None:
         """Parks the client; where waiting is not possible, its time is up at once."""
+        self._timings.announce(session, command, args)
         if session.executing:
-            command.calls += 1
+            self._timings.count(session, command, args, nanoseconds)
             return encode(wait.on_timeout, session.resp3)
-        self._blocking.park(session, command, wait)
-        assert session.waiter is not None
-        session.waiter.request = args
+        self._blocking.park(session, command, args, wait, nanoseconds)
         return None
 
     def apply(self, session: Session, command: Command, args: Arguments) -> None:
@@ -264,29 +294,37 @@ class Dispatcher:
         """Checks a parked client's command again before it runs: its user may have changed.
         Returns the error that ends the wait, ``None`` if it may run."""
         session, command = waiter.session, waiter.command
-        refusal = self._access.refusal(session, command, waiter.request)
+        refusal = self._access.refusal(session, command, waiter.args)
         if refusal is None:
             return None
-        self._access.note_refusal(session, command, waiter.request)
+        self._access.note_refusal(session, command, waiter.args)
         return self._reject(session, command, refusal)
 
     def rerun(self, waiter: Waiter) -> bytes | None:
         """Runs a parked client's command again; ``None`` if it must go on waiting."""
         self._keyspace.now_ms = self._state.clock()
+        session, command, started = waiter.session, waiter.command, _now_ns()
         try:
             reply: Outcome = waiter.wait.retry()
+            if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
+                reply = Encoded(finish(reply))
         except (CommandError, storage_errors.StorageFailure) as error:
-            return self._failed(waiter.command, error)
+            nanoseconds = waiter.nanoseconds + _now_ns() - started
+            return self._fail_counted(session, command, waiter.args, error, nanoseconds)
         finally:
             if self._effects:
-                self._reactions.apply(waiter.session)
+                self._reactions.apply(session)
+        waiter.nanoseconds += _now_ns() - started
         if isinstance(reply, Wait):
             waiter.wait = reply
             return None
-        if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
-            reply = Encoded(finish(reply))
-        waiter.command.calls += 1
-        return encode(reply, waiter.session.resp3)
+        self._blocking.count(waiter)
+        return encode(reply, session.resp3)
+
+
+def _uses_data(command: Command) -> bool:
+    """Whether the command reads, changes or publishes anything."""
+    return command.writes or "readonly" in command.flags or command.name in PUBLISHING
 
 
 def _takes_memory(session: Session, command: Command) -> bool:

@@ -12,22 +12,28 @@ import platform
 import selectors
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Final
 
 from server.clients.blocking import SYNCED
-from server.command_table import every
+from server.command_table import Command, every
+from server.config.types import percentage
 from server.persistence.manager import Persistence
 from server.runtime import process
 from server.runtime.phase import Phase
 from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from server.services import Services
-from storage.keyspace import Database
+from storage.keyspace import Database, Keyspace
+from storage.stream import Stream
 
 Fields = dict[str, object]
 
 UNITS: Final = "KMGTP"
+
+SIZES_AT_ONCE: Final = 10_000
+"""How many keys are looked at for their sizes before others are answered."""
 
 TTL_SAMPLE: Final = 100
 """How many keys the average time to live of a database is estimated from."""
@@ -35,10 +41,13 @@ TTL_SAMPLE: Final = 100
 _NO_REPLICATION_ID: Final = "0" * 40
 
 
-def render(server: Services, names: Iterable[str]) -> str:
-    """The sections asked for, in INFO's order; an unknown name adds nothing."""
+def render(server: Services, names: Iterable[str], key_sizes: Fields | None = None) -> str:
+    """The sections asked for, in INFO's order; an unknown name adds nothing. ``key_sizes`` are the
+    fields of the last section, if it is asked for."""
     wanted = _wanted(names)
     sections = [_section(name, SECTIONS[name](server)) for name in SECTIONS if name in wanted]
+    if key_sizes is not None:
+        sections.append(_section("keysizes", key_sizes))
     return "\r\n".join(sections)
 
 
@@ -154,6 +163,7 @@ def _clients(server: Services) -> Fields:
 def _memory(server: Services) -> Fields:
     used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
     startup = min(server.state.startup_memory, used)
+    overhead = min(memory_overhead(server), used)
     peak = max(peak, used)
     disposal = server.state.keyspace.limits.disposal
     return {
@@ -163,11 +173,12 @@ def _memory(server: Services) -> Fields:
         "used_memory_rss_human": human_size(used),
         "used_memory_peak": peak,
         "used_memory_peak_human": human_size(peak),
+        "used_memory_peak_time": server.cron.peak_ms // 1000,
         "used_memory_peak_perc": f"{100 * used / peak:.2f}%",
-        "used_memory_overhead": startup,
+        "used_memory_overhead": overhead,
         "used_memory_startup": startup,
-        "used_memory_dataset": used - startup,
-        "used_memory_dataset_perc": f"{100 * (used - startup) / used:.2f}%",
+        "used_memory_dataset": used - overhead,
+        "used_memory_dataset_perc": f"{100 * (used - overhead) / max(1, used - startup):.2f}%",
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
         **_scripts(server),
@@ -175,11 +186,43 @@ def _memory(server: Services) -> Fields:
         "maxmemory_human": human_size(int(server.state.config.maxmemory)),
         "maxmemory_policy": server.state.config.maxmemory_policy,
         "mem_fragmentation_ratio": "1.00",
+        "mem_fragmentation_bytes": 0,
+        "mem_not_counted_for_evict": server.persistence.appender.buffered,
+        "mem_replication_backlog": 0,
+        "mem_clients_slaves": 0,
+        "mem_clients_normal": client_memory(server),
+        "mem_cluster_links": 0,
+        "mem_aof_buffer": server.persistence.appender.buffered,
         "mem_allocator": "pymalloc",
         "active_defrag_running": 0,
         "lazyfree_pending_objects": len(disposal),
         "lazyfreed_objects": disposal.freed,
     }
+
+
+def memory_overhead(server: Services) -> int:
+    """The bytes that are taken by something else than keys and values, as far as that is known."""
+    scripting = server.scripting
+    return (
+        server.state.startup_memory
+        + client_memory(server)
+        + server.persistence.appender.buffered
+        + scripting.cache_memory
+        + scripting.functions.memory
+        + sum(map(sum, map(table_sizes, server.state.keyspace.databases)))
+    )
+
+
+def table_sizes(database: Database) -> tuple[int, int]:
+    """The bytes of a database's tables: of those with all keys, and of that with those that
+    expire. What is in the tables is not counted."""
+    main = sys.getsizeof(database.values) + sys.getsizeof(database.used)
+    return main, sys.getsizeof(database.expires)
+
+
+def client_memory(server: Services) -> int:
+    """The bytes that wait in the buffers of clients."""
+    return sum(sum(session.waiting_bytes()) for session in server.state.sessions.values())
 
 
 def _scripts(server: Services) -> Fields:
@@ -272,6 +315,7 @@ def _threads(server: Services) -> Fields:
 
 def _stats(server: Services) -> Fields:
     stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
+    timings = server.state.timings
     operations, bytes_in, bytes_out, cycles, nanoseconds = stats.rates()
     return {
         "total_connections_received": stats.connections,
@@ -291,6 +335,7 @@ def _stats(server: Services) -> Fields:
         "sync_partial_err": 0,
         "expired_subkeys": 0,
         "expired_keys": keyspace.expired,
+        "expire_cycle_cpu_milliseconds": stats.expiry_ns // 1_000_000,
         "evicted_keys": 0,
         "evicted_clients": stats.evicted_clients,
         "evicted_scripts": 0,
@@ -320,6 +365,11 @@ def _stats(server: Services) -> Fields:
         "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
+        "slowlog_commands_count": timings.slow_count,
+        "slowlog_commands_time_ms_sum": _milliseconds(timings.slow_sum_ns),
+        "slowlog_commands_time_ms_max": _milliseconds(timings.slow_max_ns),
+        "total_client_processing_events": stats.batches,
+        "commands_per_parse_batch_avg": f"{stats.batched / max(1, stats.batches):.2f}",
         "acl_access_denied_auth": stats.denied["auth"],
         "acl_access_denied_cmd": stats.denied["command"],
         "acl_access_denied_key": stats.denied["key"],
@@ -357,11 +407,25 @@ def _commandstats(server: Services) -> Fields:
         f"cmdstat_{entry.fullname}": (
             f"calls={entry.calls},usec={entry.nanoseconds // 1000},"
             f"usec_per_call={entry.nanoseconds / 1000 / max(1, entry.calls):.2f},"
-            f"rejected_calls={entry.rejected},failed_calls={entry.failed}"
+            f"rejected_calls={entry.rejected},failed_calls={entry.failed}{_slow_calls(entry)}"
         )
         for entry in every(server.state.table)
         if entry.calls or entry.rejected or entry.failed
     }
+
+
+def _slow_calls(entry: Command) -> str:
+    """What of a command has been in the slow log, if anything has."""
+    if not entry.slow_count:
+        return ""
+    return (
+        f",slowlog_count={entry.slow_count},slowlog_time_ms_sum={_milliseconds(entry.slow_sum_ns)},"
+        f"slowlog_time_ms_max={_milliseconds(entry.slow_max_ns)}"
+    )
+
+
+def _milliseconds(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1_000_000:.2f}"
 
 
 def _errorstats(server: Services) -> Fields:
@@ -370,8 +434,18 @@ def _errorstats(server: Services) -> Fields:
 
 
 def _latencystats(server: Services) -> Fields:
-    """Nothing, as from a server whose ``latency-tracking`` is off."""
-    return {}
+    """How long the calls of each command took, the shorter ones of them; in microseconds."""
+    if not server.state.timings.tracking:
+        return {}
+    percents: tuple[float, ...] = server.state.config.latency_tracking_info_percentiles
+    return {
+        f"latency_percentiles_usec_{entry.fullname}": ",".join(
+            f"p{percentage(percent)}={entry.durations.percentile(percent) / 1000:.3f}"
+            for percent in percents
+        )
+        for entry in every(server.state.table)
+        if entry.durations.counts
+    }
 
 
 def _cluster(server: Services) -> Fields:
@@ -397,6 +471,30 @@ def _average_ttl(database: Database, now: int) -> int:
     """Milliseconds, estimated from some of the keys that expire."""
     sample = [max(0, at - now) for at in islice(database.expires.values(), TTL_SAMPLE)]
     return sum(sample) // len(sample) if sample else 0
+
+
+def key_sizes(keyspace: Keyspace) -> Generator[None, None, Fields]:
+    """How many strings are of which length, rounded down to a power of two, by database. It looks
+    at every key, so it gives way from time to time."""
+    held = {
+        database.index: list(database.values.values())
+        for database in keyspace.databases
+        if len(database)
+    }
+    found: Fields = {}
+    for index, values in held.items():
+        counts: Counter[int] = Counter()
+        for first in range(0, len(values), SIZES_AT_ONCE):
+            some = values[first : first + SIZES_AT_ONCE]
+            counts.update(len(value) for value in some if not isinstance(value, Stream))
+            yield
+        bins: Counter[int] = Counter()
+        for length, count in counts.items():
+            bins[1 << length.bit_length() >> 1] += count
+        if bins:
+            text = ",".join(f"{size}={count}" for size, count in sorted(bins.items()))
+            found[f"db{index}_distrib_strings_sizes"] = text
+    return found
 
 
 SECTIONS: Final[dict[str, Callable[[Services], Fields]]] = {

@@ -28,11 +28,16 @@ class Session:
         "account",
         "addr",
         "authenticated",
+        "batched",
+        "batches",
         "broken",
+        "bytes_in",
+        "bytes_out",
         "channels",
         "close",
         "closing",
         "command",
+        "commands",
         "created_ms",
         "db",
         "dirty",
@@ -44,6 +49,7 @@ class Session:
         "lib_name",
         "lib_ver",
         "limited",
+        "monitoring",
         "muting",
         "name",
         "no_evict",
@@ -53,6 +59,7 @@ class Session:
         "paused",
         "queue",
         "queue_bytes",
+        "reads",
         "resp3",
         "seen_ms",
         "send",
@@ -103,6 +110,13 @@ class Session:
         self.patterns: dict[bytes, None] = {}
         self.shards: dict[bytes, None] = {}
         self.watching: dict[tuple[int, bytes], bool] = {}
+        self.monitoring = False
+        """Whether the client is shown every command, instead of using the data itself."""
+        self.commands = 0
+        """How many requests have been answered, or have begun to wait for their answer."""
+        self.bytes_in = self.bytes_out = self.reads = 0
+        self.batches = self.batched = 0
+        """How often what was read held whole requests, and how many these were."""
         self.queue: list[tuple[Command, Arguments]] | None = None
         self.reset(database, user, authenticated)
         self.lib_name = b""
@@ -178,6 +192,7 @@ class Session:
             self.queue is not None
             or not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
+            or self.monitoring
         )
         self.limited = self.account.limited and not gated
         self.gated = gated or self.limited
@@ -203,36 +218,54 @@ class Waiter:
     """A parked client: its command, its places in the queues, and the future its connection awaits.
 
     ``deadline`` is that of the first ``wait``; running the command again never puts it off.
+    ``nanoseconds`` is how long the command has run so far.
     """
 
-    __slots__ = ("command", "deadline", "future", "places", "request", "session", "wait")
+    __slots__ = (
+        "args",
+        "command",
+        "deadline",
+        "future",
+        "nanoseconds",
+        "places",
+        "session",
+        "wait",
+    )
 
     def __init__(
         self,
         session: Session,
         command: Command,
+        args: Arguments,
         wait: Wait,
         places: list[Place],
         future: asyncio.Future[bytes],
+        nanoseconds: int,
     ) -> None:
         self.session = session
         self.command = command
+        self.args = args
+        """What the client has sent."""
+        self.nanoseconds = nanoseconds
         self.wait = wait
         self.deadline = wait.deadline
         self.places = places
         self.future = future
-        self.request: Arguments = []
-        """What the client has sent."""
 
 
 class Job:
-    """A client's command that is being worked on; its connection awaits ``future``."""
+    """A client's command that is being worked on; its connection awaits ``future``.
 
-    __slots__ = ("command", "future", "nanoseconds", "session", "work")
+    ``nanoseconds`` is how long it has run so far."""
 
-    def __init__(self, session: Session, command: Command, work: Work) -> None:
+    __slots__ = ("args", "command", "future", "nanoseconds", "session", "work")
+
+    def __init__(
+        self, session: Session, command: Command, args: Arguments, work: Work, nanoseconds: int
+    ) -> None:
         self.session = session
         self.command = command
+        self.args = args
         self.work = work
-        self.nanoseconds = 0
+        self.nanoseconds = nanoseconds
         self.future: asyncio.Future[Pieces]

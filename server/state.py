@@ -12,6 +12,7 @@ import secrets
 from server.acl.users import Users
 from server.command_table import every, new_table
 from server.config.registry import Config
+from server.monitoring.timings import Timings
 from server.runtime.clock import Clock, Reading
 from server.runtime.log import Log
 from server.runtime.memory_limit import MemoryLimit
@@ -54,6 +55,7 @@ class ServerState:
         "stopping",
         "table",
         "timekeeper",
+        "timings",
         "users",
     )
 
@@ -69,6 +71,7 @@ class ServerState:
         self.keyspace = Keyspace(config.databases)
         self.keyspace.now_ms = self.started_ms
         self.stats = Stats()
+        self.timings = Timings(config, lambda: self.clock())
         self.table = new_table()
         self.users = Users(self.table)
         self.sessions: dict[int, Session] = {}
@@ -143,6 +146,7 @@ class ServerState:
     def forget_counts(self) -> None:
         """Sets the counters of commands, of keys and of clients to zero."""
         self.stats.reset()
+        self.timings.forget_counts()
         self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
         self.keyspace.limits.disposal.freed = 0
         for entry in every(self.table):

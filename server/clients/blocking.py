@@ -46,7 +46,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.encoder import encode, error_line
-from server.command_table import Command
+from server.command_table import Arguments, Command
 from server.outcomes import Wait
 from server.session import Place, Session, Waiter
 from server.state import ServerState
@@ -81,11 +81,16 @@ class BlockedClients:
 
     # --- parking --------------------------------------------------------------------------
 
-    def park(self, session: Session, command: Command, wait: Wait) -> None:
-        """Lets the client wait; its connection finds the waiter in ``session.waiter``."""
+    def park(
+        self, session: Session, command: Command, args: Arguments, wait: Wait, nanoseconds: int
+    ) -> None:
+        """Lets the client wait; its connection finds the waiter in ``session.waiter``.
+
+        ``nanoseconds`` is how long the command has run already."""
         keys = [SYNCED] if wait.for_sync else [(session.db.index, key) for key in wait.keys]
         future = asyncio.get_running_loop().create_future()
-        waiter = Waiter(session, command, wait, list(dict.fromkeys(keys)), future)
+        places = list(dict.fromkeys(keys))
+        waiter = Waiter(session, command, args, wait, places, future, nanoseconds)
         session.waiter = waiter
         self.waiters[waiter] = None
         self.enqueue(waiter)
@@ -126,14 +131,18 @@ class BlockedClients:
         self._forget(waiter)
         waiter.future.set_result(reply)
 
+    def count(self, waiter: Waiter) -> None:
+        """Counts the waiting command, which is about to be answered."""
+        self._state.timings.count(waiter.session, waiter.command, waiter.args, waiter.nanoseconds)
+
     def time_out(self, waiter: Waiter) -> None:
         """Answers as a command does that waited in vain."""
-        waiter.command.calls += 1
+        self.count(waiter)
         self.finish(waiter, encode(waiter.wait.on_timeout, waiter.session.resp3))
 
     def fail(self, waiter: Waiter, text: str) -> None:
         """Answers with an error."""
-        waiter.command.calls += 1
+        self.count(waiter)
         waiter.command.failed += 1
         self._state.stats.count_error(text)
         self.finish(waiter, error_line(text))

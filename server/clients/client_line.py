@@ -10,6 +10,9 @@ from server.session import Session
 OWN_OVERHEAD: Final = 2048
 """What a connection takes apart from its buffers, in bytes: session, parser and transport."""
 
+KNOWN_FLAGS: Final = frozenset("AbBcdeEiIMNOPrRStTuUx")
+"""The letters that may stand among the flags of a client, of Redis or of Valkey."""
+
 _PRINTABLE: Final = re.compile(rb"[!-~]*")
 
 
@@ -44,17 +47,19 @@ def _identity(session: Session, now: int) -> dict[str, object]:
         "name": session.name.decode(),
         "age": max(0, now - session.created_ms) // 1000,
         "idle": max(0, now - session.seen_ms) // 1000,
-        "flags": _flags(session),
+        "flags": client_flags(session),
     }
 
 
-def _flags(session: Session) -> str:
+def client_flags(session: Session) -> str:
+    """A letter for each thing that is special about the client; ``N`` if nothing is."""
     marks = {
         "P": session.subscriptions > 0,
         "x": session.queue is not None,
         "b": session.is_blocked,
         "d": session.dirty,
         "c": session.closing,
+        "O": session.monitoring,
         "U": session.addr.startswith("/"),
         "e": session.no_evict,
         "T": session.no_touch,
@@ -108,4 +113,10 @@ def _protocol(session: Session) -> dict[str, object]:
         "lib-name": session.lib_name.decode(),
         "lib-ver": session.lib_ver.decode(),
         "io-thread": 0,
+        "tot-net-in": session.bytes_in,
+        "tot-net-out": session.bytes_out,
+        "tot-cmds": session.commands,
+        "read-events": session.reads,
+        "parse-batch-cmd-sum": session.batched,
+        "parse-batch-cnt": session.batches,
     }

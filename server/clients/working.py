@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from server.clients.reactions import Reactions
-from server.command_table import Command
+from server.command_table import Arguments, Command
 from server.session import Job, Session
 from server.state import ServerState
 from server.steps import Pieces, Steps, finish
@@ -41,14 +41,16 @@ class SteppedCommands:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def do(self, session: Session, command: Command, steps: Steps) -> bytes | None:
-        """Does the work, or what fits in one turn: then the client is parked (``None``)."""
+    def do(
+        self, session: Session, command: Command, args: Arguments, steps: Steps, nanoseconds: int
+    ) -> bytes | None:
+        """Does the work, or what fits in one turn: then the client is parked (``None``).
+
+        ``nanoseconds`` is how long the command has run already."""
+        command.nanoseconds += nanoseconds
+        job = Job(session, command, args, steps.work, nanoseconds)
         if session.executing:
-            command.calls += 1
-            reply = finish(steps)
-            self._apply_effects(session)
-            return reply
-        job = Job(session, command, steps.work)
+            return self._finish(job, steps)
         if not self._jobs:  # Where others are at work, this waits for its turn.
             pieces = self._work(job)
             if pieces is not None:
@@ -58,6 +60,23 @@ class SteppedCommands:
         self._jobs[job] = None
         self._schedule()
         return None
+
+    def _finish(self, job: Job, steps: Steps) -> bytes:
+        """Does all of the work at once."""
+        started = self.nanoseconds()
+        reply = finish(steps)
+        self._apply_effects(job.session)
+        self._spend(job, self.nanoseconds() - started)
+        self._count(job)
+        return reply
+
+    def _spend(self, job: Job, nanoseconds: int) -> None:
+        job.nanoseconds += nanoseconds
+        job.command.nanoseconds += nanoseconds
+
+    def _count(self, job: Job) -> None:
+        """Counts the command, whose work is done."""
+        self._state.timings.record(job.session, job.command, job.args, job.nanoseconds)
 
     def abandon(self, job: Job) -> None:
         """The client is gone: nobody wants the reply."""
@@ -108,18 +127,19 @@ class SteppedCommands:
     def _work(self, job: Job) -> Pieces | None:
         """One turn of work; the reply, if that is done."""
         started = now = self.nanoseconds()
+        pieces: Pieces | None = None
         try:
             while now - started < TURN_NS:
                 next(job.work)
                 now = self.nanoseconds()
         except StopIteration as stop:
-            job.command.calls += 1
-            pieces: Pieces = stop.value
-            return pieces
+            pieces = stop.value
         finally:
-            job.command.nanoseconds += self.nanoseconds() - started
+            self._spend(job, self.nanoseconds() - started)
             self._apply_effects(job.session)
-        return None
+        if pieces is not None:
+            self._count(job)
+        return pieces
 
     def _apply_effects(self, session: Session) -> None:
         if self._state.keyspace.effects:

@@ -43,6 +43,8 @@ FAMILIES: Final = (
     "acl",
     "commandinfo",
     "info",
+    "latency",
+    "monitoring",
     "lolwut",
     "configuration",
 )

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Bulk, Map, Reply, Set, Verbatim
-from server.clients.client_line import client_line, client_type, is_printable
+from server.clients.client_line import client_line, is_printable
 from server.command_help import help_reply
 from server.command_table import Arguments, command, container
+from server.commands.client_filters import ClientFilters
 from server.commands.connection import checked_name
 from server.services import Services
 from server.session import Session
-from server.util.arguments import integer, parse_integer, timeout_end
-
-TYPES: Final = {
-    b"normal": "normal",
-    b"pubsub": "pubsub",
-    b"replica": "replica",
-    b"slave": "replica",
-    b"master": "master",
-}
-"""The types of clients as they are asked for, and as they are called."""
+from server.util.arguments import integer, timeout_end
 
 _ANYBODY: Final = "noscript loading stale"
 _ADMIN: Final = "admin noscript loading stale"
+_FILTERS: Final = (
+    " [USER username] [ADDR addr] [LADDR laddr] [SKIPME <YES | NO>] [MAXAGE maxage]"
+    " [IP ip] [NAME name] [LIB-NAME libname] [LIB-VER libver] [FLAGS flags] [DB index] [IDLE idle]"
+)
 _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
 
 container(
@@ -42,13 +37,6 @@ def _on_or_off(arg: bytes) -> bool:
     if word not in (b"on", b"off"):
         raise CommandError(errors.SYNTAX)
     return word == b"on"
-
-
-def _type(arg: bytes) -> str:
-    name = TYPES.get(arg.lower())
-    if name is None:
-        raise CommandError(errors.unknown_client_type(arg))
-    return name
 
 
 # --- the client itself -----------------------------------------------------------------------
@@ -223,7 +211,7 @@ def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
     since="2.4.0",
     summary="Describes the connections, a line each.",
     complexity="O(N) in the number of connections.",
-    syntax="[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+    syntax="[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]" + _FILTERS,
     tips=["nondeterministic_output"],
     history=[
         ("2.8.12", "Each connection has a number, `id`."),
@@ -235,108 +223,21 @@ def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
         ("7.2.0", "The fields `lib-name` and `lib-ver`."),
         ("7.4.0", "The field `watch`."),
         ("8.0.0", "The field `io-thread`."),
+        ("8.8.0", "The fields `read-events`, `parse-batch-cmd-sum` and `parse-batch-cnt`."),
     ],
 )
 def list_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The lines of all clients, of those of a type, or of those with certain numbers."""
+    """The lines of all clients, or of those that pass the filters."""
     now = server.state.clock()
-    return Verbatim(b"".join(client_line(chosen, now) for chosen in _listed(server, args)))
+    return Verbatim(b"".join(client_line(chosen, now) for chosen in _listed(server, session, args)))
 
 
-def _listed(server: Services, args: Arguments) -> list[Session]:
+def _listed(server: Services, session: Session, args: Arguments) -> list[Session]:
     sessions = server.state.sessions
-    option = args[2].upper() if len(args) > 2 else b""
-    if not option:
-        return list(sessions.values())
-    if option == b"TYPE" and len(args) == 4:
-        wanted = _type(args[3])
-        return [other for other in sessions.values() if client_type(other) == wanted]
-    if option == b"ID" and len(args) > 3:
-        numbers = [integer(arg, errors.INVALID_CLIENT_ID) for arg in args[3:]]
-        return [sessions[number] for number in numbers if number in sessions]
-    raise CommandError(errors.SYNTAX)
-
-
-Filter = Callable[[Session], bool]
-
-
-class KillOptions:
-    """Which clients CLIENT KILL closes: those that pass every filter, the caller perhaps not."""
-
-    def __init__(self, server: Services, session: Session, args: Arguments) -> None:
-        self.filters: list[Filter] = []
-        self.spares_caller = True
-        self._server = server
-        self._session = session
-        for at in range(2, len(args), 2):
-            if at + 1 == len(args):
-                raise CommandError(errors.SYNTAX)
-            self._take(args[at].upper(), args[at + 1])
-
-    def _take(self, name: bytes, value: bytes) -> None:
-        if name == b"SKIPME":
-            self.spares_caller = _yes_or_no(value)
-        elif name in _FILTERS:
-            self.filters.append(_FILTERS[name](self._server, value))
-        else:
-            raise CommandError(errors.SYNTAX)
-
-    def match(self, other: Session) -> bool:
-        """Whether the client is to be closed."""
-        if other is self._session and self.spares_caller:
-            return False
-        return all(passes(other) for passes in self.filters)
-
-
-def _yes_or_no(arg: bytes) -> bool:
-    word = arg.lower()
-    if word not in (b"yes", b"no"):
-        raise CommandError(errors.SYNTAX)
-    return word == b"yes"
-
-
-def _by_id(server: Services, value: bytes) -> Filter:
-    number = parse_integer(value)
-    if number is None or number < 1:
-        raise CommandError(errors.CLIENT_ID_NOT_POSITIVE)
-    return lambda other: other.id == number
-
-
-def _by_type(server: Services, value: bytes) -> Filter:
-    wanted = _type(value)
-    return lambda other: client_type(other) == wanted
-
-
-def _by_user(server: Services, value: bytes) -> Filter:
-    if not server.state.users.exists(value):
-        raise CommandError(errors.no_such_user(value))
-    return lambda other: other.user == value
-
-
-def _by_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.addr.encode() == value
-
-
-def _by_local_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.laddr.encode() == value
-
-
-def _by_age(server: Services, value: bytes) -> Filter:
-    seconds = integer(value, errors.MAXAGE_NOT_INTEGER)
-    if seconds <= 0:
-        raise CommandError(errors.MAXAGE_NOT_POSITIVE)
-    now = server.state.clock()
-    return lambda other: (now - other.created_ms) // 1000 >= seconds
-
-
-_FILTERS: Final[dict[bytes, Callable[[Services, bytes], Filter]]] = {
-    b"ID": _by_id,
-    b"TYPE": _by_type,
-    b"USER": _by_user,
-    b"ADDR": _by_address,
-    b"LADDR": _by_local_address,
-    b"MAXAGE": _by_age,
-}
+    filters = ClientFilters(server, session, args, spares_caller=False)
+    if filters.only_numbers is not None:
+        return [sessions[number] for number in filters.only_numbers if number in sessions]
+    return [other for other in sessions.values() if filters.match(other)]
 
 
 @command(
@@ -347,8 +248,8 @@ _FILTERS: Final[dict[bytes, Callable[[Services, bytes], Filter]]] = {
     since="2.4.0",
     summary="Closes connections.",
     complexity="O(N) in the number of connections.",
-    syntax="<ip:port | [ID client-id] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]"
-    " [USER username] [ADDR addr] [LADDR laddr] [SKIPME <YES | NO>] [MAXAGE maxage]>",
+    syntax="<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]"
+    f"{_FILTERS}>",
     history=[
         ("2.8.12", "Several filters, each with its name."),
         ("2.8.12", "The filter `ID`."),
@@ -367,8 +268,8 @@ def kill(server: Services, session: Session, args: Arguments) -> Reply:
             raise CommandError(errors.NO_SUCH_CLIENT)
         _close(session, chosen[:1])
         return OK
-    options = KillOptions(server, session, args)
-    chosen = [other for other in sessions if options.match(other)]
+    filters = ClientFilters(server, session, args, spares_caller=True)
+    chosen = [other for other in sessions if filters.match(other)]
     _close(session, chosen)
     return len(chosen)
 

@@ -62,6 +62,7 @@ def fcall_ro(server: Services, session: Session, args: Arguments) -> Reply | Wai
 
 
 def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    server.state.timings.announce_script(session, args)
     functions = server.scripting.functions
     function = functions.find(args[1])
     try:

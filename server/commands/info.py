@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from protocol.replies import Reply, Verbatim
 from server.command_table import Arguments, command
-from server.info import render
+from server.info import SIZES_AT_ONCE, key_sizes, render
 from server.services import Services
 from server.session import Session
+from server.steps import Steps, reply_of
 
 
 @command(
@@ -21,7 +24,20 @@ from server.session import Session
     tips=["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
     history=[("7.0.0", "Several sections may be asked for at once.")],
 )
-def info(server: Services, session: Session, args: Arguments) -> Reply:
-    """The sections named, or the usual ones."""
-    names = [arg.decode("utf-8", "replace") for arg in args[1:]]
-    return Verbatim(render(server, names).encode("utf-8", "surrogateescape"))
+def info(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """The sections named, or the usual ones; that of key sizes only by its own name, since every
+    key has to be looked at for it."""
+    names = [arg.decode("utf-8", "replace").lower() for arg in args[1:]]
+    if "keysizes" not in names:
+        return _text(render(server, names))
+    keys = sum(map(len, server.state.keyspace.databases))
+    return reply_of(_with_key_sizes(server, names), session.resp3, long=keys > SIZES_AT_ONCE)
+
+
+def _with_key_sizes(server: Services, names: list[str]) -> Generator[None, None, Reply]:
+    found = yield from key_sizes(server.state.keyspace)
+    return _text(render(server, names, found))
+
+
+def _text(text: str) -> Verbatim:
+    return Verbatim(text.encode("utf-8", "surrogateescape"))

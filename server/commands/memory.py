@@ -10,10 +10,12 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container
+from server.info import client_memory, memory_overhead, table_sizes
 from server.runtime import process
 from server.services import Services
 from server.session import Session
 from server.util.arguments import integer
+from storage.keyspace import Database
 from storage.stream import Stream
 
 KEY_OVERHEAD: Final = 150
@@ -88,32 +90,46 @@ def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """A map of names and numbers: those of a Redis that mean something here."""
     used = process.resident_memory()
     startup, peak = min(server.state.startup_memory, used), max(process.peak_memory(), used)
-    keys = sum(map(len, server.state.keyspace.databases))
+    overhead = min(memory_overhead(server), used)
+    databases = [one for one in server.state.keyspace.databases if len(one)]
+    keys = sum(map(len, databases))
     return Map(
         [
             ("peak.allocated", peak),
             ("total.allocated", used),
             ("startup.allocated", startup),
             ("replication.backlog", 0),
+            ("replica.fullsync.buffer", 0),
             ("clients.slaves", 0),
-            ("clients.normal", _clients(server)),
+            ("clients.normal", client_memory(server)),
             ("cluster.links", 0),
             ("aof.buffer", server.persistence.appender.buffered),
             ("lua.caches", server.scripting.cache_memory),
-            ("script.VMs", server.scripting.lua_memory),
-            ("overhead.total", startup),
+            ("functions.caches", server.scripting.functions.memory),
+            ("script.VMs", server.scripting.lua_memory + server.scripting.functions.lua_memory),
+            *[(f"db.{one.index}", _tables(one)) for one in databases],
+            ("overhead.db.hashtable.lut", sum(map(sum, map(table_sizes, databases)))),
+            ("overhead.db.hashtable.rehashing", 0),
+            ("overhead.total", overhead),
+            ("db.dict.rehashing.count", 0),
             ("keys.count", keys),
             ("keys.bytes-per-key", (used - startup) // keys if keys else 0),
-            ("dataset.bytes", used - startup),
-            ("dataset.percentage", _number(session, 100 * (used - startup) / used)),
-            ("peak.percentage", _number(session, 100 * used / peak)),
+            ("dataset.bytes", used - overhead),
+            ("dataset.percentage", _percentage(session, used - overhead, used - startup)),
+            ("peak.percentage", _percentage(session, used, peak)),
+            ("fragmentation", _number(session, 1.0)),
+            ("fragmentation.bytes", 0),
         ]
     )
 
 
-def _clients(server: Services) -> int:
-    """The bytes that wait in the buffers of clients."""
-    return sum(sum(session.waiting_bytes()) for session in server.state.sessions.values())
+def _tables(database: Database) -> Reply:
+    main, expires = table_sizes(database)
+    return Map([("overhead.hashtable.main", main), ("overhead.hashtable.expires", expires)])
+
+
+def _percentage(session: Session, part: int, whole: int) -> Encoded:
+    return _number(session, 100 * part / max(1, whole))
 
 
 def _number(session: Session, value: float) -> Encoded:

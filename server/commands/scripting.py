@@ -47,6 +47,7 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
 )
 def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns."""
+    server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate(session, args, keys, arguments)
 
@@ -65,6 +66,7 @@ def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
 )
 def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns; its commands that would write fail."""
+    server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate(session, args, keys, arguments)
 
@@ -82,6 +84,7 @@ def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait
 )
 def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns."""
+    server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate_cached(session, args, keys, arguments)
 
@@ -100,6 +103,7 @@ def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait
 )
 def evalsha_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """What the script returns; its commands that would write fail."""
+    server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate_cached(session, args, keys, arguments)
 

@@ -17,6 +17,7 @@ from server.config.types import (
     Memory,
     Octal,
     OutputLimits,
+    Percentiles,
     ReadFile,
     SavePoints,
     Setting,
@@ -127,6 +128,14 @@ SETTINGS: Final[dict[str, Setting]] = {
                 "pubsub": (32 * MEGABYTE, 8 * MEGABYTE, 60),
             },
         ),
+        # What an operator sees.
+        Integer("slowlog-log-slower-than", 10000, -1, INT64_MAX),
+        Integer("slowlog-max-len", 128, 0, INT64_MAX),
+        Integer("slowlog-entry-max-argc", 32, 2, INT64_MAX),
+        Integer("slowlog-entry-max-string-len", 128, 1, INT64_MAX),
+        Integer("latency-monitor-threshold", 0, 0, INT64_MAX),
+        Switch("latency-tracking", "yes"),
+        Percentiles("latency-tracking-info-percentiles", (50.0, 99.0, 99.9)),
         # What clients and start scripts of Redis ask for.
         Fixed(SavePoints("save", ""), "snapshots are taken by SAVE and BGSAVE only"),
         Fixed(

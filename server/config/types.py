@@ -22,6 +22,9 @@ NOT_AN_INTEGER: Final = "argument couldn't be parsed into an integer"
 
 _INTEGER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 _DIGITS: Final = re.compile("[0-9]{1,9}")
+_DECIMAL: Final = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", re.I
+)
 
 _MEMORY_UNITS: Final = {
     "": 1,
@@ -226,6 +229,31 @@ class Switch(Setting):
     def show(self, value: bool) -> str:
         """The word."""
         return "yes" if value else "no"
+
+
+class Percentiles(Setting):
+    """Percentages, with a blank between them."""
+
+    many = True
+
+    def parse(self, text: str) -> tuple[float, ...]:
+        """The numbers."""
+        words = text.split(" ") if text else []
+        if not all(map(_DECIMAL.fullmatch, words)):
+            raise BadSetting(f"Invalid {self.name} parameters")
+        found = tuple(map(float, words))
+        if not all(0 <= value <= 100 for value in found):
+            raise BadSetting(f"{self.name} parameters should sit between [0.0,100.0]")
+        return found
+
+    def show(self, value: tuple[float, ...]) -> str:
+        """The numbers, with at most six decimals."""
+        return " ".join(map(percentage, value))
+
+
+def percentage(value: float) -> str:
+    """A number with at most six decimals, and no zeros at its end."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 class Filename(Setting):

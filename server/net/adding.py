@@ -20,9 +20,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from hiredis import Reader
+
 from protocol import additions, additions_plain
 from protocol.additions import AUTOMATIC, Fields, bulks_end
 from protocol.errors import CommandError
+from server.command_table import Command
 from server.commands.add_options import addition_of
 from server.commands.trimming import trim_key
 from server.net.turns import now_ns
@@ -128,6 +131,16 @@ def understand(prefix: bytes, limits: StreamLimits) -> Beginning | None:
 _FEWEST_WORDS: Final = 3
 
 
+def all_requests(data: bytes) -> list[list[bytes]]:
+    """The requests that ``data`` consists of, each a list of its words."""
+    reader = Reader()
+    reader.feed(data)
+    found: list[list[bytes]] = []
+    while (words := reader.gets()) is not False:
+        found.append(words)
+    return found
+
+
 class Adder:
     """Takes the XADDs of all clients of a server that may go the fast path.
 
@@ -141,6 +154,7 @@ class Adder:
         self._reactions = server.reactions
         self._notifier = server.notifier
         self._pauses = server.pauses
+        self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
         self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)
         self._known: dict[bytes, Beginning | None] = {}
@@ -150,7 +164,8 @@ class Adder:
 
         Not in MULTI, before authentication, with RESP2 and subscriptions (``gated``), while CLIENT
         REPLY is OFF or SKIP, while the server loads, a script takes long or the disk fails
-        (``barred``), while clients are paused, and while every change is announced. What a user
+        (``barred``), while clients are paused, while every change is announced, and while somebody
+        wants to see every command or how long it took (``single``). What a user
         may not add is left to the common way; see :meth:`_may_add`."""
         return not (
             (session.gated and not session.limited)
@@ -158,6 +173,7 @@ class Adder:
             or self._state.barred
             or self._pauses.active
             or self._notifier.active
+            or self._timings.single
         )
 
     def take(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
@@ -230,12 +246,29 @@ class Adder:
             trim_key(db, key, stream, trim)
         session.command = command = self._command
         self._reactions.apply(session)
-        command.calls += len(payloads)
-        command.nanoseconds += now_ns() - started
+        mean = self._count(session, command, len(payloads), now_ns() - started)
+        if mean >= self._timings.threshold:
+            for args in all_requests(data[at:end]):
+                self._timings.notice(session, command, args, mean)
         if waited:
             self._reactions.drain()
         replies += run.texts
         return end
+
+    def _count(self, session: Session, command: Command, count: int, nanoseconds: int) -> int:
+        """Counts the commands of a run, which took this long together. Which of them took longer
+        than others is not known: each counts with the mean, which is returned."""
+        mean = nanoseconds // count
+        command.calls += count
+        command.nanoseconds += nanoseconds
+        session.commands += count
+        session.batches += 1
+        session.batched += count
+        self._state.stats.batches += 1
+        self._state.stats.batched += count
+        if self._timings.tracking:
+            command.durations.add(mean, count)
+        return mean
 
     def _tell(self, db: Database, key: bytes, run: Run, payloads: list[bytes]) -> None:
         """Emits the effect of the run; that of a single entry may be followed by a trimming's."""

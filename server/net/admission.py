@@ -45,4 +45,5 @@ def farewell(server: Services, session: Session) -> None:
         server.working.abandon(session.job)
     server.watching.end_transaction(session)
     server.pubsub.leave_all(session)
+    server.state.timings.stop_monitoring(session)
     server.pauses.release(session)

@@ -187,6 +187,8 @@ class Connection(asyncio.Protocol):
         stats = self._state.stats
         stats.reads += 1
         stats.bytes_in += len(data)
+        session.reads += 1
+        session.bytes_in += len(data)
         session.seen_ms = self._state.clock()
         self._parser.feed(data)
         if not self._waits():
@@ -385,7 +387,14 @@ class Connection(asyncio.Protocol):
             requests, self._backlog = self._backlog, []
             self._backlog_size = 0
             return requests
-        return self._parser.batch()
+        requests = self._parser.batch()
+        if requests and self.session is not None:
+            count, stats = len(requests), self._state.stats
+            stats.batches += 1
+            stats.batched += count
+            self.session.batches += 1
+            self.session.batched += count
+        return requests
 
     def _keep(self, requests: list[Request], first: int) -> None:
         self._backlog = requests[first:]
@@ -421,6 +430,8 @@ class Connection(asyncio.Protocol):
                 stats = self._state.stats
                 stats.writes += 1
                 stats.bytes_out += len(data)
+                if self.session is not None:
+                    self.session.bytes_out += len(data)
                 if not (self._server.output_limits.normal and self.check_output(len(data))):
                     self._emit(data)
 
@@ -436,6 +447,8 @@ class Connection(asyncio.Protocol):
         if self._parked is not None and self.session is not None:
             self._write_parked_reply(self.session)
         self._state.stats.bytes_out += len(data)
+        if self.session is not None:
+            self.session.bytes_out += len(data)
         if not self.check_output(len(data)):
             self._emit(data)
 
@@ -461,7 +474,7 @@ class Connection(asyncio.Protocol):
             self._unreleased -= len(data)
             self.transport.write(data)
             session = self.session
-            if session is not None and (session.channels or session.patterns):
+            if session is not None and (session.channels or session.patterns or session.monitoring):
                 self.check_output()
             if self._swamped and self._unreleased <= UNRELEASED:
                 self._swamped = False
@@ -481,7 +494,9 @@ class Connection(asyncio.Protocol):
         """Cuts the client off if what waits for it, with so many bytes more, is more than
         client-output-buffer-limit allows; whether it is."""
         session = self.session
-        kind = "pubsub" if session is not None and session.subscriptions else "normal"
+        # Whoever monitors is a normal client by name, but asks for nothing of what is sent to it.
+        pushed_to = session is not None and (session.subscriptions or session.monitoring)
+        kind = "pubsub" if pushed_to else "normal"
         if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
             self._state.stats.output_limit_disconnections += 1
             self._abort()

@@ -49,6 +49,7 @@ from typing import Final
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
+from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
 from server.net.output_gate import OutputGate
 from server.persistence.disk_thread import DiskThread
 from server.runtime.histogram import Histogram
@@ -115,6 +116,7 @@ class Appender:
         self._seen_ms = 0
         self._second = 0
         self._told_of_delay = False
+        self._latency = state.timings.latency
         jobs.when_ended = self._disk_answered
         gate.has_news = self._has_news
         gate.flush = self.flush
@@ -295,6 +297,7 @@ class Appender:
         number = self._round
         self._round += 1
         data = self._take_buffer()
+        began = self._latency.begin()
         try:
             writer.write(data)
         except OSError as error:
@@ -302,10 +305,24 @@ class Appender:
             self.fail(error)
             self._lose(number)
             return
+        self._note_write(self._kind_of_write(), began)
         self._written = self._noted
         self._note_unsynced()
         self._recover(writer)
         self._let_go()
+
+    def _kind_of_write(self) -> bytes:
+        """What a write of this moment may have had to wait for."""
+        if self._jobs.busy:
+            return WRITE_WAITS
+        return WRITE_BESIDE_CHILD if self.rewriting else WRITE_ALONE
+
+    def _note_write(self, kind: bytes, began: int) -> None:
+        """Lets the latency monitor know of a write that has ended: under its kind, and, unless it
+        was a sync as well, under the name of all writes."""
+        if kind != FSYNC:
+            self._latency.end(WRITE, began)
+        self._latency.end(kind, began)
 
     def _note_unsynced(self) -> None:
         if self._unsynced_since is None:
@@ -315,6 +332,8 @@ class Appender:
         """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
         data = self._take_buffer()
         noted = self._noted
+        kind = FSYNC if syncing else self._kind_of_write()
+        began = self._latency.begin()
         number = self.begin_flight()
 
         def work() -> None:
@@ -323,6 +342,7 @@ class Appender:
                 self._sync_file(writer)
 
         def then(error: OSError | None) -> None:
+            self._note_write(kind, began)
             if error is not None and not writer.broken:
                 self.buffer.insert(0, data)
             if not syncing:

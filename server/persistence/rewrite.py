@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from server.monitoring.latency import FORK
 from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, fork_writer, write_base
 from server.persistence.disk_thread import DiskThread
@@ -122,7 +123,9 @@ class Rewrite:
         started = time.perf_counter_ns()
         chunks = snapshot(self._state.keyspace)
         self._child = fork_writer(folder.disk, folder.temporary_base(), chunks)
-        self._state.stats.count_fork((time.perf_counter_ns() - started) // 1000)
+        nanoseconds = time.perf_counter_ns() - started
+        self._state.stats.count_fork(nanoseconds // 1000)
+        self._state.timings.latency.note(FORK, nanoseconds)
         self._state.log.notice(f"Rewriting the append-only file: process {self._child} writes it")
 
     # --- the cut --------------------------------------------------------------------------

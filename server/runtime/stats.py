@@ -21,6 +21,12 @@ class Stats:
         self.bytes_out = 0
         self.reads = 0
         self.writes = 0
+        self.batches = 0
+        """How often what was read held whole requests."""
+        self.batched = 0
+        """How many requests these were."""
+        self.expiry_ns = 0
+        """How long periodic work has looked for keys to expire."""
         self.errors: Counter[str] = Counter()
         self.query_limit_disconnections = 0
         self.output_limit_disconnections = 0

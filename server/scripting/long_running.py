@@ -150,8 +150,8 @@ class LongRunning:
         self._end()
         waiter, blocking = session.waiter, self._blocking
         if waiter is not None:
-            waiter.command.nanoseconds += int((self.seconds() - self._started) * 1e9)
-            waiter.command.calls += 1
+            waiter.nanoseconds = int((self.seconds() - self._started) * 1e9)
+            blocking.count(waiter)
             if isinstance(result, CommandError):
                 waiter.command.failed += 1
                 if not result.counted:

@@ -117,8 +117,8 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/web/",
-        ("metrics and health over HTTP,", "on a port of its own"),
+        "server/monitoring/, server/web/",
+        ("slow log, latency, MONITOR;", "metrics over HTTP"),
     ),
     Box(
         365,

@@ -290,3 +290,52 @@ def test_a_stranger_does_not_take_it(parties: Parties) -> None:
     parties.read(packed("CONFIG SET requirepass x"), packed("RESET"))
     assert parties.read(XADD * 2) == b"-NOAUTH Authentication required.\r\n" * 2
     assert parties.added == []
+
+
+class TestTimings:
+    def test_a_run_counts_each_request_with_the_mean(self, parties: Parties) -> None:
+        parties.read(packed("CONFIG RESETSTAT"), XADD * 3)
+        command = parties.direct.server.state.table[b"xadd"]
+        assert parties.added == [3]
+        assert (command.calls, command.durations.total) == (3, 3)
+        assert sum(count > 0 for count in command.durations.counts) == 1
+
+    def test_without_tracking_no_durations_are_kept(self, parties: Parties) -> None:
+        parties.read(packed("CONFIG SET latency-tracking no"), packed("CONFIG RESETSTAT"), XADD * 3)
+        command = parties.direct.server.state.table[b"xadd"]
+        assert parties.added == [3]
+        assert (command.calls, command.durations.total) == (3, 0)
+
+    def test_a_client_and_the_server_count_what_came_together(self, parties: Parties) -> None:
+        parties.read(packed("CONFIG RESETSTAT"))
+        session, stats = parties.wire.connection.session, parties.direct.server.state.stats
+        assert session is not None
+        assert stats.batches == 0, "the command that resets comes in a batch that is forgotten"
+        commands, batches, batched = session.commands, session.batches, session.batched
+        parties.read(XADD * 3)
+        found = session.commands - commands, session.batches - batches, session.batched - batched
+        assert found == (3, 1, 3)
+        assert (stats.batches, stats.batched) == (1, 3)
+
+    def test_requests_run_one_by_one_while_somebody_monitors(self, parties: Parties) -> None:
+        watcher = parties.direct.client()
+        watcher.send("MONITOR")
+        parties.read(XADD * 3)
+        assert parties.added == [1, 1, 1]
+        assert watcher.take_pushed().count(b'"XADD" "s" "*" "f" "v"\r\n') == 3
+
+    @pytest.mark.parametrize(("microseconds", "added"), [(-1, [3]), (1000, [3]), (999, [1, 1, 1])])
+    def test_requests_run_one_by_one_where_little_is_slow(
+        self, parties: Parties, microseconds: int, added: list[int]
+    ) -> None:
+        parties.read(packed(f"CONFIG SET slowlog-log-slower-than {microseconds}"), XADD * 3)
+        assert parties.added == added
+
+    def test_each_of_a_slow_run_is_logged(self, parties: Parties) -> None:
+        timings = parties.direct.server.state.timings
+        timings.threshold = timings._slow_ns = timings._logged_ns = 1
+        parties.read(packed("XADD s * f v1") * 2)
+        assert parties.added == [2]
+        logged = timings.slow_log.entries
+        assert [one.arguments for one in logged] == [[b"XADD", b"s", b"*", b"f", b"v1"]] * 2
+        assert logged[0].microseconds == logged[1].microseconds

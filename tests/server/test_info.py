@@ -172,11 +172,20 @@ class TestMemory:
     def test_its_figures_fit_together(self, client: DirectClient) -> None:
         found = fields(client, "memory")
         used, peak = int(found["used_memory"]), int(found["used_memory_peak"])
-        startup, dataset = int(found["used_memory_startup"]), int(found["used_memory_dataset"])
+        overhead, dataset = int(found["used_memory_overhead"]), int(found["used_memory_dataset"])
         assert 0 < used <= peak
-        assert startup + dataset == used
+        assert int(found["used_memory_startup"]) <= overhead
+        assert overhead + dataset == used
         assert found["maxmemory"] == "0"
         assert found["maxmemory_policy"] == "noeviction"
+
+    def test_it_tells_when_the_peak_was(self, direct: Direct, client: DirectClient) -> None:
+        direct.now_ms += 5000
+        direct.cron()
+        direct.server.services.cron.peak_memory = 2**62
+        direct.now_ms += 5000
+        direct.cron()
+        assert fields(client, "memory")["used_memory_peak_time"] == str(START_MS // 1000 + 5)
 
     def test_the_peak_stands_in_where_the_system_does_not_tell(
         self, monkeypatch: pytest.MonkeyPatch
@@ -291,8 +300,64 @@ class TestStats:
             "errorstat_WRONGTYPE": "count=1",
         }
 
-    def test_latency_is_not_tracked(self, client: DirectClient) -> None:
+    def test_no_latency_is_known_before_a_command_has_run(self, client: DirectClient) -> None:
         assert text(client, "latencystats") == "# Latencystats\r\n"
+
+
+class TestWhatCameLater:
+    def test_reads_and_slow_commands_are_counted(self, client: DirectClient) -> None:
+        found = fields(client, "stats")
+        newer = (
+            "slowlog_commands_count slowlog_commands_time_ms_sum slowlog_commands_time_ms_max"
+            " total_client_processing_events commands_per_parse_batch_avg"
+            " expire_cycle_cpu_milliseconds"
+        )
+        assert [found[name] for name in newer.split()] == ["0", "0.00", "0.00", "0", "0.00", "0"]
+
+    def test_the_mean_of_requests_in_a_read(self, direct: Direct, client: DirectClient) -> None:
+        stats = direct.server.state.stats
+        stats.batches, stats.batched, stats.expiry_ns = 4, 10, 7_999_999
+        found = fields(client, "stats")
+        assert found["total_client_processing_events"] == "4"
+        assert found["commands_per_parse_batch_avg"] == "2.50"
+        assert found["expire_cycle_cpu_milliseconds"] == "7"
+
+
+class TestKeySizes:
+    LINES = (
+        "# Keysizes\r\ndb0_distrib_strings_sizes:0=1,1=1,2=2,4=1,8=1\r\n"
+        "db2_distrib_strings_sizes:2=1\r\n"
+    )
+
+    def test_strings_are_counted_by_powers_of_two(self, client: DirectClient) -> None:
+        for value in ("", "1", "12", "123", "1234", "12345678"):
+            client.send("SET", f"k{len(value)}", value)
+        client.send("XADD", "s", "*", "f", "v")
+        client.send("SELECT", 1)
+        client.send("XADD", "s", "*", "f", "v")
+        client.send("SELECT", 2)
+        client.send("SET", "k", "yy")
+        assert text(client, "keysizes") == self.LINES
+        assert text(client, "KEYSIZES", "cluster") == (
+            "# Cluster\r\ncluster_enabled:0\r\n\r\n" + self.LINES
+        )
+
+    def test_only_its_own_name_asks_for_it(self, client: DirectClient) -> None:
+        client.send("SET", "k", "v")
+        assert "Keysizes" not in text(client, "everything")
+
+    def test_of_many_keys_it_gives_way_to_others(self) -> None:
+        direct = Direct()
+        client = direct.client()
+        direct.server.services.working.nanoseconds = itertools.count(0, 10**9).__next__
+        for number in range(10_001):
+            client.send("SET", f"k{number}", "v")
+        assert client.send("INFO", "keysizes") is None
+        assert direct.client().send("DEL", "k1") == b":1\r\n"
+        while client.reply_when_woken is None:
+            direct.server.services.working.turn()
+        lines = b"# Keysizes\r\ndb0_distrib_strings_sizes:1=10001\r\n"
+        assert client.reply_when_woken == b"$%d\r\n%b\r\n" % (len(lines), lines)
 
 
 class TestTheRest:

@@ -424,7 +424,7 @@ def park(direct: Direct, client: DirectClient, patience: Patience) -> asyncio.Fu
     wait = patience()
     assert isinstance(wait, Wait)
     command = direct.server.state.table[b"xread"]
-    direct.server.services.blocking.park(client.session, command, wait)
+    direct.server.services.blocking.park(client.session, command, [b"XREAD"], wait, 0)
     assert client.session.waiter is not None
     return client.session.waiter.future
 

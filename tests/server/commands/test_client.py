@@ -178,22 +178,24 @@ class TestTheLine:
         assert " ".join(line) == (
             "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf qbuf-free"
             " argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name"
-            " lib-ver io-thread"
+            " lib-ver io-thread tot-net-in tot-net-out tot-cmds read-events parse-batch-cmd-sum"
+            " parse-batch-cnt"
         )
 
     def test_a_new_client(self, client: DirectClient) -> None:
         assert client.send("CLIENT", "INFO") == (
-            b"$293\r\nid=1 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 fd=-1 name= age=0 idle=0"
+            b"$385\r\nid=1 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 fd=-1 name= age=0 idle=0"
             b" flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0"
             b" multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=2048 events=r cmd=client|info"
-            b" user=default redir=-1 resp=2 lib-name= lib-ver= io-thread=0\n\r\n"
+            b" user=default redir=-1 resp=2 lib-name= lib-ver= io-thread=0 tot-net-in=0"
+            b" tot-net-out=0 tot-cmds=0 read-events=0 parse-batch-cmd-sum=0 parse-batch-cnt=0\n\r\n"
         )
 
     def test_resp3_gets_it_as_text(self, direct: Direct) -> None:
         client = direct.client(resp3=True)
         line = client.send("CLIENT", "INFO")
         assert line is not None
-        assert line.startswith(b"=297\r\ntxt:id=1 ")
+        assert line.startswith(b"=389\r\ntxt:id=1 ")
         assert b" resp=3 " in line
         assert client.send("CLIENT", "LIST", "ID", 99) == b"=4\r\ntxt:\r\n"
 
@@ -288,8 +290,14 @@ class TestList:
         [
             (["ID"], b"ERR syntax error"),
             (["TYPE"], b"ERR syntax error"),
-            (["TYPE", "normal", "ID", "1"], b"ERR syntax error"),
             (["FOO", "1"], b"ERR syntax error"),
+            (["TYPE", "normal", "FOO", "1"], b"ERR syntax error"),
+            (["NOT-MAXAGE", "1"], b"ERR syntax error"),
+            (["NOT-SKIPME", "yes"], b"ERR syntax error"),
+            (["NAME"], b"ERR syntax error"),
+            (["NAME", "a", "FLAGS"], b"ERR syntax error"),
+            (["SKIPME", "maybe"], b"ERR syntax error"),
+            (["NOT-ID", "x"], b"ERR Invalid client ID"),
             (["ID", "1", "x"], b"ERR Invalid client ID"),
             (["ID", "01"], b"ERR Invalid client ID"),
             (["TYPE", "a\nb\0c"], b"ERR Unknown client type 'a b'"),
@@ -297,6 +305,77 @@ class TestList:
     )
     def test_bad_options(self, client: DirectClient, words: list[str], text: bytes) -> None:
         assert client.send("CLIENT", "LIST", *words) == b"-%b\r\n" % text
+
+    @pytest.mark.parametrize(
+        ("words", "numbers"),
+        [
+            (["NAME", "bob"], [2]),
+            (["NOT-NAME", "bob"], [1, 3]),
+            (["NAME", ""], []),
+            (["LIB-NAME", "lib"], [2]),
+            (["NOT-LIB-NAME", ""], [1, 2, 3]),
+            (["LIB-VER", "1.2"], [2]),
+            (["NOT-LIB-VER", "1.2"], [1, 3]),
+            (["FLAGS", "P"], [3]),
+            (["FLAGS", "PN"], []),
+            (["FLAGS", ""], [1, 2, 3]),
+            (["NOT-FLAGS", "P"], [1, 2]),
+            (["DB", "4"], [2]),
+            (["NOT-DB", "0"], [2]),
+            (["IP", "127.0.0.1"], [1, 3]),
+            (["IP", "::1"], [2]),
+            (["NOT-IP", "::1"], [1, 3]),
+            (["ADDR", "[::1]:5"], [2]),
+            (["NOT-ADDR", "[::1]:5"], [1, 3]),
+            (["NOT-LADDR", "127.0.0.1:6379"], []),
+            (["USER", "default"], [1, 2, 3]),
+            (["NOT-USER", "default"], []),
+            (["NOT-TYPE", "pubsub"], [1, 2]),
+            (["IDLE", "5"], [2, 3]),
+            (["MAXAGE", "5"], [1, 2, 3]),
+            (["SKIPME", "yes"], [2, 3]),
+            (["SKIPME", "no"], [1, 2, 3]),
+            (["NOT-ID", "1", "3"], [2]),
+            (["ID", "3", "1", "TYPE", "normal"], [1]),
+            (["TYPE", "normal", "ID", "3", "1", "NAME", "bob"], []),
+            (["ID", "3", "2", "SKIPME", "yes"], [2, 3]),
+            (["ID", "3", "ID", "2"], [2]),
+            (["NAME", "bob", "NAME", "x"], []),
+            (["NAME", "bob", "NOT-NAME", "bob"], []),
+        ],
+    )
+    def test_by_whatever_is_known_of_a_client(
+        self, direct: Direct, words: list[str], numbers: list[int]
+    ) -> None:
+        client, two, three = direct.client(), direct.client(), direct.client()
+        two.session.addr = "[::1]:5"
+        two.send("CLIENT", "SETNAME", "bob")
+        two.send("CLIENT", "SETINFO", "LIB-NAME", "lib")
+        two.send("CLIENT", "SETINFO", "LIB-VER", "1.2")
+        two.send("SELECT", 4)
+        three.send("SUBSCRIBE", "a")
+        direct.now_ms += 5000
+        assert listed(client.send("CLIENT", "LIST", *words)) == numbers
+
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (["FLAGS", "NZ"], b"ERR Unknown flags found in the provided filter: NZ"),
+            (["IDLE", "x"], b"ERR idle is not an integer or out of range"),
+            (["IDLE", "0"], b"ERR idle should be greater than 0"),
+            (["DB", "x"], b"ERR DB is not an integer or out of range"),
+            (["DB", "16"], b"ERR DB number should be between 0 and 15"),
+            (["DB", "-1"], b"ERR DB number should be between 0 and 15"),
+            (["NOT-USER", "nobody"], b"ERR No such user 'nobody'"),
+            (["NOT-TYPE", "foo"], b"ERR Unknown client type 'foo'"),
+            (["MAXAGE", "0"], b"ERR maxage should be greater than 0"),
+        ],
+    )
+    def test_bad_values_of_filters(
+        self, client: DirectClient, words: list[str], text: bytes
+    ) -> None:
+        assert client.send("CLIENT", "LIST", *words) == b"-%b\r\n" % text
+        assert client.send("CLIENT", "KILL", *words) == b"-%b\r\n" % text
 
 
 class TestKill:
@@ -327,6 +406,8 @@ class TestKill:
             lambda session: ("ADDR", session.addr),
             lambda session: ("LADDR", session.laddr),
             lambda session: ("MAXAGE", 10),
+            lambda session: ("IDLE", 10),
+            lambda session: ("IP", "1.1.1.1"),
         ],
     )
     def test_each_filter(
@@ -352,6 +433,8 @@ class TestKill:
         [
             (["FOO", "bar"], b"ERR syntax error"),
             (["ID", "3", "FOO"], b"ERR syntax error"),
+            (["ID", "3", "FOO", "x"], b"ERR syntax error"),
+            (["ID", "3", "0"], b"ERR client-id should be greater than 0"),
             (["SKIPME", "maybe"], b"ERR syntax error"),
             (["ID", "0", "FOO"], b"ERR client-id should be greater than 0"),
             (["ID", "-3"], b"ERR client-id should be greater than 0"),

@@ -55,17 +55,19 @@ def test_stats_names_what_the_memory_is_for(client: DirectClient) -> None:
     client.send("SET", "k", "v")
     reply = client.send("MEMORY", "STATS")
     assert reply is not None
-    assert reply.startswith(b"*32\r\n$14\r\npeak.allocated\r\n:")
+    assert reply.startswith(b"*48\r\n$14\r\npeak.allocated\r\n:")
     assert b"\r\n$10\r\nkeys.count\r\n:1\r\n" in reply
-    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n\$\d+\r\n\d+[.\d]*\r\n$", reply)
+    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n\$\d+\r\n\d+[.\d]*\r\n", reply)
+    tables = rb"\r\n\$4\r\ndb\.0\r\n\*4\r\n\$23\r\noverhead\.hashtable\.main\r\n:\d{3,}\r\n"
+    assert re.search(tables + rb"\$26\r\noverhead\.hashtable\.expires\r\n:\d+\r\n", reply)
 
 
 def test_fractions_are_doubles_in_resp3() -> None:
     reply = Direct().client(resp3=True).send("MEMORY", "STATS")
     assert reply is not None
-    assert reply.startswith(b"%16\r\n$14\r\npeak.allocated\r\n:")
+    assert reply.startswith(b"%23\r\n$14\r\npeak.allocated\r\n:")
     assert b"\r\n$18\r\nkeys.bytes-per-key\r\n:0\r\n" in reply
-    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n,\d+[.\d]*\r\n$", reply)
+    assert re.search(rb"\r\n\$15\r\npeak\.percentage\r\n,\d+[.\d]*\r\n", reply)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,38 @@ def test_a_value_is_understood_and_shown(name: str, text: str, value: Any, shown
     assert (config.get(name), config.get_text(name)) == (value, shown)
 
 
+PERCENTILES = "latency-tracking-info-percentiles"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("50 99.9", "50 99.9"),
+        ("0 12.50 100.0", "0 12.5 100"),
+        ("5. .5 +5 1e1", "5 0.5 5 10"),
+        ("99.123456789", "99.123457"),
+        ("0.0000001", "0"),
+    ],
+)
+def test_percentiles_are_shown_with_six_decimals_at_most(text: str, shown: str) -> None:
+    config = Config()
+    config.set_text(PERCENTILES, text)
+    assert config.get_text(PERCENTILES) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["abc", "nan", "50,99", "50  99", " 50", "50\t", "1_0", "1e", ".", "\u0665"]
+)
+def test_percentiles_are_numbers_with_a_blank_between_them(text: str) -> None:
+    assert refusal(PERCENTILES, text) == f"Invalid {PERCENTILES} parameters"
+
+
+@pytest.mark.parametrize("text", ["101", "-1", "50 100.1", "inf", "-Infinity"])
+def test_percentiles_lie_between_0_and_100(text: str) -> None:
+    assert refusal(PERCENTILES, text) == f"{PERCENTILES} parameters should sit between [0.0,100.0]"
+
+
 @pytest.mark.parametrize("text", ["", "abc", " 5", "05", "+5", "5.0", "\u0665", "9" * 20])
 def test_a_number_has_one_spelling(text: str) -> None:
     assert refusal("timeout", text) == "argument couldn't be parsed into an integer"

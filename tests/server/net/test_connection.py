@@ -376,6 +376,21 @@ def test_a_subscriber_that_does_not_read_is_cut_off(
     assert not server.server.services.pubsub.channels
 
 
+def test_a_client_that_monitors_and_does_not_read_is_cut_off_like_a_subscriber(
+    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+) -> None:
+    server = run(client_output_buffer_limit="normal 0 0 0 pubsub 1mb 0 0")
+    watcher, client = connect(server), connect(server)
+    watcher.send("MONITOR")
+    watcher.receive(b"+OK\r\n")
+    request = packed("ECHO " + "x" * 100_000)
+    monitors = server.server.state.timings.monitors
+    while monitors.sessions:
+        client.socket.sendall(request)
+        client.receive(b"$100000\r\n" + b"x" * 100_000 + b"\r\n")
+    assert server.server.state.stats.output_limit_disconnections == 1
+
+
 def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
     run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
 ) -> None:
@@ -720,6 +735,44 @@ async def test_replies_that_wait_for_the_disk_count_as_unsent() -> None:
     connection.data_received(packed("ECHO " + "x" * 500))
     assert transport.aborted
     assert direct.server.state.stats.output_limit_disconnections == 1
+
+
+async def test_what_a_client_has_sent_and_got_is_counted() -> None:
+    direct = Direct()
+    connection, transport = open_connection(direct)
+    connection.data_received(PING * 3)
+    connection.data_received(PING + PING[:4])
+    names = "tot-net-in tot-net-out tot-cmds read-events parse-batch-cmd-sum parse-batch-cnt"
+    assert line_of(connection, names) == {
+        "tot-net-in": str(4 * len(PING) + 4),
+        "tot-net-out": str(4 * len(PONG)),
+        "tot-cmds": "4",
+        "read-events": "2",
+        "parse-batch-cmd-sum": "4",
+        "parse-batch-cnt": "2",
+    }
+    connection.data_received(PING[4:] + packed("SUBSCRIBE c"))
+    before = int(line_of(connection, "tot-net-out")["tot-net-out"])
+    direct.client().send("PUBLISH", "c", "message")
+    message = b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$7\r\nmessage\r\n"
+    assert line_of(connection, "tot-net-out") == {"tot-net-out": str(before + len(message))}
+    stats = direct.server.state.stats
+    assert (stats.batches, stats.batched) == (3, 6)
+    transport.close()
+
+
+async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit() -> None:
+    direct = Direct()
+    direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1000 0 0")
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("MONITOR"))
+    direct.server.services.gate.holding = True
+    client = direct.client()
+    client.send("ECHO", "x" * 900)
+    assert not transport.aborted
+    client.send("ECHO", "x" * 900)
+    assert transport.aborted
+    assert not direct.server.state.timings.monitors.sessions
 
 
 async def test_what_is_released_counts_no_more() -> None:

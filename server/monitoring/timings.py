@@ -1,0 +1,127 @@
+"""How long each command took, and what follows from that: histograms, the slow log, the latency
+monitor; and MONITOR, which is told of commands in the same place.
+
+**Cost.** The dispatcher measures every command anyway, for INFO commandstats. All that it does
+besides, unless something is to be noted, is one comparison with ``threshold`` and one increment in
+a list. While somebody monitors, ``threshold`` is below zero, so that no command passes unseen.
+
+A command that waits, or that is executed in steps, counts once, when it has ended, with the time in
+which it really ran. The XADDs that the fast path adds together count with their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from server.command_table import Arguments, Command
+from server.config.registry import Config
+from server.monitoring.latency import COMMAND, FAST_COMMAND, LatencyMonitor
+from server.monitoring.monitors import Monitors
+from server.monitoring.slow_log import OFF, SlowLog
+from server.session import Session
+
+SINGLE_NS: Final = 1_000_000
+"""A slow log that begins below this wants to know of each XADD, not of the mean of many."""
+
+
+class Timings:
+    """What is noted of the commands of a server. ``clock`` gives Unix milliseconds."""
+
+    def __init__(self, config: Config, clock: Callable[[], int]) -> None:
+        self._config = config
+        self._clock = clock
+        self.slow_log = SlowLog(config)
+        self.latency = LatencyMonitor(config, clock)
+        self.monitors = Monitors(clock)
+        self.tracking = True
+        """Whether histograms are kept."""
+        self.threshold = OFF
+        """From how many nanoseconds on the dispatcher calls :meth:`notice`."""
+        self.single = False
+        """Whether every command has to be seen by itself."""
+        self._slow_ns = self._logged_ns = OFF
+        self.forget_counts()
+        config.listen("latency-tracking", self._track)
+        for name in ("slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"):
+            config.listen(name, lambda value: self._update())
+
+    def forget_counts(self) -> None:
+        """Sets the counters of INFO to zero; the slow log itself stays."""
+        self.slow_count = 0
+        """How many commands have been logged as slow."""
+        self.slow_sum_ns = 0
+        self.slow_max_ns = 0
+
+    def _track(self, tracking: bool) -> None:
+        self.tracking = tracking
+
+    def _update(self) -> None:
+        """Finds out from when on anything is to be noted."""
+        milliseconds: int = self._config.latency_monitor_threshold
+        self._logged_ns = self.slow_log.limit_ns
+        self._slow_ns = min(self._logged_ns, milliseconds * 1_000_000 or OFF)
+        watched = bool(self.monitors.sessions)
+        self.threshold = -1 if watched else self._slow_ns
+        self.single = watched or self._logged_ns < SINGLE_NS
+
+    # --- commands -------------------------------------------------------------------------
+
+    def count(self, session: Session, command: Command, args: Arguments, nanoseconds: int) -> None:
+        """A command has ended, which ran for so long."""
+        command.nanoseconds += nanoseconds
+        self.record(session, command, args, nanoseconds)
+
+    def record(self, session: Session, command: Command, args: Arguments, nanoseconds: int) -> None:
+        """The same for one whose time is in its counter already."""
+        command.calls += 1
+        if self.tracking:
+            command.durations.add(nanoseconds)
+        if nanoseconds >= self._slow_ns:
+            self._note_slow(session, command, args, nanoseconds)
+
+    def notice(self, session: Session, command: Command, args: Arguments, nanoseconds: int) -> None:
+        """A command has run, and has been counted, that took ``threshold`` or longer."""
+        if self.monitors.sessions:
+            self.monitors.show(session, command, args)
+        if nanoseconds >= self._slow_ns:
+            self._note_slow(session, command, args, nanoseconds)
+
+    def announce(self, session: Session, command: Command, args: Arguments) -> None:
+        """Shows a command to those who monitor: one that begins to wait, or that has failed."""
+        if self.monitors.sessions:
+            self.monitors.show(session, command, args)
+
+    def announce_script(self, session: Session, args: Arguments) -> None:
+        """Shows a script to those who monitor: before it runs, and so before what it calls."""
+        if self.monitors.sessions:
+            assert session.command is not None
+            self.monitors.show_now(session, session.command, args)
+
+    def _note_slow(
+        self, session: Session, command: Command, args: Arguments, nanoseconds: int
+    ) -> None:
+        flags = command.flags
+        self.latency.note(FAST_COMMAND if "fast" in flags else COMMAND, nanoseconds)
+        if nanoseconds < self._logged_ns or "skip_slowlog" in flags:
+            return
+        self.slow_log.add(session, command, args, nanoseconds, self._clock())
+        self.slow_count += 1
+        self.slow_sum_ns += nanoseconds
+        self.slow_max_ns = max(self.slow_max_ns, nanoseconds)
+        command.slow_count += 1
+        command.slow_sum_ns += nanoseconds
+        command.slow_max_ns = max(command.slow_max_ns, nanoseconds)
+
+    # --- clients --------------------------------------------------------------------------
+
+    def monitor(self, session: Session) -> None:
+        """Shows the client every command from now on."""
+        self.monitors.join(session)
+        self._update()
+
+    def stop_monitoring(self, session: Session) -> None:
+        """The client is gone, or does not want to see commands any more, if it ever did."""
+        if session.monitoring:
+            self.monitors.leave(session)
+            self._update()
