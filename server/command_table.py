@@ -239,8 +239,8 @@ def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
         return 0, 0
     spec = specs[0]
     if spec.find is not None:
-        return FOUND_BY_PARSER, spec.need
-    need = spec.need if spec.vary is None else READ | WRITE
+        return FOUND_BY_PARSER, 1 << spec.need
+    need = 1 << (spec.need if spec.vary is None else READ | WRITE)
     return (spec.index, need) if spec.last == 0 and not spec.moves else (-1, 0)
 
 
@@ -253,7 +253,8 @@ class Command:
     allow (``protected``).
 
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
-    ``key_need`` the rights to it that it needs at most. It is 0 for a command without keys and
+    ``key_need`` has the bit of the rights to it that it needs at most, counted from 1 for any right
+    (``1 << rights``). The place is 0 for a command without keys and
     channels, ``FOUND_BY_PARSER`` where the keys are what one specification's ``find`` finds, and -1
     where :meth:`key_uses` has to look. ``channels`` tells which of its arguments are channels.
     """

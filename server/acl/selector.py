@@ -213,14 +213,11 @@ class Selector:
         known = self._known.get(args[at])
         if known is None:
             known = self.grants(args[at])
-        return known >> command.key_need & 1 == 1
+        return known & command.key_need != 0
 
     def _permits_found(self, command: Command, args: Arguments) -> bool:
         """Whether all keys may be used that the command's own parser finds."""
-        for key in command.keys[0].extract(args):
-            if self.grants(key) >> command.key_need & 1 == 0:
-                return False
-        return True
+        return all(self.grants(key) & command.key_need for key in command.keys[0].extract(args))
 
     def denial(
         self, command: Command, args: Arguments, uses: list[tuple[bytes, int]]
@@ -229,7 +226,7 @@ class Selector:
         if command not in self.allowed and not self._allows_first(command, args):
             return Denial("command", command.fullname.encode(), (0, 0))
         for place, (key, need) in enumerate(uses):
-            if self.grants(key) >> need & 1 == 0:
+            if not self.grants(key) & 1 << need:
                 return Denial("key", key, (1, place))
         if command.channels is not None and not self.all_channels:
             patterns = command.channels.patterns

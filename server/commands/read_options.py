@@ -157,11 +157,12 @@ def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
 
     Its options are kept until those of another are asked for: the request is run in a moment."""
     try:
-        options = read_options(args, grouped)
+        if not _is_short(args):
+            return ReadOptions(args, grouped).keys
+        options = _parsed(tuple(args), grouped)
     except CommandError:
         return None
-    if _is_short(args):
-        _checked.args, _checked.options = args, options
+    _checked.args, _checked.options = args, options
     return options.keys
 
 

@@ -179,6 +179,32 @@ def test_config_rewrite_finds_its_file_after_the_folder_has_changed(tmp_path: Pa
     )
 
 
+def test_users_come_from_the_file_and_from_options(tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text('port 0\nuser a on >pw "(~x" "+get)"\n')
+    with PenstockProcess(
+        str(tmp_path / "a.conf"), "--user", "b", "on", "nopass", "+@all", "-@slow"
+    ) as penstock:
+        assert penstock.ask(b"ACL USERS\r\n") == (b"*3\r\n$1\r\na\r\n$1\r\nb\r\n$7\r\ndefault\r\n")
+        assert penstock.ask(b"AUTH a pw\r\n") == b"+OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("user a foo", "command line: Error in user declaration 'a': Syntax error"),
+        (
+            "aclfile /nowhere/users.acl",
+            "Aborting startup because of ACL errors: Error loading ACLs, opening file"
+            " '/nowhere/users.acl': No such file or directory",
+        ),
+    ],
+)
+def test_users_that_cannot_be_made_end_the_start(line: str, message: str) -> None:
+    name, *values = line.split()
+    done = run_penstock("--port", "0", f"--{name}", *values)
+    assert (done.returncode, done.stderr) == (1, f"penstock: {message}\n")
+
+
 def test_an_option_takes_several_words() -> None:
     with PenstockProcess("--port", "0", "--bind", "127.0.0.1", "-::1", "--save", "") as penstock:
         assert penstock.ask(b"CONFIG GET bind\r\n") == (
