@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from prometheus_client.core import (
@@ -13,9 +13,9 @@ from prometheus_client.core import (
     Metric,
 )
 
-from server.command_table import every
+from server.command_table import Command, every
 from server.info import SECTIONS, Fields
-from server.runtime.histogram import BOUNDS_NS, SECOND, Histogram
+from server.runtime.histogram import BOUNDS_NS, MICROSECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
 from server.services import Services
 from server.web.info_series import SERIES
@@ -44,6 +44,8 @@ class ServerCollector:
         yield from self._of_databases()
         yield from self._of_commands()
         yield self._errors()
+        yield from self._slow_commands()
+        yield from self._certificate()
         yield from self._of_persistence()
         wakes = server.reactions.wakes
         if wakes is not None:
@@ -139,6 +141,29 @@ class ServerCollector:
             for entry, value in zip(used, values, strict=True):
                 family.add_metric([entry.fullname], value)
             yield family
+        yield _latencies([entry for entry in used if entry.durations.total])
+
+    def _slow_commands(self) -> Iterator[Metric]:
+        timings = self._server.state.timings
+        yield GaugeMetricFamily(
+            "redis_slowlog_length",
+            "Commands in the slow log.",
+            len(timings.slow_log.entries),
+        )
+        yield CounterMetricFamily(
+            "penstock_slow_commands",
+            "Commands that were slow enough for the slow log.",
+            timings.slow_count,
+        )
+
+    def _certificate(self) -> Iterator[Metric]:
+        expires = self._server.tls.expires
+        if expires is not None:
+            yield GaugeMetricFamily(
+                "penstock_tls_certificate_expiry_seconds",
+                "For how long the certificate of TLS is still valid; negative afterwards.",
+                expires - self._server.state.clock() / 1000,
+            )
 
     def _errors(self) -> Metric:
         family = CounterMetricFamily("redis_errors", "Error replies by their code.", labels=["err"])
@@ -171,6 +196,18 @@ def _single(family: Family, value: float) -> Metric:
     if family.kind == COUNTER:
         return CounterMetricFamily(family.name.removesuffix("_total"), family.help, value)
     return GaugeMetricFamily(family.name, family.help, value)
+
+
+def _latencies(used: Iterable[Command]) -> Metric:
+    """The histograms of LATENCY HISTOGRAM, in microseconds."""
+    family = HistogramMetricFamily(
+        "redis_commands_latencies_usec", "How long each command took.", labels=["cmd"]
+    )
+    for entry in used:
+        buckets = [(str(bound), count) for bound, count in entry.durations.cumulative()]
+        buckets.append(("+Inf", entry.durations.total))
+        family.add_metric([entry.fullname], buckets, entry.nanoseconds / MICROSECOND)
+    return family
 
 
 def _times(name: str, help: str, histogram: Histogram) -> Metric:

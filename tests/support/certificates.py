@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trustme
 
@@ -40,7 +40,7 @@ class Certificates:
         certificate = self._write(f"{name}.crt", issued.cert_chain_pems[0])
         return certificate, self._write(f"{name}.key", issued.private_key_pem)
 
-    def settings(self, **others: object) -> dict[str, object]:
+    def settings(self, **others: Any) -> dict[str, Any]:
         """The settings of a server with the server's certificate, which wants clients to have one
         of the same authority."""
         return {

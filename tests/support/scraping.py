@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import urllib.request
+from pathlib import Path
 
+from tests.support.certificates import Certificates
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 
@@ -22,11 +25,19 @@ QUIT
 
 def scraped() -> str:
     """What a server says on its port of metrics that has streams, groups, consumers, pending
-    entries, an append-only file, and commands that have failed."""
+    entries, an append-only file, a certificate, and commands that have failed."""
     port = free_port()
-    with PenstockThread(
-        metrics_port=port, metrics_bind="127.0.0.1", metrics_consumers=True, appendonly=True
-    ) as penstock:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        PenstockThread(
+            port=free_port(),
+            metrics_port=port,
+            metrics_bind="127.0.0.1",
+            metrics_consumers=True,
+            appendonly=True,
+            **Certificates(Path(folder)).settings(tls_port=free_port()),
+        ) as penstock,
+    ):
         with socket.create_connection((penstock.host, penstock.port)) as client:
             client.sendall(REQUESTS)
             while client.recv(65536):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from server.command_table import every
@@ -12,6 +14,7 @@ from server.web.info_series import SERIES
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 from tests.server.web.reading import samples_of, text_of, value
+from tests.support.certificates import EXPIRES, Certificates
 from tests.support.direct import START_MS, Direct
 
 OF_DASHBOARDS = (
@@ -53,6 +56,10 @@ OF_DASHBOARDS = (
     "redis_cpu_user_seconds_total",
     "redis_acl_access_denied_auth_total",
     "redis_errors_total",
+    "redis_slowlog_length",
+    "redis_commands_latencies_usec_bucket",
+    "redis_commands_latencies_usec_count",
+    "redis_commands_latencies_usec_sum",
 )
 """What dashboards and alerts for redis_exporter ask for, as far as there is such a thing here."""
 
@@ -110,6 +117,42 @@ async def test_commands_and_errors_are_counted_by_name() -> None:
     assert value(found, "redis_commands_total", cmd="lolwut") is None
     assert value(found, "redis_errors_total", err="ERR") == 3
     assert value(found, "redis_errors_total", err="WRONGTYPE") == 1
+
+
+async def test_how_long_commands_took_is_what_latency_histogram_says() -> None:
+    direct = Direct()
+    (get,) = (entry for entry in every(direct.server.state.table) if entry.name == "get")
+    for microseconds in (1, 3, 3, 100):
+        get.durations.add(1000 * microseconds)
+    get.calls, get.nanoseconds = 4, 107_000
+    found = await samples_of(direct)
+    name = "redis_commands_latencies_usec"
+    buckets = [value(found, f"{name}_bucket", cmd="get", le=le) for le in ("1", "4", "132", "+Inf")]
+    assert buckets == [1, 3, 4, 4]
+    assert value(found, f"{name}_sum", cmd="get") == 107
+    assert value(found, f"{name}_count", cmd="get") == 4
+
+
+async def test_slow_commands_are_counted_and_those_in_the_log() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 2)
+    for _ in range(3):
+        client.send("PING")
+    found = await samples_of(direct)
+    assert value(found, "redis_slowlog_length") == 2
+    count = value(found, "penstock_slow_commands_total")
+    assert count is not None
+    assert count >= 3
+
+
+async def test_a_certificate_has_a_time_left(tmp_path: Path) -> None:
+    direct = Direct()
+    assert value(await samples_of(direct), "penstock_tls_certificate_expiry_seconds") is None
+    direct = Direct(**Certificates(tmp_path).settings(tls_port=1))
+    direct.server.services.tls.load()
+    left = value(await samples_of(direct), "penstock_tls_certificate_expiry_seconds")
+    assert left == EXPIRES.timestamp() - START_MS / 1000
 
 
 async def test_the_server_says_what_it_is() -> None:
