@@ -11,7 +11,7 @@ import pytest
 from server.persistence.recovery import RecoveryError
 from storage.aof.framing import Command, find_command
 from storage.aof.reader import Damaged, Reader
-from tests.durability.history import History, Restart
+from tests.durability.history import History, Restart, behind_records
 from tests.durability.servers import FOLDER, AofProcess, lay_out
 from tests.support.process import run_penstock
 
@@ -64,7 +64,7 @@ def start_in_vain(folder: Path, *options: str) -> str:
 def test_a_torn_tail_is_cut_off_with_a_warning_unless_that_is_not_allowed(
     history: History, tmp_path: Path
 ) -> None:
-    whole = history.moments[-2].size
+    whole = behind_records(history.data, history.moments[-2].size)
     torn = history.data[:-1]
     path = lay_out_history(tmp_path, torn)
     found = f"{path}: offset {whole}: the file ends within a command, {len(torn) - whole} bytes"
