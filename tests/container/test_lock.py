@@ -53,7 +53,7 @@ def test_the_image_has_the_packages_of_the_lock_file_and_no_others(image: str) -
         " if '/opt/penstock/' in str(one.locate_file(''))), sep='\\n')"
     )
     shown = docker("run", "--rm", image, "python", "-c", program).splitlines()
-    found = dict(line.split("==") for line in shown)
+    found = dict(line.replace("_", "-").split("==") for line in shown)
     del found["penstock"]
     assert found == {
         name: version for name, version in LOCKED.items() if name not in NOT_IN_THE_IMAGE

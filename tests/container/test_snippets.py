@@ -103,14 +103,14 @@ def test_the_program_with_testcontainers_prints_what_it_has_read(
 
 def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:
     lines = re.findall(r"^    docker run( .*)$", PAGE, re.MULTILINE)
-    assert len(lines) == 6
+    assert len(lines) == 7
     arguments = [line.partition(" penstock")[2].split() for line in lines]
     file = tmp_path / "my.conf"
     file.write_text("")
     tmp_path.chmod(0o755)
     file.chmod(0o644)
     mounted = ("--volume", f"{file}:/etc/my.conf:ro")
-    for words in arguments[:3]:
+    for words in (*arguments[:3], arguments[5]):
         with containers.start(*words, options=mounted).client() as client:
             assert client.ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
@@ -119,5 +119,5 @@ def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path)
     client = containers.start(options=tuple(shlex.split(options))).client("sesame")
     with client:
         assert client.acl_whoami() == "default"
-    container = containers.start(options=tuple(shlex.split(lines[5].rpartition(" penstock")[0])))
+    container = containers.start(options=tuple(shlex.split(lines[6].rpartition(" penstock")[0])))
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
