@@ -203,6 +203,8 @@ class Tls:
         self.context = CurrentContext(ssl.PROTOCOL_TLS_SERVER)
         self.expires: int | None = None
         """The Unix time in seconds at which the certificate in use expires."""
+        self._refused = False
+        """Whether settings have been refused, and the former ones come back next."""
         config.listen_to_all((*FILES, *OPTIONS), self._change)
 
     @property
@@ -218,12 +220,15 @@ class Tls:
         self.expires = _expiry(self._config.tls_cert_file)
 
     def _change(self) -> None:
-        """Takes new settings, and files that may be others now. What fails changes nothing."""
-        if not self.wanted:
+        """Takes new settings, and files that may be others now. What fails changes nothing: the
+        context of the former settings is still in use when these come back."""
+        if self._refused or not self.wanted:
+            self._refused = False
             return
         try:
             self.load()
         except TlsError as error:
+            self._refused = True
             self._log.warning(str(error))
             self._log.warning(
                 "Failed applying new configuration. Possibly related to new TLS settings."

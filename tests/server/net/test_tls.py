@@ -234,6 +234,32 @@ def test_settings_that_do_not_work_change_nothing(secure: Secure, tmp_path: Path
     assert secure.certificate_seen() == before
 
 
+def test_a_refused_setting_does_not_read_the_files_in_use_again(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    path, key = tmp_path / "server.crt", tmp_path / "server.key"
+    shutil.copy(certificates.certificate, path)
+    shutil.copy(certificates.key, key)
+    with (
+        Secure(certificates, tls_cert_file=str(path), tls_key_file=str(key)) as server,
+        server.client() as client,
+    ):
+        before = server.certificate_seen()
+        for changed in (*certificates.server("other"), None):
+            if changed is None:
+                path.write_text("this is no certificate")
+            else:
+                shutil.copy(changed, path if changed.endswith(".crt") else key)
+            with pytest.raises(redis.ResponseError) as raised:
+                client.config_set("tls-protocols", "SSLv3")
+            assert "argument 'tls-protocols'" in str(raised.value)
+            assert client.config_get("tls-protocols") == {"tls-protocols": ""}
+            assert server.certificate_seen() == before
+        shutil.copy(certificates.certificate, path)
+        shutil.copy(certificates.key, key)
+        assert client.config_set("tls-protocols", "TLSv1.2")
+
+
 def test_info_and_config_say_where_tls_is_served(secure: Secure) -> None:
     with secure.client() as client:
         info = client.info("server")
