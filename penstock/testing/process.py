@@ -28,6 +28,11 @@ LINES_KEPT: Final = 1000
 
 _READY: Final = re.compile(r"Ready to accept connections on (\S+):(\d+)")
 
+_KEPT_OUT: Final = ("PYTHONPATH", "PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")
+"""Variables of the environment that are not the server's: the first leads to modules of the project
+under test, which may have the names of modules of the server, and the others would have every test
+log in, where another server needs a password."""
+
 _CONNECTABLE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where to connect to a server that listens on every address."""
 
@@ -118,9 +123,7 @@ class Process:
 
 
 def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
-    # PYTHONPATH leads to modules of the project under test, which may have the names of modules of
-    # the server. The server finds its own without it.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name not in _KEPT_OUT}
     try:
         return subprocess.Popen(
             command,

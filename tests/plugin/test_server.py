@@ -71,6 +71,15 @@ def test_a_server_that_was_not_started_has_no_port() -> None:
         server.ask("PING")
 
 
+def test_a_password_in_the_environment_is_not_for_the_servers_of_tests(
+    installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PASSWORD", "sesame")
+    monkeypatch.setenv("PENSTOCK_PASSWORD_FILE", str(tmp_path / "missing"))
+    with PenstockServer(command=[str(installation.command)]) as server:
+        assert server.ask("PING") == "PONG"
+
+
 def test_the_command_is_looked_for_in_the_environment_then_on_the_path(
     installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
