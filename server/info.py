@@ -315,7 +315,6 @@ def _threads(server: Services) -> Fields:
 
 def _stats(server: Services) -> Fields:
     stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
-    timings = server.state.timings
     operations, bytes_in, bytes_out, cycles, nanoseconds = stats.rates()
     return {
         "total_connections_received": stats.connections,
@@ -365,16 +364,30 @@ def _stats(server: Services) -> Fields:
         "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
+        **_slow_commands(server),
+        "total_client_processing_events": stats.batches,
+        "commands_per_parse_batch_avg": f"{stats.batched / max(1, stats.batches):.2f}",
+        **_denials(server),
+    }
+
+
+def _slow_commands(server: Services) -> Fields:
+    timings = server.state.timings
+    return {
         "slowlog_commands_count": timings.slow_count,
         "slowlog_commands_time_ms_sum": _milliseconds(timings.slow_sum_ns),
         "slowlog_commands_time_ms_max": _milliseconds(timings.slow_max_ns),
-        "total_client_processing_events": stats.batches,
-        "commands_per_parse_batch_avg": f"{stats.batched / max(1, stats.batches):.2f}",
-        "acl_access_denied_auth": stats.denied["auth"],
-        "acl_access_denied_cmd": stats.denied["command"],
-        "acl_access_denied_key": stats.denied["key"],
-        "acl_access_denied_channel": stats.denied["channel"],
-        "acl_access_denied_tls_cert": stats.denied["tls-cert"],
+    }
+
+
+def _denials(server: Services) -> Fields:
+    denied = server.state.stats.denied
+    return {
+        "acl_access_denied_auth": denied["auth"],
+        "acl_access_denied_cmd": denied["command"],
+        "acl_access_denied_key": denied["key"],
+        "acl_access_denied_channel": denied["channel"],
+        "acl_access_denied_tls_cert": denied["tls-cert"],
     }
 
 
