@@ -35,7 +35,10 @@ SPARK := build/spark
 DOCS := build/docs/env
 NODE := tests/clients/node/node_modules
 # Each worker has servers, ports and folders of its own; see tests/README.md.
-PYTEST := -m pytest --numprocesses auto --dist worksteal
+# How often a test that failed is run again: not at all, unless someone says so, as .ci/run does.
+RERUNS ?= 0
+ONE_BY_ONE := -m pytest --reruns $(RERUNS) --reruns-delay 2 -r R
+PYTEST := $(ONE_BY_ONE) --numprocesses auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 # Tests start hundreds of processes, each of which would compile all that it imports.
@@ -105,7 +108,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
-	$(BIN)/python -m pytest -p tests.clients.results tests/clients
+	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
 
 # Where no engine runs, one is started for it; where that cannot be, this fails.
 test-container: $(ENV)/installed-clients
@@ -113,7 +116,7 @@ test-container: $(ENV)/installed-clients
 
 drive-image:
 	tests/container/build-image penstock:test $(BIN)/python
-	PENSTOCK_IMAGE=penstock:test $(BIN)/python -m pytest -p tests.clients.results tests/container
+	PENSTOCK_IMAGE=penstock:test $(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/container
 
 # For Linux and the oldest Python that there may be, with the hashes for every processor.
 lock: $(LOCK)/installed
@@ -133,8 +136,8 @@ reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
 
 test-spark: $(SPARK)/installed
-	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/spark
-	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pytest tests/pipeline
+	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/spark
+	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/pipeline
 
 demo: $(SPARK)/installed
 	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m examples.flights.demo $(ARGS)
