@@ -92,6 +92,7 @@ HOT = {
         "adding",
         "connection",
         "output_gate",
+        "round_output",
         "turns",
     ],
     "server/persistence": [

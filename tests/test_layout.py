@@ -116,6 +116,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "net.turns",
         "net.output_gate",
         "net.output_limits",
+        "net.round_output",
         "net.addresses",
         "net.certificate",
         "net.tls",

@@ -18,7 +18,8 @@ ones return steps.
 waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
 already been answered goes behind that answer. Output that may report changes which are not in the
 append-only file yet is held back, whatever it is: replies, messages, even the end of the
-connection.
+connection. Small output may be kept until the round of the loop ends (``_kept``, see
+:mod:`server.net.round_output`); whatever else is sent goes behind it.
 
 **Back-pressure.** A client that does not read is not read from (``_choked``), and neither is one
 with much held-back output (``_swamped``). Reading and writing have limits besides: unfinished and
@@ -49,6 +50,7 @@ from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Re
 from server.net.adding import LEAST, Adder
 from server.net.admission import farewell, welcome
 from server.net.paused_requests import hold_back
+from server.net.round_output import LARGEST, RoundOutput
 from server.net.tls import common_name
 from server.net.turns import now_ns
 from server.runtime.phase import Phase
@@ -69,7 +71,8 @@ WRITE_CHUNK: Final = 1024 * 1024
 class Connections:
     """The connections of a server: those of clients, and whatever is still open."""
 
-    def __init__(self, adder: Adder | None) -> None:
+    def __init__(self, adder: Adder | None, output: RoundOutput) -> None:
+        self.output = output
         self.adder = adder
         """What takes XADDs on the fast path; ``None`` if all requests are to be parsed."""
         self.by_session: dict[Session, Connection] = {}
@@ -92,6 +95,8 @@ class Connection(asyncio.Protocol):
         "_choked",
         "_gate",
         "_held",
+        "_kept",
+        "_output",
         "_parked",
         "_parser",
         "_peers",
@@ -112,6 +117,7 @@ class Connection(asyncio.Protocol):
         self._state = server.state
         self._gate = server.gate
         self._peers = peers
+        self._output = peers.output
         self._parser = RequestParser(reader=server.chunk_reader)
         self.limit_arguments()
         self._backlog: list[Request] = []
@@ -127,6 +133,8 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._request: Request | None = None
         """The request that runs, or that the client waits with."""
+        self._kept = b""
+        """What is sent at the end of the round."""
         self._unreleased = 0
         """How many bytes are held back until what they speak of is safe."""
         self.session: Session | None = None
@@ -463,11 +471,32 @@ class Connection(asyncio.Protocol):
                 self._swamped = True
                 self._follow_reading()
             self._gate.hold(self, data)
+        elif self._kept or not self._output.direct:
+            self._keep_output(data)
         else:
+            self._output.direct -= 1
+            self.transport.write(data)
+
+    def _keep_output(self, data: bytes) -> None:
+        """Lets output wait for the end of the round if it is small."""
+        if len(self._kept) + len(data) > LARGEST:
+            self.send_kept()
+            self.transport.write(data)
+        elif self._kept:
+            self._kept += data
+        else:
+            self._kept = data
+            self._output.add(self)
+
+    def send_kept(self) -> None:
+        """Sends what was kept until now, if anything was and the connection is still open."""
+        data, self._kept = self._kept, b""
+        if data and not self.transport.is_closing():
             self.transport.write(data)
 
     def release(self, data: bytes | None) -> None:
         """Sends what was held back; ``None`` is the end."""
+        self.send_kept()
         if data is None:
             self.transport.close()
         elif not self.transport.is_closing():
@@ -504,7 +533,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _unsent(self) -> int:
-        return self.transport.get_write_buffer_size() + self._unreleased
+        return self.transport.get_write_buffer_size() + len(self._kept) + self._unreleased
 
     def _waiting_bytes(self) -> tuple[int, int]:
         return self._parser.held + self._backlog_memory(), self._unsent()
@@ -541,6 +570,7 @@ class Connection(asyncio.Protocol):
 
     def _leave(self) -> None:
         """Lets the server forget the client; requests that are left are not answered."""
+        self.send_kept()
         self._backlog.clear()
         session, self.session = self.session, None
         if session is not None:

@@ -13,6 +13,7 @@ from typing import Final
 from server.net.adding import Adder
 from server.net.addresses import address_text
 from server.net.connection import Connection, Connections
+from server.net.round_output import RoundOutput
 from server.net.tls import CurrentContext, TlsError
 from server.services import Services
 from server.util.hosts import is_loopback
@@ -34,7 +35,7 @@ class Listener:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._state = services.state
-        self.connections = Connections(Adder(services))
+        self.connections = Connections(Adder(services), RoundOutput(services.turns))
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
         for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):

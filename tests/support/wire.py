@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ class Wire(asyncio.Transport):
         self.written = b""
         self.closed = False
         server = direct.server
+        # Where no loop runs there are no rounds for whose end anything could wait.
+        server.listening.connections.output.direct = sys.maxsize
         self.connection = Connection(server.services, server.listening.connections)
         self.connection.connection_made(self)
 

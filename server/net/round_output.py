@@ -1,0 +1,77 @@
+"""The output of one round of the event loop, sent at its end.
+
+**The idea.** A client that is idle has to be woken when its reply is sent, which costs the server
+more than all else in sending it. Replies that leave one right behind the other find a client that
+serves many connections awake already. So where several connections are served in a round, what
+they are to get is kept until all of them have been, as Redis does before it waits for events.
+
+**When.** Keeping costs a call of the loop for each round, which is lost on a client that is alone.
+Therefore output is sent directly, but for one in :data:`DIRECT`: that one is kept, and what else
+comes in its round. If at least :data:`FEW` connections had something, so does every round from then
+on, until one has less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from server.net.turns import Turns
+
+DIRECT: Final = 64
+"""How many pieces of output are sent directly before a round is looked at again."""
+FEW: Final = 3
+"""Fewer connections than this in a round do not pay for the call at its end."""
+MOST: Final = 64
+"""Output of so many connections is sent without waiting for the end of the round."""
+PATIENCE_NS: Final = 1_000_000
+"""Neither is output that has waited while requests of others took as long as this."""
+LARGEST: Final = 4096
+"""Only up to so many bytes are kept for a connection; sending more takes longer than waking."""
+
+
+class Keeper(Protocol):
+    """What keeps output: a connection."""
+
+    def send_kept(self) -> None:
+        """Sends it, if the connection is still there."""
+
+
+class RoundOutput:
+    """Who has kept output in the present round of the loop.
+
+    ``direct`` counts down: while it is above zero, connections send at once, and take one off."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.direct = DIRECT
+        self._turns = turns
+        self._keepers: list[Keeper] = []
+        self._sent = 0
+        self._scheduled = False
+        self._until_ns = 0
+
+    def add(self, keeper: Keeper) -> None:
+        """Lets a connection send what it keeps at the end of the round."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._end_round)
+        keepers = self._keepers
+        if not keepers:
+            self._until_ns = self._turns.nanoseconds + PATIENCE_NS
+        keepers.append(keeper)
+        if len(keepers) >= MOST or self._turns.nanoseconds > self._until_ns:
+            self._send()
+
+    def _send(self) -> None:
+        keepers, self._keepers = self._keepers, []
+        self._sent += len(keepers)
+        for keeper in keepers:
+            keeper.send_kept()
+
+    def _end_round(self) -> None:
+        """Sends what is left, and judges whether to go on like this."""
+        self._scheduled = False
+        self._send()
+        if self._sent < FEW:
+            self.direct = DIRECT
+        self._sent = 0
