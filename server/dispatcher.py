@@ -18,7 +18,7 @@ from server.clients.working import SteppedCommands
 from server.command_table import Arguments, Command, find
 from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
-from server.session import Session, Waiter
+from server.session import ClientTracking, Session, Waiter
 from server.state import ServerState
 from server.steps import Steps, finish
 from storage import errors as storage_errors
@@ -111,6 +111,8 @@ class Dispatcher:
                 reply = self.run(session, command, args)
             else:
                 reply = self._execute_checked(session, args)
+                if session.tracking is not None and session.tracking.caching:
+                    self._end_caching(session, session.tracking, args)
         else:
             session.command = command
             reply = self.run(session, command, args)
@@ -137,6 +139,15 @@ class Dispatcher:
             return self.run(session, command, args)
         session.enqueue(command, args)
         return QUEUED
+
+    def _end_caching(self, session: Session, tracking: ClientTracking, args: Arguments) -> None:
+        """What CLIENT CACHING says counts for one command, or for one transaction; commands about
+        clients do not count."""
+        command = find(self._table, args)
+        about_clients = command is not None and command.fullname.startswith("client|")
+        if session.queue is None and not about_clients:
+            tracking.caching = False
+            session.update_gate()
 
     def _mute(self, session: Session, reply: bytes) -> bytes:
         """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""

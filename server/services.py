@@ -14,6 +14,7 @@ from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
 from server.clients.reactions import Reactions
+from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
@@ -47,6 +48,7 @@ class Services:
         "scripting",
         "state",
         "tls",
+        "tracking",
         "turns",
         "watching",
         "working",
@@ -65,7 +67,11 @@ class Services:
         self.pubsub = PubSub()
         self.notifier = KeyspaceNotifier(self.pubsub)
         self.pauses = ClientPause(state)
-        self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
+        self.tracking = KeyTracking(state)
+        self.access.before_change = self.tracking.broadcast
+        self.reactions = Reactions(
+            state, self.watching, self.blocking, self.notifier, self.tracking
+        )
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
             self,

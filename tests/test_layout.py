@@ -20,6 +20,7 @@ LAYERS: Final[dict[str, list[str]]] = {
     "protocol": [
         "errors",
         "acl_errors",
+        "tracking_errors",
         "replies",
         "encoder",
         "inline",
@@ -111,6 +112,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "clients.access",
         "clients.pubsub",
         "clients.keyspace_events",
+        "clients.tracking",
         "clients.reactions",
         "clients.working",
         "net.turns",

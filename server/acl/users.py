@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from server.acl.selector import Denial, Selector
-from server.command_table import Arguments, Command, Table
+from server.command_table import READ, Arguments, Command, Table
 
 DEFAULT_USER: Final = b"default"
 
@@ -97,6 +97,10 @@ class User:
             if furthest is None or denial.progress > furthest.progress:
                 furthest = denial
         return furthest
+
+    def may_read(self, key: bytes) -> bool:
+        """Whether the user has the right to read the key, by whichever command."""
+        return any(each.grants(key) & 1 << READ for each in (self.root, *self.selectors))
 
     def may_hear(self, channels: Iterable[bytes], patterns: Iterable[bytes]) -> bool:
         """Whether the user may listen to all of these channels and patterns."""

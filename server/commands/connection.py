@@ -180,6 +180,7 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves everything that the client has begun."""
     server.pubsub.leave_all(session)
     server.watching.forget(session)
+    server.tracking.stop(session)
     server.state.timings.stop_monitoring(session)
     users = server.state.users
     session.reset(server.state.keyspace.databases[0], users.default, users.default_is_open())

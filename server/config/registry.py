@@ -118,6 +118,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         # What data and clients may use up.
         Memory("maxmemory", 0),
         Share("maxmemory-clients", (0, 0)),
+        Integer("tracking-table-max-keys", 1_000_000, 0, INT64_MAX),
         Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
         Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
         OutputLimits(

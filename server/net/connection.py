@@ -373,6 +373,9 @@ class Connection(asyncio.Protocol):
             return 0
         self._parser.skip(data, end)
         out += replies
+        if self._pushed:  # Another client may redirect to this one what it tracks.
+            out += self._pushed
+            self._pushed.clear()
         return sum(map(len, replies))
 
     def _yield(self, requests: list[Request], first: int) -> None:
