@@ -15,6 +15,7 @@ from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
 from server.clients.reactions import Reactions
 from server.clients.tracking import KeyTracking
+from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
@@ -50,6 +51,7 @@ class Services:
         "tls",
         "tracking",
         "turns",
+        "user_limits",
         "watching",
         "working",
     )
@@ -61,7 +63,8 @@ class Services:
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
-        self.access = AccessControl(state)
+        self.user_limits = UserLimits(state)
+        self.access = AccessControl(state, self.user_limits)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
@@ -77,6 +80,7 @@ class Services:
             self,
             state,
             self.access,
+            self.user_limits,
             self.watching,
             self.blocking,
             self.reactions,

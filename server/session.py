@@ -197,6 +197,7 @@ class Session:
             or (not self.resp3 and self.subscriptions > 0)
             or self.monitoring
             or (self.tracking is not None and self.tracking.caching)
+            or self.account.rate is not None
         )
         self.limited = self.account.limited and not gated
         self.gated = gated or self.limited

@@ -12,6 +12,7 @@ from server.acl.log import AclLog, LogEntry
 from server.acl.selector import Denial
 from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
+from server.clients.user_limits import UserLimits
 from server.command_table import Arguments, Command
 from server.config.file import ConfigError
 from server.session import Session
@@ -42,8 +43,9 @@ class AccessControl:
     """What depends on the users of a server: logins, checks, the log, and clients whose user
     changes. All changes of users go through here."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, user_limits: UserLimits) -> None:
         self._state = state
+        self._user_limits = user_limits
         self._users = state.users
         self.log = AclLog()
         self.before_change: Callable[[], None] = _nothing
@@ -69,6 +71,9 @@ class AccessControl:
             context = IN_MULTI if in_multi else TOPLEVEL
             self._note(session, "auth", command.encode(), name, context)
             raise CommandError(errors.WRONG_PASSWORD)
+        refusal = self._user_limits.refuse_connection(session, user)
+        if refusal is not None:
+            raise CommandError(refusal)
         self.before_change()
         session.log_in(user)
 

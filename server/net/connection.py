@@ -164,6 +164,11 @@ class Connection(asyncio.Protocol):
             if name is not None:
                 self._server.access.log_in_by_certificate(session, name)
         self._parser.restricted = not session.authenticated
+        if session.authenticated:
+            refusal = self._server.user_limits.refuse_connection(session, session.account)
+            if refusal is not None:
+                self._leave()
+                self._turn_away(refusal)
 
     def _is_forbidden(self) -> bool:
         """Whether protected mode keeps the client out: a client on another host, when the default
