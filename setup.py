@@ -64,6 +64,7 @@ HOT = {
         "blocking",
         "keyspace_events",
         "reactions",
+        "tracking",
         "watch",
         "working",
     ],

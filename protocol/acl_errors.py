@@ -167,3 +167,22 @@ def bad_user_name(path: str, line: int, name: bytes) -> str:
 def user_twice(name: bytes, line: int) -> str:
     """The file has two lines of one user."""
     return f"WARNING: Duplicate user '{shown(name)}' found on line {line}. "
+
+
+# --- limits of users -------------------------------------------------------------------------
+
+
+def too_many_connections(user: bytes, limit: int) -> str:
+    """No more connections of a user are accepted."""
+    return (
+        f"LIMIT user '{shown(user)}' may have no more than {limit} connections"
+        " (user-max-connections)"
+    )
+
+
+def too_many_commands(user: bytes, limit: int) -> str:
+    """A user has run as many commands as it may for the moment."""
+    return (
+        f"LIMIT user '{shown(user)}' may run no more than {limit} commands per second"
+        " (user-max-commands-per-second)"
+    )

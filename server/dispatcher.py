@@ -13,12 +13,13 @@ from protocol.replies import NO_REPLY, QUEUED, Encoded
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
+from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.command_table import Arguments, Command, find
 from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
-from server.session import Session, Waiter
+from server.session import ClientTracking, Session, Waiter
 from server.state import ServerState
 from server.steps import Steps, finish
 from storage import errors as storage_errors
@@ -69,6 +70,7 @@ class Dispatcher:
         services: object,
         state: ServerState,
         access: AccessControl,
+        user_limits: UserLimits,
         watching: WatchedKeys,
         blocking: BlockedClients,
         reactions: Reactions,
@@ -77,6 +79,7 @@ class Dispatcher:
         self._services = services
         self._state = state
         self._access = access
+        self._user_limits = user_limits
         self._keyspace = state.keyspace
         self._effects = state.keyspace.effects
         self._watching = watching
@@ -111,6 +114,8 @@ class Dispatcher:
                 reply = self.run(session, command, args)
             else:
                 reply = self._execute_checked(session, args)
+                if session.tracking is not None and session.tracking.caching:
+                    self._end_caching(session, session.tracking, args)
         else:
             session.command = command
             reply = self.run(session, command, args)
@@ -124,6 +129,8 @@ class Dispatcher:
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
         """Does the same for whatever is not plainly a command that may run."""
         command, refusal = self.resolve(session, args)
+        if refusal is None and session.account.rate is not None:
+            refusal = self._refuse_for_rate(session, command)
         session.command = command
         if command is None and args[0].lower() in OF_WEB_BROWSERS:
             session.closing = True
@@ -137,6 +144,15 @@ class Dispatcher:
             return self.run(session, command, args)
         session.enqueue(command, args)
         return QUEUED
+
+    def _end_caching(self, session: Session, tracking: ClientTracking, args: Arguments) -> None:
+        """What CLIENT CACHING says counts for one command, or for one transaction; commands about
+        clients do not count."""
+        command = find(self._table, args)
+        about_clients = command is not None and command.fullname.startswith("client|")
+        if session.queue is None and not about_clients:
+            tracking.caching = False
+            session.update_gate()
 
     def _mute(self, session: Session, reply: bytes) -> bytes:
         """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
@@ -191,6 +207,13 @@ class Dispatcher:
         if state.disk_error is not None and _changes_data(session, command):
             return errors.disk_error(state.disk_error)
         return None
+
+    def _refuse_for_rate(self, session: Session, command: Command | None) -> str | None:
+        """Why the user may run no further command now; leaving, and becoming another one, it may
+        always."""
+        if command is None or command.name in ALWAYS_ALLOWED:
+            return None
+        return self._user_limits.refuse_command(session)
 
     def _allows_debugging(self, session: Session) -> bool:
         allowed = self._state.config.enable_debug_command

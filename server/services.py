@@ -14,6 +14,8 @@ from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
 from server.clients.reactions import Reactions
+from server.clients.tracking import KeyTracking
+from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
@@ -47,7 +49,9 @@ class Services:
         "scripting",
         "state",
         "tls",
+        "tracking",
         "turns",
+        "user_limits",
         "watching",
         "working",
     )
@@ -59,18 +63,24 @@ class Services:
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
-        self.access = AccessControl(state)
+        self.user_limits = UserLimits(state)
+        self.access = AccessControl(state, self.user_limits)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
         self.notifier = KeyspaceNotifier(self.pubsub)
         self.pauses = ClientPause(state)
-        self.reactions = Reactions(state, self.watching, self.blocking, self.notifier)
+        self.tracking = KeyTracking(state)
+        self.access.before_change = self.tracking.broadcast
+        self.reactions = Reactions(
+            state, self.watching, self.blocking, self.notifier, self.tracking
+        )
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
             self,
             state,
             self.access,
+            self.user_limits,
             self.watching,
             self.blocking,
             self.reactions,

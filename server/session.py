@@ -64,6 +64,7 @@ class Session:
         "seen_ms",
         "send",
         "shards",
+        "tracking",
         "traffic",
         "unsaved",
         "waiter",
@@ -112,6 +113,8 @@ class Session:
         self.watching: dict[tuple[int, bytes], bool] = {}
         self.monitoring = False
         """Whether the client is shown every command, instead of using the data itself."""
+        self.tracking: ClientTracking | None = None
+        """What the client is told of keys that it keeps copies of; ``None`` for nothing."""
         self.commands = 0
         """How many requests have been answered, or have begun to wait for their answer."""
         self.bytes_in = self.bytes_out = self.reads = 0
@@ -193,6 +196,8 @@ class Session:
             or not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
             or self.monitoring
+            or (self.tracking is not None and self.tracking.caching)
+            or self.account.rate is not None
         )
         self.limited = self.account.limited and not gated
         self.gated = gated or self.limited
@@ -269,3 +274,51 @@ class Job:
         self.work = work
         self.nanoseconds = nanoseconds
         self.future: asyncio.Future[Pieces]
+
+
+class ClientTracking:
+    """How a client is told of keys that it keeps copies of, see :mod:`server.clients.tracking`.
+
+    ``client`` is its number. Notices go to the client with the number ``redirect``, or to itself
+    (0), and not for its own changes with ``noloop``. With ``bcast`` it is told of all keys with its
+    ``prefixes``, else of those that it has read: with ``optin`` only by a command that
+    follows CLIENT CACHING YES, with ``optout`` not by one that follows CLIENT CACHING NO.
+    ``caching`` is whether that was the last command.
+    """
+
+    __slots__ = (
+        "bcast",
+        "broken",
+        "caching",
+        "client",
+        "noloop",
+        "optin",
+        "optout",
+        "prefixes",
+        "redirect",
+    )
+
+    def __init__(self, client: int) -> None:
+        self.client = client
+        self.redirect = 0
+        self.bcast = self.optin = self.optout = self.noloop = False
+        self.caching = False
+        self.broken = False
+        """Whether the client that it redirects to was found to be gone."""
+        self.prefixes: list[bytes] = []
+
+    def take(self, options: ClientTracking) -> None:
+        """Takes the options of CLIENT TRACKING ON, but for its prefixes, which add up."""
+        self.redirect = options.redirect
+        self.bcast, self.noloop = options.bcast, options.noloop
+        self.optin, self.optout = options.optin, options.optout
+        self.broken = False
+
+    @property
+    def notes_reads(self) -> bool:
+        """Whether the keys are noted that the client's command reads."""
+        if self.bcast:
+            return False
+        if self.optin:
+            return self.caching
+        return not (self.optout and self.caching)

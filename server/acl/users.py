@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from server.acl.rate import RateLimit
 from server.acl.selector import Denial, Selector
-from server.command_table import Arguments, Command, Table
+from server.command_table import READ, Arguments, Command, Table
 
 DEFAULT_USER: Final = b"default"
 
@@ -33,6 +34,7 @@ class User:
         "name",
         "nopass",
         "passwords",
+        "rate",
         "root",
         "sanitizes",
         "selectors",
@@ -51,6 +53,8 @@ class User:
         self.selectors: list[Selector] = []
         """More sets of permissions, each of which may allow a command as a whole."""
         self.limited = True
+        self.rate: RateLimit | None = None
+        """How many commands it may run in a time, if that is limited."""
 
     def copy(self) -> User:
         """A user with the same properties, to be changed."""
@@ -98,6 +102,10 @@ class User:
                 furthest = denial
         return furthest
 
+    def may_read(self, key: bytes) -> bool:
+        """Whether the user has the right to read the key, by whichever command."""
+        return any(each.grants(key) & 1 << READ for each in (self.root, *self.selectors))
+
     def may_hear(self, channels: Iterable[bytes], patterns: Iterable[bytes]) -> bool:
         """Whether the user may listen to all of these channels and patterns."""
         selectors = (self.root, *self.selectors)
@@ -137,6 +145,8 @@ class Users:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self.new_rate: Callable[[bytes], RateLimit | None] = lambda name: None
+        """Makes the limit of commands of a new user, if it has one."""
         self.open_channels = False
         """Whether a new user may use every channel (``acl-pubsub-default``)."""
         self.default = self.unlimited(DEFAULT_USER)
@@ -200,6 +210,7 @@ class Users:
         present = self._by_name.get(user.name)
         if present is None:
             self._by_name[user.name] = present = user
+            present.rate = self.new_rate(user.name)
         else:
             present.take(user)
         present.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from protocol import acl_errors, errors
@@ -12,6 +12,7 @@ from server.acl.log import AclLog, LogEntry
 from server.acl.selector import Denial
 from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
+from server.clients.user_limits import UserLimits
 from server.command_table import Arguments, Command
 from server.config.file import ConfigError
 from server.session import Session
@@ -34,14 +35,22 @@ def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def _nothing() -> None:
+    """Nothing was to be sent."""
+
+
 class AccessControl:
     """What depends on the users of a server: logins, checks, the log, and clients whose user
     changes. All changes of users go through here."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, user_limits: UserLimits) -> None:
         self._state = state
+        self._user_limits = user_limits
         self._users = state.users
         self.log = AclLog()
+        self.before_change: Callable[[], None] = _nothing
+        """Called before a client becomes another user, or a user changes: what was to be sent with
+        the former rights is sent now."""
         state.config.listen("acl-pubsub-default", self._open_channels)
         state.config.listen("requirepass", self._require_password)
 
@@ -62,6 +71,10 @@ class AccessControl:
             context = IN_MULTI if in_multi else TOPLEVEL
             self._note(session, "auth", command.encode(), name, context)
             raise CommandError(errors.WRONG_PASSWORD)
+        refusal = self._user_limits.refuse_connection(session, user)
+        if refusal is not None:
+            raise CommandError(refusal)
+        self.before_change()
         session.log_in(user)
 
     def log_in_by_certificate(self, session: Session, name: bytes) -> None:
@@ -108,7 +121,9 @@ class AccessControl:
 
     def set_user(self, caller: Session, name: bytes, words: Iterable[bytes]) -> None:
         """Makes or changes a user; raises :class:`CommandError` and changes nothing."""
-        self._follow(self._users.put(rules.changed(self._users, name, words)), caller)
+        changed = rules.changed(self._users, name, words)
+        self.before_change()
+        self._follow(self._users.put(changed), caller)
 
     def delete_user(self, caller: Session | None, name: bytes) -> bool:
         """Removes a user and ends its connections; whether there was one."""
@@ -121,6 +136,7 @@ class AccessControl:
 
     def replace_users(self, caller: Session | None, users: Iterable[User]) -> None:
         """There are these users from now on, and the default one, who may be among them."""
+        self.before_change()
         given = {user.name: user for user in users}
         given.setdefault(DEFAULT_USER, self._users.unlimited(DEFAULT_USER))
         for user in self._users.every():

@@ -53,10 +53,14 @@ def _identity(session: Session, now: int) -> dict[str, object]:
 
 def client_flags(session: Session) -> str:
     """A letter for each thing that is special about the client; ``N`` if nothing is."""
+    tracking = session.tracking
     marks = {
         "P": session.subscriptions > 0,
         "x": session.queue is not None,
         "b": session.is_blocked,
+        "t": tracking is not None,
+        "R": tracking is not None and tracking.broken,
+        "B": tracking is not None and tracking.bcast,
         "d": session.dirty,
         "c": session.closing,
         "O": session.monitoring,
@@ -108,7 +112,7 @@ def _protocol(session: Session) -> dict[str, object]:
         "events": "rw" if session.traffic().get("omem") else "r",
         "cmd": "NULL" if session.command is None else session.command.fullname,
         "user": session.user.decode("utf-8", "surrogateescape"),
-        "redir": -1,
+        "redir": -1 if session.tracking is None else session.tracking.redirect,
         "resp": 3 if session.resp3 else 2,
         "lib-name": session.lib_name.decode(),
         "lib-ver": session.lib_ver.decode(),

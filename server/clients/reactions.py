@@ -1,4 +1,4 @@
-"""Routes each effect to the append-only file, WATCH, blocked clients and keyspace events.
+"""Routes each effect to the append-only file, WATCH, blocked clients, keyspace events and caches.
 
 Each kind of effect is in a table or it is not; no command knows what follows from what it did. What
 happens is always in this order: a command runs; :meth:`Reactions.apply` takes its effects, records
@@ -15,6 +15,7 @@ from typing import Final
 
 from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
+from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
 from server.runtime.change_count import changes_of
 from server.runtime.histogram import Histogram
@@ -73,12 +74,14 @@ class Reactions:
         watching: WatchedKeys,
         blocking: BlockedClients,
         notifier: KeyspaceNotifier,
+        tracking: KeyTracking,
     ) -> None:
         self._state = state
         self._effects = state.keyspace.effects
         self._watching = watching
         self._blocking = blocking
         self._notifier = notifier
+        self._tracking = tracking
         self.record: Callable[[list[e.Effect], Session | None], None] | None = None
         self.rerun: Callable[[Waiter], bytes | None]
         self.recheck: Callable[[Waiter], bytes | None]
@@ -86,6 +89,7 @@ class Reactions:
         """How long it took to answer each waiting client, from the end of the command that had
         signalled its key; for metrics, and only while they are on."""
         blocking.when_due = self.pass_time
+        tracking.settle = self.apply
         state.config.listen("notify-keyspace-events", self._configure_events)
 
     def _configure_events(self, flags: str) -> None:
@@ -176,6 +180,8 @@ class Reactions:
         if self._watching.watchers or self._blocking.waiting or self._notifier.active:
             for effect in effects:
                 self._react(effect)
+        if self._tracking.active:
+            self._tracking.follow(effects, session)
         effects.clear()
 
     def _react(self, effect: e.Effect) -> None:

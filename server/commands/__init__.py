@@ -40,6 +40,7 @@ FAMILIES: Final = (
     "cluster",
     "persistence",
     "client",
+    "client_tracking",
     "acl",
     "commandinfo",
     "info",

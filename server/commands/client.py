@@ -6,7 +6,7 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import EMPTY_ARRAY, NO_REPLY, OK, Bulk, Map, Reply, Set, Verbatim
+from protocol.replies import NO_REPLY, OK, Bulk, Reply, Verbatim
 from server.clients.client_line import client_line, is_printable
 from server.command_help import help_reply
 from server.command_table import Arguments, command, container
@@ -172,32 +172,6 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
     if session.muting != "off":
         session.muting = mode.decode()
     return NO_REPLY
-
-
-@command(
-    "CLIENT GETREDIR",
-    2,
-    flags=_ANYBODY,
-    group="connection",
-    since="6.0.0",
-    summary="Tells which connection gets the notices of client-side caching.",
-)
-def getredir(server: Services, session: Session, args: Arguments) -> Reply:
-    """``-1``: this server has no client-side caching."""
-    return -1
-
-
-@command(
-    "CLIENT TRACKINGINFO",
-    2,
-    flags=_ANYBODY,
-    group="connection",
-    since="6.2.0",
-    summary="Describes the client-side caching of this connection.",
-)
-def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
-    """That it is off."""
-    return Map([("flags", Set(["off"])), ("redirect", -1), ("prefixes", EMPTY_ARRAY)])
 
 
 # --- other clients ---------------------------------------------------------------------------

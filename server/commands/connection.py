@@ -180,9 +180,13 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves everything that the client has begun."""
     server.pubsub.leave_all(session)
     server.watching.forget(session)
+    server.tracking.stop(session)
     server.state.timings.stop_monitoring(session)
     users = server.state.users
-    session.reset(server.state.keyspace.databases[0], users.default, users.default_is_open())
+    is_open = users.default_is_open()
+    if server.user_limits.refuse_connection(session, users.default) is not None:
+        is_open = False  # It is told why when it logs in.
+    session.reset(server.state.keyspace.databases[0], users.default, is_open)
     return RESET_DONE
 
 

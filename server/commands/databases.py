@@ -6,6 +6,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
 from server.command_table import Arguments, command
+from server.outcomes import Wait
 from server.services import Services
 from server.session import Session
 from server.util.arguments import INT32_MAX, INT32_MIN, parse_integer
@@ -45,11 +46,11 @@ def dbsize(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_FLUSH_TIPS,
     history=_FLUSH_HISTORY,
 )
-def flushdb(server: Services, session: Session, args: Arguments) -> Reply:
+def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Removes every key of the database."""
-    _check_mode(args)
+    later = _is_async(args)
     session.db.flush()
-    return OK
+    return _flushed(server, session, later)
 
 
 @command(
@@ -65,19 +66,32 @@ def flushdb(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_FLUSH_TIPS,
     history=_FLUSH_HISTORY,
 )
-def flushall(server: Services, session: Session, args: Arguments) -> Reply:
+def flushall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Removes every key there is."""
-    _check_mode(args)
+    later = _is_async(args)
     for database in server.state.keyspace.databases:
         database.flush()
-    return OK
+    return _flushed(server, session, later)
 
 
-def _check_mode(args: Arguments) -> None:
-    """ASYNC and SYNC are told apart by nobody here: the keys are gone at once, and memory is freed
-    little by little."""
+def _is_async(args: Arguments) -> bool:
+    """Whether ASYNC is asked for, and not SYNC. The keys are gone at once either way, and memory is
+    freed little by little."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"ASYNC", b"SYNC")):
         raise CommandError(errors.SYNTAX)
+    return len(args) == 2 and args[1].upper() == b"ASYNC"
+
+
+def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
+    """Tells those who keep copies of keys, and answers.
+
+    Redis parks the client of a flush that is not ASYNC until the work is done, so that its own
+    notice comes before its reply and not behind it. Nobody else can tell the difference."""
+    server.tracking.flush()
+    if later or session.tracking is None:
+        return OK
+    now = server.state.keyspace.now_ms
+    return Wait([], now, lambda: OK, needs_key=True, on_timeout=OK)
 
 
 @command(

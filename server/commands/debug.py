@@ -91,6 +91,7 @@ def _load_again(server: Services, session: Session, args: Arguments) -> Reply:
     except PersistenceError as error:
         server.state.log.warning(f"DEBUG LOADAOF: {error}")
         raise CommandError(errors.LOAD_FAILED) from None
+    server.tracking.flush()
     return OK
 
 
@@ -101,6 +102,7 @@ def _reload(server: Services, session: Session, args: Arguments) -> Reply:
         server.persistence.reload()
     except PersistenceError as error:
         raise CommandError(errors.save_failed(str(error))) from None
+    server.tracking.flush()
     return OK
 
 

@@ -18,6 +18,7 @@ from server.config.types import (
     Octal,
     OutputLimits,
     Percentiles,
+    PerUser,
     ReadFile,
     SavePoints,
     Setting,
@@ -118,6 +119,9 @@ SETTINGS: Final[dict[str, Setting]] = {
         # What data and clients may use up.
         Memory("maxmemory", 0),
         Share("maxmemory-clients", (0, 0)),
+        Integer("tracking-table-max-keys", 1_000_000, 0, INT64_MAX),
+        PerUser("user-max-connections"),
+        PerUser("user-max-commands-per-second"),
         Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
         Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
         OutputLimits(

@@ -16,6 +16,7 @@ class BadSetting(Exception):
         self.name = name
 
 
+INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 NOT_AN_INTEGER: Final = "argument couldn't be parsed into an integer"
@@ -188,6 +189,44 @@ class Share(Setting):
         """The percentage if there is one, else the number of bytes."""
         size, percent = value
         return f"{percent}%" if percent else str(size)
+
+
+class PerUser(Setting):
+    """A number for every user, and ``user=number`` for single ones; 0 is no limit.
+
+    The value has the numbers by the names of users, and that of all others for an empty name."""
+
+    many = True
+
+    EVERYONE: Final = ""
+    NO_LIMIT: Final[dict[str, int]] = {"": 0}
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, self.NO_LIMIT)
+
+    def parse(self, text: str) -> dict[str, int]:
+        """The numbers; that for every user comes first."""
+        words = text.split()
+        numbers = {self.EVERYONE: words.pop(0) if words and "=" not in words[0] else ""}
+        for word in words:
+            user, equals, number = word.rpartition("=")
+            if not equals or not user or set(user) & set("\"'\\"):
+                raise BadSetting(f"'{word}' is not a limit of a user such as ann=10")
+            if user in numbers:
+                raise BadSetting(f"user '{user}' has two limits")
+            numbers[user] = number
+        return {user: self._limit(number) for user, number in numbers.items()}
+
+    def _limit(self, text: str) -> int:
+        if _INTEGER.fullmatch(text) is None:
+            raise BadSetting("argument must be a number, followed by user=number for single users")
+        check_bounds(int(text), 0, INT32_MAX)
+        return int(text)
+
+    def show(self, value: dict[str, int]) -> str:
+        """The number for every user, then the others as they were given."""
+        single = [f"{user}={number}" for user, number in value.items() if user]
+        return " ".join([str(value[self.EVERYONE]), *single])
 
 
 def check_bounds(value: int, low: int, high: int) -> None:

@@ -163,13 +163,15 @@ class Adder:
         """Whether nothing but the outcome of its handler may answer the client's next XADD.
 
         Not in MULTI, before authentication, with RESP2 and subscriptions (``gated``), while CLIENT
-        REPLY is OFF or SKIP, while the server loads, a script takes long or the disk fails
-        (``barred``), while clients are paused, while every change is announced, and while somebody
-        wants to see every command or how long it took (``single``). What a user
-        may not add is left to the common way; see :meth:`_may_add`."""
+        REPLY is OFF or SKIP, where the client is told of changes between its replies
+        (``tracking``), while the server loads, a script takes long or the disk fails (``barred``),
+        while clients are paused, while every change is announced, and while somebody wants to see
+        every command or how long it took (``single``). What a user may not add is left to the
+        common way; see :meth:`_may_add`."""
         return not (
             (session.gated and not session.limited)
             or session.muting is not None
+            or session.tracking is not None
             or self._state.barred
             or self._pauses.active
             or self._notifier.active

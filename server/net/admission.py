@@ -45,5 +45,6 @@ def farewell(server: Services, session: Session) -> None:
         server.working.abandon(session.job)
     server.watching.end_transaction(session)
     server.pubsub.leave_all(session)
+    server.tracking.forget(session)
     server.state.timings.stop_monitoring(session)
     server.pauses.release(session)

@@ -172,6 +172,11 @@ class Connection(asyncio.Protocol):
             if name is not None:
                 self._server.access.log_in_by_certificate(session, name)
         self._parser.restricted = not session.authenticated
+        if session.authenticated:
+            refusal = self._server.user_limits.refuse_connection(session, session.account)
+            if refusal is not None:
+                self._leave()
+                self._turn_away(refusal)
 
     def _is_forbidden(self) -> bool:
         """Whether protected mode keeps the client out: a client on another host, when the default
@@ -381,6 +386,9 @@ class Connection(asyncio.Protocol):
             return 0
         self._parser.skip(data, end)
         out += replies
+        if self._pushed:  # Another client may redirect to this one what it tracks.
+            out += self._pushed
+            self._pushed.clear()
         return sum(map(len, replies))
 
     def _yield(self, requests: list[Request], first: int) -> None:

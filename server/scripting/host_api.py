@@ -82,6 +82,7 @@ class HostApi:
         self._caller = caller
         session.db = caller.db
         session.account = caller.account
+        session.tracking = caller.tracking
         session.resp3 = False
         self._read_only = read_only
         self._frugal = not allow_oom and self._state.memory.exceeded

@@ -79,18 +79,7 @@ class TestTheClientItself:
         assert fields(client.send("CLIENT", "INFO"))["flags"] == "N"
         assert client.send("CLIENT", subcommand, "foo") == SYNTAX
 
-    def test_there_is_no_client_side_caching(self, direct: Direct, client: DirectClient) -> None:
-        assert client.send("CLIENT", "GETREDIR") == b":-1\r\n"
-        assert client.send("CLIENT", "TRACKINGINFO") == (
-            b"*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n"
-            b"$8\r\nprefixes\r\n*0\r\n"
-        )
-        assert direct.client(resp3=True).send("CLIENT", "TRACKINGINFO") == (
-            b"%3\r\n$5\r\nflags\r\n~1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n"
-            b"$8\r\nprefixes\r\n*0\r\n"
-        )
-
-    @pytest.mark.parametrize("name", ["TRACKING", "CACHING", "MAINT_NOTIFICATIONS", "HELP\0"])
+    @pytest.mark.parametrize("name", ["MAINT_NOTIFICATIONS", "HELP\0"])
     def test_other_subcommands_are_unknown(self, client: DirectClient, name: str) -> None:
         shown = name.rstrip("\0").encode()
         expected = b"-ERR unknown subcommand '%b'. Try CLIENT HELP.\r\n" % shown
@@ -117,6 +106,8 @@ class TestTheClientItself:
             "REPLY",
             "NO-EVICT",
             "NO-TOUCH",
+            "TRACKING",
+            "CACHING",
             "GETREDIR",
             "TRACKINGINFO",
             "HELP",
