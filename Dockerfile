@@ -39,7 +39,8 @@ RUN python -m venv /opt/penstock \
     && find lib -path '*/lupa/lua*.so' ! -name 'lua51.*' -delete \
     && rm -rf include share bin/activate* bin/Activate* \
     && python -m compileall -q --invalidation-mode unchecked-hash lib \
-    && install --mode=755 /src/container/entrypoint bin/penstock-entrypoint
+    && install --mode=755 /src/container/entrypoint bin/penstock-entrypoint \
+    && install --mode=644 /src/container/sbom.py sbom.py
 
 
 FROM ${PYTHON_IMAGE}
@@ -49,6 +50,8 @@ RUN groupadd --system --gid 999 penstock \
     && useradd --system --uid 999 --gid 999 --home-dir /data --no-create-home penstock \
     && install --directory --owner=penstock --group=penstock /data
 COPY --from=build /opt/penstock /opt/penstock
+# What is in the image; the packages of the base are those of this stage, not of the one that compiles.
+RUN /opt/penstock/bin/python -I /opt/penstock/sbom.py >/opt/penstock/sbom.cdx.json
 
 LABEL org.opencontainers.image.title="Penstock" \
       org.opencontainers.image.description="A server for Redis Streams" \

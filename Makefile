@@ -8,12 +8,13 @@
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
 # make test-container             the image, in a container engine
+# make sbom [IMAGE=penstock]      what the image consists of, as CycloneDX, in dist/sbom.cdx.json
 # make lock                       which Python packages the image has, anew, in their newest versions
 # make reliability                every attack at its full scale, beside Redis; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
-# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader or lua
+# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua or disk
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
 # make pictures                   draw the pictures of the documentation again
@@ -52,7 +53,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	lock reliability soak fuzz test-spark demo bench-spark bench docs pictures format clean
+	sbom lock reliability soak fuzz test-spark demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -117,6 +118,11 @@ test-container: $(ENV)/installed-clients
 drive-image:
 	tests/container/build-image penstock:test $(BIN)/python
 	PENSTOCK_IMAGE=penstock:test $(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/container
+
+IMAGE := penstock
+sbom:
+	@mkdir -p dist
+	docker run --rm --entrypoint cat $(IMAGE) /opt/penstock/sbom.cdx.json >dist/sbom.cdx.json
 
 # For Linux and the oldest Python that there may be, with the hashes for every processor.
 lock: $(LOCK)/installed

@@ -1,4 +1,4 @@
-"""Random input for the parser, the commands, the loader of append-only files and scripts.
+"""Random input for the parser, the commands, the loader of append-only files, scripts, and disks.
 
 ``python -m fuzz dispatcher --seconds 60`` makes inputs, runs them, and ends with the first that
 breaks an invariant, which it writes into ``fuzz/corpus/dispatcher``; ``--replay FILE`` runs one

@@ -13,6 +13,7 @@ from typing import Final
 
 from fuzz.mutate import mutated
 from fuzz.targets.base import Broken, Target
+from fuzz.targets.disk import LosingDisk
 from fuzz.targets.dispatcher import Dispatcher
 from fuzz.targets.loader import Loader
 from fuzz.targets.lua import Lua
@@ -21,6 +22,7 @@ from fuzz.targets.parser import Parser
 CORPUS: Final = Path(__file__).parent / "corpus"
 
 TARGETS: Final[dict[str, Callable[[], Target]]] = {
+    "disk": LosingDisk,
     "dispatcher": Dispatcher,
     "loader": Loader,
     "lua": Lua,

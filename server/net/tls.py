@@ -153,17 +153,36 @@ def _load(what: str, load: Callable[..., object], *arguments: object) -> None:
 
 
 class Handshake(ssl.SSLObject):
-    """One connection's TLS, which says in the log why a handshake has failed."""
+    """One connection's TLS: why a handshake has failed is in the log, and told to the client.
+
+    asyncio closes the connection when a handshake fails, before it has sent the alert that says
+    why. So it is not told at once: it sends the alert as it sends all that a handshake says, and
+    waits. It learns of the failure when the client says something else, and closes the connection;
+    mostly the client has done so before.
+    """
+
+    _outgoing: ssl.MemoryBIO
+    _failure: ssl.SSLError | None = None
+
+    def answers_in(self, outgoing: ssl.MemoryBIO) -> None:
+        """Says where bytes for the client are put, before the first of them is."""
+        self._outgoing = outgoing
 
     def do_handshake(self) -> None:
-        """Goes on with the handshake; asyncio closes the connection if this raises."""
+        """Goes on with the handshake; asyncio closes the connection if this raises anything but
+        :class:`ssl.SSLWantReadError`."""
+        if self._failure is not None:
+            raise self._failure
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
             cast(_Context, self.context).failed(error)
-            raise
+            if not self._outgoing.pending:  # There is no alert to what is no TLS at all.
+                raise
+            self._failure = error
+            raise ssl.SSLWantReadError from None
 
 
 class _Context(ssl.SSLContext):
@@ -181,9 +200,13 @@ class CurrentContext(ssl.SSLContext):
 
     current: ssl.SSLContext
 
-    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *others: Any, **named: Any
+    ) -> ssl.SSLObject:
         """The TLS of a new connection."""
-        return self.current.wrap_bio(*arguments, **named)
+        handshake = cast(Handshake, self.current.wrap_bio(incoming, outgoing, *others, **named))
+        handshake.answers_in(outgoing)
+        return handshake
 
 
 def common_name(certificate: Mapping[str, Any] | None) -> bytes | None:

@@ -132,6 +132,8 @@ class Persistence:
             await recovery.run()
         finally:
             self.recovery = None
+        # Not before: if what has replaced them cannot be loaded, they are all that there is.
+        folder.remove_history()
         base = folder.manifest.base
         if base is not None:
             self.rewriting.base_size = self._disk.length(folder.path_of(base.name))

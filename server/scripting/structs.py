@@ -182,8 +182,8 @@ def unpack(room: int, form: bytes, *rest: object) -> tuple[Value, ...]:
     """The values in the text that follows, and the place where the next would begin."""
     layout = _Layout(form.decode("latin-1"))
     text = _text_of(rest, 2)
-    start = int(_number_of(rest, 3)) if len(rest) > 1 else 1
-    if start < 1:
+    start = _whole(_number_of(rest, 3)) if len(rest) > 1 else 1
+    if start == 0:
         raise Misuse("offset must be 1 or greater", 3)
     layout.total = start - 1
     if len(text) > room:
@@ -197,13 +197,18 @@ def unpack(room: int, form: bytes, *rest: object) -> tuple[Value, ...]:
     return *values, float(layout.total + 1)
 
 
+def _whole(number: float) -> int:
+    """A number as an integer of 64 bits, as C converts it: the lowest of all if there is none."""
+    return int(number) if -_INT64 <= number < _INT64 else -_INT64
+
+
 def _unpack_field(layout: _Layout, field: Field, text: bytes, values: list[Value]) -> None:
     at, size = layout.total, field.size
     if field.letter == "c" and size == 0:
         if not values or isinstance(values[-1], bytes):
             raise Misuse("format 'c0' needs a previous size")
         size = int(values.pop())
-    if at > len(text) or size > len(text) - at or size < 0:
+    if not 0 <= at <= len(text) or size > len(text) - at or size < 0:
         raise Misuse("data string too short", 2)
     if field.letter == "s":
         end = text.find(b"\0", at)

@@ -14,6 +14,7 @@ import re
 from typing import Final
 
 from storage.aof.disk import Disk
+from storage.aof.errors import printable
 from storage.aof.manifest import Manifest, ManifestError, NamedFile, from_bytes, to_bytes
 
 RDB_MARK: Final = b"REDIS"
@@ -27,6 +28,9 @@ RDB_ADVICE: Final = (
 
 class FolderError(Exception):
     """The folder cannot be used; the text names what is wrong with which file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 class FolderInUse(FolderError):
@@ -68,7 +72,8 @@ class Folder:
         """Takes the folder, makes it if need be, and reads its manifest; returns warnings.
 
         ``old_file`` is where Redis 6 and earlier kept everything in a single file; it becomes the
-        base if there is no manifest yet. Remains of rewrites that never ended are removed. Raises
+        base if there is no manifest yet. Remains of rewrites that never ended are removed; what the
+        manifest calls history stays until :meth:`remove_history`. Raises
         :class:`FolderInUse`, :class:`FolderError` and :class:`OSError`; the folder is not taken
         then, and no file of data has been changed.
         """
@@ -77,7 +82,7 @@ class Folder:
         try:
             self._adopt(old_file)
             self.load()
-            self._remove_remains()
+            self._remove_temporary_files()
             return self._warnings(old_file)
         except BaseException:
             self.release()
@@ -296,11 +301,10 @@ class Folder:
                 self.disk.unlink(self.path_of(file.name))
         self.commit(self.manifest.without_history())
 
-    def _remove_remains(self) -> None:
+    def _remove_temporary_files(self) -> None:
         for name in self.disk.names(self.path):
             if self._is_temporary(name):
                 self.disk.unlink(self.path_of(name))
-        self.remove_history()
 
     def _is_temporary(self, name: str) -> bool:
         names = (f"temp-{self.manifest_name}", os.path.basename(self.temporary_increment()))
@@ -327,7 +331,7 @@ class Folder:
             texts.append(
                 f"the file '{old_file}' was not loaded: the data is in the folder '{self.path}'"
             )
-        return texts
+        return [printable(text) for text in texts]
 
 
 def _parent(path: str) -> str:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from storage.aof.errors import printable
+
 _MAX_NUMBER: Final = 2**63 - 1
 _KINDS: Final = ("b", "i", "h")
 
@@ -32,7 +34,7 @@ class ManifestError(Exception):
     """A manifest cannot be used; the text says in which line, why, and what is allowed."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
-        super().__init__(f"line {line}: {reason}" if line else reason)
+        super().__init__(printable(f"line {line}: {reason}" if line else reason))
         self.line = line
         """The number of the line, from 1; 0 if it is about the whole."""
 

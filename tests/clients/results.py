@@ -86,6 +86,7 @@ CLIENTS: Final = (
     Client("redis-py, asyncio", "clients/test_redis_py_asyncio", python("redis")),
     Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
+    Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),
     Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
     Client("redis-py, its own suite", "clients/test_suites", suite("redis"), variant="redis_py"),
     Client("coredis", "clients/test_coredis", python("coredis"), always="resp3"),

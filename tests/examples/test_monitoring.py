@@ -91,6 +91,8 @@ def test_what_is_not_exported_is_found(exported: Exported) -> None:
     [
         *("sum(redis_up", "redis_up)", "redis_up{", "redis_up{x}", "redis_up[5x]"),
         *("sun(redis_up)", "sum by (le (redis_up)", "redis_up > '1", "{redis_up)"),
+        *("", "rate(redis_up)", "redis_up[5m]", "1 and redis_up", "redis_up > 'a'", '{job="x"}'),
+        *("histogram_quantile(redis_up, 0.9)", "sum(1)", "redis_up redis_up"),
     ],
 )
 def test_what_is_no_expression_is_found(text: str) -> None:
@@ -109,6 +111,38 @@ def test_the_groups_and_streams_of_the_dashboard_are_looked_up_by_labels_that_th
         (name,) = {name for name, _ in parse(found[1]).series}
         assert found[2] in exported[name] | OF_PROMETHEUS
         assert wrong(parse(found[1]), exported) == []
+
+
+# --- other people's dashboards ---------------------------------------------------------------
+
+OF_REDIS_EXPORTER: Final = {
+    "Uptime": "max(max_over_time(redis_uptime_in_seconds{THIS}[$__interval]))",
+    "Clients": "redis_connected_clients{THIS}",
+    "Memory Usage": "100 * redis_memory_used_bytes{THIS} / redis_memory_max_bytes{THIS}",
+    "Commands Executed / sec": "rate(redis_commands_processed_total{THIS}[1m])",
+    "Hits per Sec": "irate(redis_keyspace_hits_total{THIS}[5m])",
+    "Misses per Sec": "irate(redis_keyspace_misses_total{THIS}[5m])",
+    "Total Memory Usage": "redis_memory_max_bytes{THIS}",
+    "Network I/O, input": "rate(redis_net_input_bytes_total{THIS}[5m])",
+    "Network I/O, output": "rate(redis_net_output_bytes_total{THIS}[5m])",
+    "Total Items per DB": "sum by (db) (redis_db_keys{THIS})",
+    "Not-Expiring Keys": "sum(redis_db_keys{THIS}) - sum(redis_db_keys_expiring{THIS})",
+    "Expired": "sum by (instance) (rate(redis_expired_keys_total{THIS}[5m]))",
+    "Evicted": "sum by (instance) (rate(redis_evicted_keys_total{THIS}[5m]))",
+    "Command Calls / sec": "topk(5, irate(redis_commands_total{THIS, cmd!=''}[1m]))",
+    "alert: down": "redis_up{THIS} == 0",
+    "alert: memory": "redis_memory_used_bytes / redis_total_system_memory_bytes * 100 > 90",
+    "alert: connections": "redis_connected_clients > 100",
+}
+"""What the panels of redis_exporter's dashboard (763 at grafana.com) and its alerts ask for."""
+
+
+@pytest.mark.parametrize("panel", OF_REDIS_EXPORTER)
+def test_the_panels_of_redis_exporters_dashboard_are_answered(
+    panel: str, exported: Exported
+) -> None:
+    expression = OF_REDIS_EXPORTER[panel].replace("THIS", 'instance=~"$instance"')
+    assert wrong(parse(expression), exported) == []
 
 
 # --- the dashboard ---------------------------------------------------------------------------

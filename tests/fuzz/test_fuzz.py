@@ -12,13 +12,15 @@ import pytest
 
 from fuzz import runner
 from fuzz.__main__ import main
+from fuzz.disks import TEARS, torn
 from fuzz.mutate import mutated
 from fuzz.requests import Requests, commands
 from fuzz.sequences import CLIENTS, Step, read, write
 from fuzz.targets.base import Broken
+from fuzz.targets.disk import LosingDisk
 from fuzz.targets.parser import Parser
 
-RUNS = {"parser": 150, "dispatcher": 60, "loader": 60, "lua": 100}
+RUNS = {"parser": 150, "dispatcher": 60, "disk": 40, "loader": 60, "lua": 100}
 INPUTS = [path for target in sorted(RUNS) for path in sorted((runner.CORPUS / target).glob("*"))]
 
 
@@ -40,6 +42,37 @@ def test_every_invariant_holds_for_the_corpus(
     if target == "lua":
         pytest.importorskip("lupa")
     assert runner.replay(target, path) == 0, capsys.readouterr().err
+
+
+class Hasty(LosingDisk):
+    """A server that answers before what was written is safe."""
+
+    policy = "everysec"
+
+
+def test_a_server_that_does_not_wait_for_the_disk_is_found_out() -> None:
+    target = Hasty()
+    with pytest.raises(Broken, match="something is lost that was acknowledged"):
+        target.run(b"#cut=9999 lie=-1 tear=nothing flips=0 1\n0 SET k v\n0 SET k w\n")
+    LosingDisk().run(b"#cut=9999 lie=-1 tear=nothing flips=0 1\n0 SET k v\n0 SET k w\n")
+
+
+def test_a_file_is_torn_at_sectors() -> None:
+    data = b"x" * 2000
+    for tear in TEARS:
+        for seed in range(20):
+            left = torn(Random(seed), tear, 100, data)
+            assert left in (b"", data) or tear not in ("nothing", "all")
+            if tear == "holes":
+                assert len(left) == len(data)
+                ends = [412, 924, 1436, 1948]
+                parts = [left[a:b] for a, b in zip([0, *ends], [*ends, 2000], strict=True)]
+                assert all(set(part) in ({0}, {ord("x")}) for part in parts)
+            elif tear == "prefix":
+                assert data.startswith(left)
+            elif tear == "zeros":
+                assert len(left) == len(data)
+                assert data.startswith(left.rstrip(b"\0"))
 
 
 def test_the_same_seed_makes_the_same_inputs() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +10,9 @@ import trustme
 
 EXPIRES: Final = datetime(2040, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When certificates of servers end."""
+
+EXPIRED: Final = datetime(2021, 1, 2, 3, 4, 5, tzinfo=UTC)
+"""When certificates have ended that are to be refused."""
 
 
 class Certificates:
@@ -34,6 +37,16 @@ class Certificates:
     def client(self, name: str) -> tuple[str, str]:
         """Paths of the certificate of a client with this common name, and of its key."""
         issued = self._authority.issue_cert(f"{name}@example.org", common_name=name)
+        return self._pair(name, issued)
+
+    def expired_client(self, name: str) -> tuple[str, str]:
+        """Paths of such a certificate that has ended long ago."""
+        issued = self._authority.issue_cert(
+            f"{name}@example.org",
+            common_name=name,
+            not_before=EXPIRED - timedelta(days=365),
+            not_after=EXPIRED,
+        )
         return self._pair(name, issued)
 
     def _pair(self, name: str, issued: trustme.LeafCert) -> tuple[str, str]:

@@ -235,8 +235,10 @@ end
 
 local function from(name, text, limit, offset)
   text, offset = check_text(name, text), tonumber(offset) or 0
-  if offset < 0 or limit < 0 then
-    fail("Invalid request to unpack with offset of " .. offset .. " and limit of " .. limit .. ".")
+  local valid = offset >= 0 and offset < 2 ^ 63 and limit >= 0 and limit < 2 ^ 63 -- NaN is not.
+  if not valid then
+    local shown = offset > -2 ^ 31 and offset < 2 ^ 31 and offset or 0
+    fail("Invalid request to unpack with offset of " .. shown .. " and limit of " .. #text .. ".")
   elseif offset > #text then
     fail("Start offset " .. offset .. " greater than input length " .. #text .. ".")
   end

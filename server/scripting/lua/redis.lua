@@ -128,7 +128,7 @@ function redis.log(...)
     raise("ERR redis.log() requires two arguments or more.")
   elseif not level then
     raise("ERR First argument must be a number (log level).")
-  elseif level < redis.LOG_DEBUG or level > redis.LOG_WARNING then
+  elseif not (level >= redis.LOG_DEBUG and level <= redis.LOG_WARNING) then -- NaN is neither.
     raise("ERR Invalid log level.")
   end
   local words = {}

@@ -143,6 +143,56 @@ def test_a_certificate_of_another_authority_does_not_get_in(
                 client.ping()
 
 
+@pytest.mark.parametrize(
+    ("who", "alert"),
+    [
+        ("nobody", "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+        ("stranger", "TLSV1_ALERT_UNKNOWN_CA"),
+        ("former", "SSLV3_ALERT_CERTIFICATE_EXPIRED"),
+    ],
+)
+def test_a_client_is_told_by_an_alert_why_its_certificate_is_refused(
+    certificates: Certificates, secure: Secure, tmp_path: Path, who: str, alert: str
+) -> None:
+    context = ssl.create_default_context(cafile=certificates.authority)
+    if who == "stranger":
+        context.load_cert_chain(*Certificates(tmp_path).client("alice"))
+    elif who == "former":
+        context.load_cert_chain(*certificates.expired_client("former"))
+    with (
+        socket.create_connection(("127.0.0.1", secure.port)) as sock,
+        context.wrap_socket(sock, server_hostname="localhost") as client,
+    ):
+        with pytest.raises(ssl.SSLError) as raised:  # noqa: PT012
+            client.sendall(PING)
+            client.recv(100)
+        assert raised.value.reason == alert
+
+
+def test_a_client_that_goes_on_after_the_alert_is_disconnected(
+    certificates: Certificates, secure: Secure
+) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=certificates.authority)
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", secure.port)) as sock:
+        while True:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+                break
+            sock.sendall(outgoing.read())
+            incoming.write(sock.recv(65536))
+        sock.sendall(outgoing.read())
+        alert = sock.recv(65536)
+        assert alert
+        client.write(PING)
+        sock.sendall(outgoing.read())
+        sock.settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            while alert := sock.recv(65536):
+                pass
+
+
 def test_plain_text_on_the_port_of_tls_is_closed_without_a_word(secure: Secure) -> None:
     with socket.create_connection(("127.0.0.1", secure.port)) as sock:
         sock.sendall(PING)

@@ -104,6 +104,20 @@ async def test_damage_stops_the_start_and_changes_nothing(tmp_path: Path) -> Non
     assert path.read_bytes() == data
 
 
+async def test_what_a_damaged_base_has_replaced_is_still_there(
+    start: Start, tmp_path: Path
+) -> None:
+    history = "file old.aof seq 1 type h\n"
+    folder = put(tmp_path, BASE + history, base=b"nonsense\r\n")
+    (folder / "old.aof").write_bytes(encoded(xadd(1)))
+    await refused(tmp_path)
+    assert (folder / "old.aof").read_bytes() == encoded(xadd(1))
+    (folder / "appendonly.aof.1.base.aof").write_bytes(encoded(xadd(1)))
+    await start()
+    assert not (folder / "old.aof").exists()
+    assert history not in (folder / "appendonly.aof.manifest").read_text()
+
+
 async def test_a_command_that_cannot_be_carried_out_stops_the_start(tmp_path: Path) -> None:
     folder = put(tmp_path, BOTH, base=encoded(xadd(5)), incr=encoded(xadd(6), xadd(2)))
     path = folder / "appendonly.aof.1.incr.aof"

@@ -129,6 +129,22 @@ def test_empty_files_without_a_manifest_are_from_a_start_that_was_cut_short(path
     folder.release()
 
 
+def test_names_that_cannot_be_printed_are_told_in_one_line(path: Path) -> None:
+    fill(path, FULL)
+    (path / os.fsdecode(b"caf\xe9\n")).touch()
+    folder = Folder(str(path), NAME)
+    assert folder.open() == [
+        f"the file '{path}/caf\\xe9\\x0a' is not in the manifest and was not loaded"
+    ]
+    folder.release()
+    (path / "a.aof.manifest").write_bytes(b'file "a\\n\\xe9" seq 1 type b\n')
+    with pytest.raises(FolderError) as raised:
+        Folder(str(path), NAME).open()
+    assert str(raised.value) == (
+        f"the manifest '{path}/a.aof.manifest' names the file 'a\\x0a\\xe9', which is not there"
+    )
+
+
 def test_files_of_others_are_reported_and_left(path: Path) -> None:
     fill(path, FULL, "a.aof.3.incr.aof", "b.aof.1.incr.aof", "notes", "temp-notes")
     folder = Folder(str(path), NAME)
@@ -147,11 +163,12 @@ def test_remains_of_rewrites_are_removed(path: Path) -> None:
     fill(path, FULL._replace(history=(old, NamedFile("gone", 8))), *remains)
     (path / "gone").unlink()
     folder = opened(path)
+    there = [BASE.name, FIRST.name, SECOND.name, "a.aof.lock", "a.aof.manifest"]
+    assert names(path) == sorted([*there, old.name]), "nothing has been loaded yet"
+    folder.remove_history()
     assert folder.manifest == FULL
     assert (path / "a.aof.manifest").read_bytes() == to_bytes(FULL)
-    assert names(path) == sorted(
-        [BASE.name, FIRST.name, SECOND.name, "a.aof.lock", "a.aof.manifest"]
-    )
+    assert names(path) == sorted(there)
     folder.release()
 
 

@@ -118,7 +118,15 @@ def test_quotes_are_those_of_the_configuration(word: bytes, name: str) -> None:
         (b"file ../a seq 1 type b\n", "line 1: '../a' is no name of a file in this folder"),
         (b"file .. seq 1 type b\n", "line 1: '..' is no name of a file in this folder"),
         (b"file '' seq 1 type b\n", "line 1: '' is no name of a file in this folder"),
-        (b'file "a\\x00" seq 1 type b\n', "line 1: 'a\0' is no name of a file in this folder"),
+        (b'file "a\\x00" seq 1 type b\n', "line 1: 'a\\x00' is no name of a file in this folder"),
+        (
+            b"file ../\xe9\x1b seq 1 type b\n",
+            "line 1: '../\\xe9\\x1b' is no name of a file in this folder",
+        ),
+        (
+            b"file a seq \x11 type b\n",
+            "line 1: '\\x11' is no seq: allowed are 1 to 9223372036854775807",
+        ),
         (b"file a seq 0 type b\n", "line 1: '0' is no seq: allowed are 1 to 9223372036854775807"),
         (b"file a seq 1x type b\n", "line 1: '1x' is no seq: allowed are 1 to 9223372036854775807"),
         (
