@@ -10,12 +10,17 @@ from server.web.stream_series import DELIVERY_BOUNDS
 
 _WIDTH = 96
 _HEIGHT = 24
+_MOST = 60
+"""How many values a line goes through."""
 
 
 def sparkline(values: Sequence[int], name: str) -> Html | None:
     """What a value has been, as a line; ``None`` for less than two values."""
     if len(values) < 2:
         return None
+    every = -(-len(values) // _MOST)
+    # The newest one is always among them.
+    values = list(values)[(len(values) - 1) % every :: every]
     high = max(*values, 1)
     step = _WIDTH / (len(values) - 1)
     points = " ".join(

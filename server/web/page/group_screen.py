@@ -300,7 +300,10 @@ async def _pending(look: Look, db: int, key: bytes, stream: Stream, group: Group
     ]
     entries, whole, following = await _first_pending(look, group, order)
     readable = look.viewer.may(b"XRANGE", key, b"-", b"+")
-    rows = [_entry(look, stream, entry, readable) for entry in entries]
+    rows = []
+    for entry in entries:
+        rows.append(_entry(look, stream, entry, readable))
+        await look.pace.rest()
     heads = ("ID", "Consumer", "Delivered", "Deliveries", "Fields")
     more = group_url(db, key, group.name, order="id", **{"from": id_text(following)}) + "#pending"
     return section(

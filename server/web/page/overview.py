@@ -81,7 +81,10 @@ async def overview(look: Look) -> Html:
     wanted = _Wanted(look)
     sampler = look.sampler
     found, totals = await _select(look, wanted)
-    rows = found[:PAGE]
+    rows = []
+    for row in found[:PAGE]:
+        rows.append(_row(look, row))
+        await look.pace.rest()
     left_out = (
         notice(
             f"{number(sampler.left_out)} more streams and groups are not shown: there are too many."
@@ -97,7 +100,7 @@ async def overview(look: Look) -> Html:
         look,
         totals,
         left_out,
-        table(_HEADS, [_row(look, row) for row in rows], empty),
+        table(_HEADS, rows, empty),
         pages(
             ("← Previous", wanted.url(wanted.page - 1) if wanted.page > 1 else None),
             ("Next →", wanted.url(wanted.page + 1) if len(found) > PAGE else None),
@@ -108,14 +111,16 @@ async def overview(look: Look) -> Html:
 
 async def _select(look: Look, wanted: _Wanted) -> tuple[list[Row], Html]:
     """The rows of the page and one more if there is one, and the numbers above them."""
-    groups = failing = pending = 0
-    streams = set()
+    streams = groups = failing = pending = 0
+    before: tuple[int, bytes] | None = None
     kept = []
     for row in look.sampler.rows:
         await look.pace.rest()
         if not look.viewer.may_see(row.key):
             continue
-        streams.add((row.db, row.key))
+        if before != (row.db, row.key):  # The rows of a stream follow each other.
+            before = (row.db, row.key)
+            streams += 1
         groups += row.group is not None
         pending += row.pending
         in_need = bool(row.troubles(look.now))
@@ -133,7 +138,7 @@ async def _select(look: Look, wanted: _Wanted) -> tuple[list[Row], Html]:
             if len(found) > PAGE:
                 break
     numbers = facts(
-        ("Streams", number(len(streams)), ""),
+        ("Streams", number(streams), ""),
         ("Groups", number(groups), ""),
         ("In trouble", tag("b", number(failing), class_="bad" if failing else "good"), ""),
         ("Pending entries", number(pending), ""),

@@ -106,6 +106,7 @@ async def _groups(look: Look, db: int, key: bytes, stream: Stream) -> Html:
     rows = []
     for group in list(islice(stream.groups.values(), MOST_GROUPS)):
         rows.append(await _group(look, db, key, stream, group))
+        await look.pace.rest()
     more = len(stream.groups) - len(rows)
     heads = ("Group", "Lag", "Waits since", "Pending", "Consumers", "Last delivered")
     return section(

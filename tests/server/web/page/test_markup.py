@@ -109,6 +109,10 @@ def test_charts_are_drawn_from_numbers() -> None:
     assert line is not None
     assert 'points="0.0,22.0 48.0,12.0 96.0,2.0"' in line
     assert "lag: from 0 to 10" in line
+    long = sparkline(range(1000), "lag")
+    assert long is not None
+    assert len(long.split('points="')[1].split('"')[0].split()) == 59
+    assert "to 999" in long
     bars = histogram((0, 0, 1, 0, 0, 0, 0, 400))
     assert "4 to 5" in bars
     assert "over 100" in bars
