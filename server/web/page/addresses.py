@@ -9,6 +9,10 @@ _SAFE: Final = ":@._~-"
 """What stays as it is in a name that is packed; ``%`` and blanks do not."""
 
 
+MOST: Final = 1000
+"""How many fields there may be."""
+
+
 def packed(name: bytes) -> str:
     """A name as ASCII, for a field of a form or of an address."""
     return quote(name, safe=_SAFE)
@@ -36,11 +40,14 @@ def group_url(db: int, key: bytes, group: bytes, **fields: object) -> str:
 
 
 class Fields:
-    """The fields of an address or of a form; of those with the same name the last counts, except
-    in :meth:`every`."""
+    """The fields of an address or of a form: none, if there are too many. Of those with the same
+    name the last counts, except in :meth:`every`."""
 
     def __init__(self, text: str) -> None:
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST)
+        except ValueError:
+            pairs = []
         self._pairs = pairs
         self._last = dict(pairs)
 

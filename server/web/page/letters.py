@@ -8,7 +8,7 @@ from server.web.page.addresses import Fields, packed, stream_url, url
 from server.web.page.document import csrf_field, hidden, pages, table
 from server.web.page.looking import Look, Refused
 from server.web.page.markup import Child, Html, joined, tag
-from server.web.page.preview import WIDTH, preview
+from server.web.page.preview import WIDTH, id_of, preview
 from server.web.page.stream_screen import fields_of
 from server.web.page.wording import id_moment, id_text, number, shown, size
 from storage import ids
@@ -21,7 +21,7 @@ PAGE: Final = 25
 
 MOST_STREAMS: Final = 200
 
-LARGEST: Final = 1024 * 1024
+LARGEST: Final = 256 * 1024
 """Letters of more bytes are shown in part, and are not sent from the page."""
 
 PREFIX: Final = b"dead-letter-"
@@ -59,7 +59,7 @@ def read_letter(payload: bytes) -> Letter | None:
 async def letters_screen(look: Look) -> Html:
     """The streams of dead letters, or one of them."""
     if look.fields.text("key"):
-        return _one(look)
+        return await _one(look)
     found: dict[tuple[int, bytes], int] = {}
     for row in look.sampler.rows:
         if row.letters and len(found) < MOST_STREAMS and look.viewer.may_see(row.key):
@@ -89,20 +89,25 @@ def _url(db: int, key: bytes, **fields: object) -> str:
     return url("/letters", db=db, key=packed(key), **fields)
 
 
-def _one(look: Look) -> Html:
+async def _one(look: Look) -> Html:
     database, key, stream = look.stream()
     look.require(b"XRANGE", key, b"-", b"+")
     db = database.index
     start = _start(look)
     payloads = stream.log.range(start, ids.MAX, PAGE + 1)
-    entries = [(preview(payload).identity, payload) for payload in payloads]
+    entries = [(id_of(payload), payload) for payload in payloads]
     following = (
         _url(db, key, **{"from": id_text(entries[PAGE][0])}) if len(entries) > PAGE else None
     )
     page = entries[:PAGE]
-    rows = [_row(look, db, key, identity, payload) for identity, payload in page]
+    rows: list[list[Child]] = []
+    everything: list[int] = []
+    for identity, payload in page:
+        letter = read_letter(payload)
+        rows.append(_row(look, db, key, letter, payload))
+        everything += [identity] if letter is not None else []
+        await look.pace.rest()
     heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if look.viewer.may_act else ()))
-    everything = [identity for identity, payload in page if read_letter(payload) is not None]
     return joined(
         [
             tag(
@@ -126,8 +131,8 @@ def _start(look: Look) -> int:
         return ids.MIN
 
 
-def _row(look: Look, db: int, key: bytes, identity: int, payload: bytes) -> list[Child]:
-    letter = read_letter(payload)
+def _row(look: Look, db: int, key: bytes, letter: Letter | None, payload: bytes) -> list[Child]:
+    identity = id_of(payload)
     name = joined([tag("code", id_text(identity)), tag("small", id_moment(identity))])
     if letter is None:
         about = "too large to be shown" if len(payload) > LARGEST else "no dead letter"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -54,6 +55,8 @@ class Page:
         }
         self.sampler = Sampler(server)
         self._events = Events(self.sampler)
+        # Many at a time would each take a step of a round of the event loop.
+        self._turn = asyncio.Lock()
 
     def routes(self) -> list[BaseRoute]:
         """Where the page is."""
@@ -116,8 +119,10 @@ class Page:
                 phase = self._server.state.phase.value
                 return document(title, notice(f"There is nothing to see yet: {phase}."), look, 503)
             try:
-                body = screen(look)
-                return document(title, await body if inspect.isawaitable(body) else body, look)
+                async with self._turn:
+                    body = screen(look)
+                    shown = await body if inspect.isawaitable(body) else body
+                return document(title, shown, look)
             except Refused as refused:
                 return _refused(title, refused, look)
 

@@ -180,10 +180,20 @@ class Sampler:
     async def _run(self) -> None:
         while True:
             began = self._now()
-            if self._server.state.phase is Phase.SERVING:
-                await self.look()
+            await self._try()
             least = SHARE * (self._now() - began)
             await self._wait(began, least)
+
+    async def _try(self) -> None:
+        """Looks, if there is anything to see and a page to show it; a failure is told in the log,
+        and does not end it."""
+        state = self._server.state
+        if state.phase is not Phase.SERVING or not state.config.web_page:
+            return
+        try:
+            await self.look()
+        except Exception as error:
+            state.log.warning(f"The page could not look at all streams: {error!r}")
 
     async def _wait(self, began: float, least: float) -> None:
         """Returns when the next look is due; sooner if somebody comes to look."""

@@ -163,7 +163,7 @@ def identity_of(text: str) -> int:
     for form in _TIMES:
         try:
             then = datetime.strptime(text.replace(" ", "T"), form).replace(tzinfo=UTC)
-            return ids.join(int(then.timestamp() * 1000), 0)
+            return ids.join(max(0, int(then.timestamp() * 1000)), 0)
         except (ValueError, OverflowError):
             continue
     raise Refused(f"{text[:100]!r} is neither an ID nor a time such as 2026-01-31 12:00.", 400)

@@ -69,15 +69,14 @@ def duration(ms: int) -> str:
     """A length of time in its two largest units."""
     if ms < 1000:
         return f"{max(0, ms)} ms"
-    for at, (unit, name) in enumerate(_LENGTHS):
-        if ms >= unit:
-            text = f"{ms // unit} {name}"
-            if at + 1 < len(_LENGTHS) and ms // unit < 10:
-                smaller, its_name = _LENGTHS[at + 1]
-                rest = ms % unit // smaller
-                return f"{text} {rest} {its_name}" if rest else text
-            return text
-    raise AssertionError
+    at = next(at for at, (unit, _) in enumerate(_LENGTHS) if ms >= unit)
+    unit, name = _LENGTHS[at]
+    text = f"{ms // unit} {name}"
+    if at + 1 == len(_LENGTHS) or ms // unit >= 10:
+        return text
+    smaller, its_name = _LENGTHS[at + 1]
+    rest = ms % unit // smaller
+    return f"{text} {rest} {its_name}" if rest else text
 
 
 def moment(ms: int) -> str:

@@ -54,6 +54,10 @@ class Asking:
         """Sends a form."""
         return self._send("POST", path, urlencode(fields), headers)
 
+    def post_text(self, path: str, text: str) -> Answer:
+        """Sends what is called a form."""
+        return self._send("POST", path, text, {})
+
     def log_in(self, user: str, password: str) -> Answer:
         """Logs in, and keeps the cookie."""
         return self.post("/login", [("user", user), ("password", password), ("next", "/")])
@@ -66,7 +70,7 @@ class Asking:
             headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, path, body and body.encode(), headers)
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
             self._keep(found.get("set-cookie", ""))

@@ -201,6 +201,7 @@ def test_a_form_of_another_site_does_not_log_in(closed: Filled) -> None:
     assert asking.post("/login", fields, Sec_Fetch_Site="cross-site").status == 403
     assert asking.post("/login", fields, Content_Type="text/plain").status == 400
     assert asking.post("/login", [("user", "x" * 70_000)]).status == 400
+    assert asking.post_text("/login", "user=\N{SNOWMAN}").status == 400
     assert asking.post("/login", fields, Origin=f"http://127.0.0.1:{closed.http}").status == 303
 
 

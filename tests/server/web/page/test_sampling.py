@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 
 import pytest
 
+from server.runtime.log import Log
 from server.web.pace import Pace
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
@@ -204,3 +206,26 @@ async def test_looks_go_on_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -
         await looks(sampler, 3)
     await sampler.stop()
     assert not sampler._is_watched()
+
+
+async def test_a_look_that_fails_is_told_and_the_next_one_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    sampler = sampler_of(Direct())
+    sampler._server.state.log = Log(written)
+    monkeypatch.setattr(sampling, "holds_letters", lambda stream: 1 // 0)
+    sampler._server.state.keyspace.databases[0].make_stream(b"s")
+    await sampler._try()
+    assert sampler.number == 0
+    assert "The page could not look at all streams: ZeroDivisionError" in written.getvalue()
+    monkeypatch.undo()
+    await sampler._try()
+    assert sampler.number == 1
+
+
+async def test_nobody_looks_where_there_is_no_page() -> None:
+    direct = Direct(web_page=False)
+    sampler = sampler_of(direct)
+    await sampler._try()
+    assert sampler.number == 0

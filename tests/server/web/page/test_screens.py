@@ -488,3 +488,55 @@ def test_a_server_stops_although_a_browser_listens() -> None:
         thread = found.penstock
     assert not thread._thread.is_alive()
     connection.close()
+
+
+# --- what is seldom ----------------------------------------------------------------------------
+
+
+def test_what_is_left_out_is_counted_on_the_overview(filled: Filled, asking: Asking) -> None:
+    filled.sampler.left_out = 7
+    text = asking.get("/").text
+    filled.look()
+    assert "7 more streams and groups are not shown" in text
+    assert "are not shown" not in asking.get("/").text
+
+
+def test_a_page_that_was_never_looked_at_says_so(filled: Filled, asking: Asking) -> None:
+    number, filled.sampler.number = filled.sampler.number, 0
+    text = asking.get("/").text
+    filled.sampler.number = number
+    assert "Looked at not yet" in text
+
+
+@pytest.mark.parametrize("key", ["order", "cpage", "from", "failing", "match", "page", "after"])
+def test_fields_that_make_no_sense_are_ignored(asking: Asking, key: str) -> None:
+    for value in ("x", "-1", "9" * 30, "%ff%00", ""):
+        for path in (GROUP + "&order=id", "/?", "/server?", "/letters?db=0&key=orders:dead"):
+            assert asking.get(f"{path}&{key}={value}").status == 200
+
+
+def test_an_address_with_very_many_fields_has_none(asking: Asking) -> None:
+    assert asking.get("/stream?db=0&key=orders&" + "a=&" * 2000).status == 404
+
+
+def test_an_entry_of_many_fields_shows_some(asking: Asking, filled: Filled) -> None:
+    filled.client.xadd("wide", {f"f{at}": at for at in range(20)}, id="1-0")
+    (row,) = asking.get("/stream?db=0&key=wide").rows()
+    assert row[1].endswith("f11 11 8 more fields")
+    filled.client.delete("wide")
+
+
+def test_the_oldest_of_several_segments_come_first(asking: Asking, filled: Filled) -> None:
+    client = filled.client
+    pipeline = client.pipeline(transaction=False)
+    for at in range(1, 2501):
+        pipeline.xadd("long", {"order": at}, id=f"{at}-0")
+    pipeline.execute()
+    client.xgroup_create("long", "g", "0")
+    client.xreadgroup("g", "c", {"long": ">"})
+    client.xclaim("long", "g", "c", 0, ["2400-0"], idle=99_000, retrycount=9)
+    address = "/group?db=0&key=long&group=g"
+    for order in ("age", "deliveries"):
+        rows = [row for row in asking.get(f"{address}&order={order}").rows() if len(row) == 5]
+        assert [row[0] for row in rows[1:4]] == ["2400-0", "1-0", "2-0"]
+    client.delete("long")
