@@ -55,7 +55,7 @@ class Gatekeeper:
                 403,
             )
         host = request.headers.get("host", "")
-        if not _is_known(host, config.web_hosts.split()):
+        if not _is_known(host, config.web_hosts.lower().split()):
             return _plain(
                 "the default user has no password, so the page is only there under an address, or"
                 " a name that web-hosts lists",

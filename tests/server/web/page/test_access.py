@@ -109,7 +109,7 @@ def test_a_name_that_a_stranger_may_have_made_to_lead_here_is_refused(opened: Fi
     asking = Asking(opened.http)
     assert asking.get("/", Host="evil.example:9121").status == 403
     assert asking.get("/", Host="localhost:9121").status == 200
-    opened.client.config_set("web-hosts", "evil.example")
+    opened.client.config_set("web-hosts", "Evil.example")
     assert asking.get("/", Host="evil.example:9121").status == 200
     opened.client.config_set("web-hosts", "")
 
