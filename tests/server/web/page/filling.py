@@ -32,7 +32,8 @@ HOSTILE = (
 
 
 class Filled:
-    """A server with its port for HTTP, and a client; settings are those of the configuration."""
+    """A server with its port for HTTP, and a client; settings are those of the configuration. Its
+    sampler looks when the test says so (:meth:`look`)."""
 
     def __init__(self, **settings: Any) -> None:
         self.http = free_port()
@@ -42,6 +43,9 @@ class Filled:
     def __enter__(self) -> Filled:
         self._stack = ExitStack()
         self._stack.enter_context(self.penstock)
+        task = self.sampler._task
+        assert task is not None
+        self.penstock.call(task.cancel)
         self.client = self._stack.enter_context(
             redis.Redis(host=self.penstock.host, port=self.penstock.port)
         )
