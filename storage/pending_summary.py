@@ -20,7 +20,7 @@ class PendingSummary:
     bound before says, and behind them how many were delivered still more often.
     """
 
-    __slots__ = ("_bounds", "_covered", "counts", "deliveries", "earliest")
+    __slots__ = ("_bounds", "_covered", "counts", "deliveries", "earliest", "most")
 
     def __init__(self, bounds: Sequence[int]) -> None:
         self._bounds = bounds
@@ -30,6 +30,8 @@ class PendingSummary:
         """How often all of them were delivered together."""
         self.earliest = MOST
         """The earliest delivery time; :data:`MOST` if no entry has an owner."""
+        self.most = 0
+        """The highest delivery count."""
 
     def step(self, pending: PendingList) -> bool:
         """Adds one more segment; false if there is none left."""
@@ -50,7 +52,9 @@ class PendingSummary:
         self.counts[bisect_left(self._bounds, 1)] += ones
         self.deliveries += ones
         if ones == len(counts):
+            self.most = max(self.most, 1)
             return
+        self.most = max(self.most, max(counts))
         for count, entries in Counter(counts).items():
             if count != 1:
                 self.counts[bisect_left(self._bounds, count)] += entries

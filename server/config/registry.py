@@ -91,6 +91,9 @@ SETTINGS: Final[dict[str, Setting]] = {
         Words("metrics-streams", "*"),
         Switch("metrics-consumers", "no"),
         Integer("metrics-max-series", 500_000, 0, INT_MAX),
+        Switch("web-page", "yes"),
+        Switch("web-actions", "no"),
+        Words("web-hosts", ""),
         # The data.
         Integer("databases", 16, 1, INT_MAX, mutable=False),
         Memory("stream-node-max-bytes", 4096),

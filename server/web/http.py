@@ -1,4 +1,5 @@
-"""HTTP on a port of its own: ``/metrics``, ``/healthz`` and ``/readyz``, in the server's own loop.
+"""HTTP on a port of its own, in the server's own loop: ``/metrics``, ``/healthz``, ``/readyz``, and
+the page (:mod:`server.web.page`).
 
 Only this module and those that it imports need the packages of the extra ``web``; they are imported
 when there is a port to serve on (:mod:`server.web.start`).
@@ -26,6 +27,7 @@ from server.web.connections import new_connection
 from server.web.exposition import CONTENT_TYPE, scrape
 from server.web.loop_lag import LoopLagProbe
 from server.web.pace import Pace
+from server.web.page.routes import Page
 from server.web.readiness import obstacle
 from server.web.sockets import listen
 
@@ -39,6 +41,7 @@ class WebServer:
     def __init__(self, server: Services) -> None:
         self._server = server
         self._probe = LoopLagProbe()
+        self._page = Page(server)
         self._scraping = asyncio.Lock()
         self._http: _Http
         self._task: asyncio.Task[None]
@@ -51,6 +54,7 @@ class WebServer:
         sockets = await listen(config.metrics_bind, config.metrics_port)
         self._server.reactions.wakes = Histogram()
         self._probe.start()
+        self._page.sampler.start()
         logging.getLogger("uvicorn.error").addHandler(self._handler)
         self._http = _Http(_configuration(self._application()))
         self._task = asyncio.create_task(self._http.serve(sockets))
@@ -59,6 +63,7 @@ class WebServer:
     async def stop(self) -> None:
         """Listens no more, and closes every connection. It must have been started."""
         self._probe.stop()
+        await self._page.sampler.stop()
         self._server.reactions.wakes = None
         self._http.should_exit = True
         await self._task
@@ -72,6 +77,7 @@ class WebServer:
                 Route("/metrics", self._metrics),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
+                *self._page.routes(),
             ]
         )
 

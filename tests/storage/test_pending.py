@@ -129,6 +129,7 @@ class Model(RuleBasedStateMachine):
             for low, high in ((-1, 1), (1, 2), (2, 4), (4, MOST))
         ]
         assert summary.deliveries == sum(counts)
+        assert summary.most == max(counts, default=0)
         times = [entry.time for entry in self._entries() if entry.owner is not None]
         assert summary.earliest == min(times, default=MOST)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -64,6 +64,10 @@ class PenstockThread:
             return function(*args, **kwargs)
 
         return asyncio.run_coroutine_threadsafe(called(), self._loop).result()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in the server's thread and returns its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def __enter__(self) -> PenstockThread:
         self.start()

@@ -95,7 +95,7 @@ def test_health_and_readiness_are_a_line_each(served: Served) -> None:
         ("HEAD", "/metrics", 200),
         ("HEAD", "/readyz", 200),
         ("POST", "/metrics", 405),
-        ("GET", "/", 404),
+        ("GET", "/x", 404),
         ("GET", "/metrics/x", 404),
     ],
 )

@@ -1,0 +1,228 @@
+"""Dead letters: entries that could not be processed, with where they came from."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from server.web.page.addresses import Fields, packed, stream_url, url
+from server.web.page.document import csrf_field, hidden, pages, table
+from server.web.page.looking import Look, Refused
+from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.preview import WIDTH, id_of, preview
+from server.web.page.stream_screen import fields_of
+from server.web.page.wording import id_moment, id_text, number, shown, size
+from storage import ids
+from storage.entries import decode_entry
+from storage.errors import InvalidID
+from storage.stream import Stream
+
+PAGE: Final = 25
+"""How many letters there are on a page."""
+
+MOST_STREAMS: Final = 200
+
+LARGEST: Final = 256 * 1024
+"""Letters of more bytes are shown in part, and are not sent from the page."""
+
+PREFIX: Final = b"dead-letter-"
+LAST: Final = b"dead-letter-reason"
+
+
+class Letter(NamedTuple):
+    """A dead letter: what was added to the entry, by name, and the fields that it had, in turn."""
+
+    added: dict[bytes, bytes]
+    fields: list[bytes]
+
+    @property
+    def origin(self) -> bytes:
+        """The stream that the entry was in."""
+        return self.added[PREFIX + b"stream"]
+
+
+def read_letter(payload: bytes) -> Letter | None:
+    """The letter that an entry is, ``None`` if it is none, or a very large one."""
+    if len(payload) > LARGEST:
+        return None
+    items = decode_entry(payload)[1]
+    added: dict[bytes, bytes] = {}
+    for at in range(0, len(items), 2):
+        if not items[at].startswith(PREFIX):
+            return None
+        added[items[at]] = items[at + 1]
+        if items[at] == LAST:
+            fields = items[at + 2 :]
+            return Letter(added, fields) if fields and PREFIX + b"stream" in added else None
+    return None
+
+
+async def letters_screen(look: Look) -> Html:
+    """The streams of dead letters, or one of them."""
+    if look.fields.text("key"):
+        return await _one(look)
+    found: dict[tuple[int, bytes], int] = {}
+    for row in look.sampler.rows:
+        if row.letters and len(found) < MOST_STREAMS and look.viewer.may_see(row.key):
+            found[row.db, row.key] = row.length
+        await look.pace.rest()
+    rows: list[list[Child]] = [
+        [tag("a", shown(key), href=_url(db, key)), f"db{db}", number(count)]
+        for (db, key), count in sorted(found.items())
+    ]
+    about = (
+        "Streams whose last entry is a dead letter as pipelines and the Spark data source write"
+        " them: with the fields dead-letter-stream, -id and -reason before those of the entry."
+    )
+    return joined(
+        [
+            tag("h1", "Dead letters"),
+            tag("p", about),
+            tag(
+                "section",
+                table(("Stream", "Database", "Entries"), rows, "There are no dead letters."),
+            ),
+        ]
+    )
+
+
+def _url(db: int, key: bytes, **fields: object) -> str:
+    return url("/letters", db=db, key=packed(key), **fields)
+
+
+async def _one(look: Look) -> Html:
+    database, key, stream = look.stream()
+    look.require(b"XRANGE", key, b"-", b"+")
+    db = database.index
+    start = _start(look)
+    payloads = stream.log.range(start, ids.MAX, PAGE + 1)
+    entries = [(id_of(payload), payload) for payload in payloads]
+    following = (
+        _url(db, key, **{"from": id_text(entries[PAGE][0])}) if len(entries) > PAGE else None
+    )
+    page = entries[:PAGE]
+    rows: list[list[Child]] = []
+    everything: list[int] = []
+    for identity, payload in page:
+        letter = read_letter(payload)
+        rows.append(_row(look, db, key, letter, payload))
+        everything += [identity] if letter is not None else []
+        await look.pace.rest()
+    heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if look.viewer.may_act else ()))
+    return joined(
+        [
+            tag(
+                "h1",
+                tag("a", "Dead letters", href="/letters"),
+                " / ",
+                tag("a", shown(key), href=stream_url(db, key)),
+            ),
+            tag("p", f"{number(stream.log.length)} entries, the oldest first."),
+            tag("section", table(heads, rows, "There are no entries.")),
+            _redrive(look, db, key, everything, f"Redrive the {len(everything)} shown …"),
+            pages(("First", _url(db, key) if start else None), ("Next →", following)),
+        ]
+    )
+
+
+def _start(look: Look) -> int:
+    try:
+        return ids.parse(look.fields.text("from").encode())
+    except InvalidID:
+        return ids.MIN
+
+
+def _row(look: Look, db: int, key: bytes, letter: Letter | None, payload: bytes) -> list[Child]:
+    identity = id_of(payload)
+    name = joined([tag("code", id_text(identity)), tag("small", id_moment(identity))])
+    if letter is None:
+        about = "too large to be shown" if len(payload) > LARGEST else "no dead letter"
+        row: list[Child] = [
+            name,
+            tag("small", about),
+            size(len(payload)),
+            fields_of(preview(payload)),
+        ]
+        return [*row, None] if look.viewer.may_act else row
+    row = [
+        name,
+        _origin(look, db, letter),
+        shown(letter.added[LAST], 2 * WIDTH),
+        _fields(letter),
+    ]
+    if look.viewer.may_act:
+        row.append(_redrive(look, db, key, [identity], "Redrive …"))
+    return row
+
+
+def _origin(look: Look, db: int, letter: Letter) -> Html:
+    """The stream, as a link to where the entry was, and who tried to process it."""
+    identity = letter.added.get(PREFIX + b"id", b"")
+    at = {"at": shown(identity)} if _is_id(identity) else {}
+    name: Html | str = shown(letter.origin)
+    if look.viewer.may_see(letter.origin):
+        name = tag("a", name, href=stream_url(db, letter.origin, **at))
+    others = [
+        tag("div", tag("b", shown(field.removeprefix(PREFIX))), tag("span", shown(value, WIDTH)))
+        for field, value in letter.added.items()
+        if field not in (LAST, PREFIX + b"stream")
+    ]
+    return tag("div", tag("div", name), *others[:6], class_="fields")
+
+
+def _is_id(text: bytes) -> bool:
+    try:
+        ids.parse(text)
+    except InvalidID:
+        return False
+    return True
+
+
+def _fields(letter: Letter) -> Html:
+    pairs = list(zip(letter.fields[::2], letter.fields[1::2], strict=True))
+    lines: list[Child] = [
+        tag("div", tag("b", shown(name, WIDTH)), tag("span", shown(value, WIDTH)))
+        for name, value in pairs[:8]
+    ]
+    if len(pairs) > 8:
+        lines.append(tag("div", f"{number(len(pairs) - 8)} more fields", class_="more"))
+    return tag("div", *lines, class_="fields")
+
+
+def _redrive(look: Look, db: int, key: bytes, identities: list[int], button: str) -> Html | None:
+    """A form that names the letters that are seen, and no others."""
+    if not look.viewer.may_act or not identities:
+        return None
+    return tag(
+        "form",
+        csrf_field(look),
+        hidden("kind", "redrive"),
+        hidden("db", db),
+        hidden("key", packed(key)),
+        *(hidden("id", id_text(identity)) for identity in identities),
+        tag("button", button),
+        method="post",
+        action="/act",
+    )
+
+
+def seen_ids(fields: Fields) -> list[int]:
+    """The IDs that a form names; raises :class:`Refused` if there are none, or too many."""
+    texts = fields.every("id")
+    if not 1 <= len(texts) <= PAGE:
+        raise Refused(f"From 1 to {PAGE} entries can be named.", 400)
+    try:
+        return [ids.parse(text.encode()) for text in dict.fromkeys(texts)]
+    except InvalidID:
+        raise Refused("What was named is no ID.", 400) from None
+
+
+def letters_of(stream: Stream, identities: list[int]) -> list[tuple[int, Letter]]:
+    """The letters with these IDs; raises :class:`Refused` if one is gone."""
+    found = []
+    for identity in identities:
+        payload = stream.log.get(identity)
+        letter = None if payload is None else read_letter(payload)
+        if letter is None:
+            raise Refused(f"{id_text(identity)} is not there any more.", 409)
+        found.append((identity, letter))
+    return found

@@ -1,0 +1,83 @@
+"""The beginning of an entry: what fits on a page, read without decoding the rest.
+
+Entries are kept as the bytes of their reply. A value may have hundreds of megabytes and an entry a
+million fields, so only lengths are read, and only the beginning is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from server.web.page.wording import shown_part
+from storage import ids
+
+MOST_FIELDS: Final = 12
+"""How many fields of an entry are shown."""
+
+WIDTH: Final = 160
+"""How many bytes of a name or a value are shown."""
+
+SEARCHED: Final = 1000
+"""How many fields of an entry a filter looks at."""
+
+
+class Preview(NamedTuple):
+    """An entry's ID, the first of its fields as text, how many more there are, and its size."""
+
+    identity: int
+    fields: list[tuple[str, str]]
+    more: int
+    size: int
+
+
+def preview(payload: bytes) -> Preview:
+    """The beginning of an entry in its RESP form."""
+    identity, at = _id_of(payload)
+    count, at = _count_at(payload, at)
+    texts = [_cut(payload, *place) for place in _items(payload, at, min(count, 2 * MOST_FIELDS))]
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    return Preview(identity, pairs, count // 2 - len(pairs), len(payload))
+
+
+def id_of(payload: bytes) -> int:
+    """The ID of an entry in its RESP form."""
+    return _id_of(payload)[0]
+
+
+def has(payload: bytes, name: bytes, value: bytes) -> bool:
+    """Whether an entry has a field of that name whose value has ``value`` in it, among its first
+    :data:`SEARCHED`."""
+    _, at = _id_of(payload)
+    count, at = _count_at(payload, at)
+    places = list(_items(payload, at, min(count, 2 * SEARCHED)))
+    for own, other in zip(places[::2], places[1::2], strict=True):
+        if own[1] == len(name) and payload.startswith(name, own[0]):
+            start, length = other
+            if payload.find(value, start, start + length) >= 0:
+                return True
+    return False
+
+
+def _id_of(payload: bytes) -> tuple[int, int]:
+    """The ID, and where the header of the fields begins."""
+    ((start, length),) = _items(payload, len(b"*2\r\n"), 1)
+    return ids.parse(payload[start : start + length]), start + length + 2
+
+
+def _count_at(payload: bytes, at: int) -> tuple[int, int]:
+    """The number in the header of an array, and where its elements begin."""
+    end = payload.index(b"\r\n", at)
+    return int(payload[at + 1 : end]), end + 2
+
+
+def _items(payload: bytes, at: int, most: int) -> Iterator[tuple[int, int]]:
+    """Where bulk strings that follow each other begin, and how long they are."""
+    for _ in range(most):
+        length, start = _count_at(payload, at)
+        yield start, length
+        at = start + length + 2
+
+
+def _cut(payload: bytes, start: int, length: int) -> str:
+    return shown_part(payload[start : start + min(length, WIDTH)], length)

@@ -1,0 +1,188 @@
+"""The server: its files, its clients, what was slow, what was denied, and the page's user."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from server.acl.log import LogEntry
+from server.clients.client_line import client_flags, client_memory
+from server.info import SECTIONS
+from server.monitoring.slow_log import SlowCommand
+from server.session import Session
+from server.web.page.addresses import url
+from server.web.page.document import facts, live, notice, pages, section, table
+from server.web.page.looking import Look
+from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.wording import NONE, duration, moment, number, shown, size
+
+PAGE: Final = 50
+"""How many clients there are on a page."""
+
+MOST: Final = 50
+"""How many entries of a log are shown."""
+
+
+def server_screen(look: Look) -> Html:
+    """The screen."""
+    return joined(
+        [
+            tag("h1", "Server"),
+            live("live", look, _durability(look), also=("clients",)),
+            tag("div", _clients(look), id="clients"),
+            _slow_log(look),
+            _acl_log(look),
+            _user(look),
+        ]
+    )
+
+
+def _durability(look: Look) -> Html:
+    title = "Memory and durability"
+    denial = look.viewer.denial(b"INFO")
+    if denial is not None:
+        return section(title, notice(denial))
+    server = look.server
+    config, state = server.state.config, server.state
+    memory = int(str(SECTIONS["memory"](server)["used_memory"]))
+    limit = f"of {size(config.maxmemory)}" if config.maxmemory else "no limit"
+    uptime = ("Up for", duration(look.now - state.started_ms), f"since {moment(state.started_ms)}")
+    return section(title, facts(uptime, ("Memory", size(memory), limit), *_file(look)))
+
+
+def _file(look: Look) -> list[tuple[str, Child, str]]:
+    """What there is to say about the append-only file."""
+    server = look.server
+    if not server.persistence.on:
+        off = tag("b", "off", class_="bad")
+        return [("Append-only file", off, "a restart begins without data")]
+    fields = SECTIONS["persistence"](server)
+    error = server.state.disk_error
+    rewrite = "being rewritten" if int(str(fields["aof_rewrite_in_progress"])) else "as a whole"
+    unsynced = server.persistence.appender.unsynced_ms(look.now)
+    policy = f"appendfsync {server.state.config.appendfsync}"
+    return [
+        (
+            "Append-only file",
+            tag("b", "cannot be written", class_="bad")
+            if error is not None
+            else tag("b", "on", class_="good"),
+            policy if error is None else error,
+        ),
+        ("File size", size(int(str(fields["aof_current_size"]))), rewrite),
+        ("Not on the disk for", duration(unsynced), "what a loss of power would cost now"),
+    ]
+
+
+# --- clients ---------------------------------------------------------------------------------
+
+
+def _clients(look: Look) -> Html:
+    denial = look.viewer.denial(b"CLIENT", b"LIST")
+    if denial is not None:
+        return section("Clients", notice(denial))
+    after = look.fields.whole("after", 0, 0, 2**63)
+    sessions = look.server.state.sessions
+    # Numbers ascend in there.
+    some = list(islice((each for number, each in sessions.items() if number > after), PAGE + 1))
+    heads = ("No.", "Address", "Name", "User", "Flags", "Last command", "Idle", "Age", "Memory")
+    following = url("/server", after=some[PAGE - 1].id) + "#clients" if len(some) > PAGE else None
+    return section(
+        f"Clients ({number(len(sessions))})",
+        table(heads, [_client(look, each) for each in some[:PAGE]], "No client is connected."),
+        pages(("First", url("/server") + "#clients" if after else None), ("Next →", following))
+        if after or following
+        else None,
+    )
+
+
+def _client(look: Look, session: Session) -> list[Child]:
+    command = session.command
+    return [
+        number(session.id),
+        session.addr or NONE,
+        shown(session.name) if session.name else NONE,
+        shown(session.user),
+        client_flags(session),
+        NONE if command is None else command.fullname,
+        duration(look.now - session.seen_ms),
+        duration(look.now - session.created_ms),
+        size(client_memory(session)),
+    ]
+
+
+# --- logs ------------------------------------------------------------------------------------
+
+
+def _slow_log(look: Look) -> Html:
+    denial = look.viewer.denial(b"SLOWLOG", b"GET")
+    if denial is not None:
+        return section("Slow log", notice(denial))
+    log = look.server.state.timings.slow_log
+    rows = [_slow(each) for each in islice(log.entries, MOST)]
+    return section(
+        f"Slow log ({number(len(log.entries))})",
+        table(("When", "Took", "Command", "Client"), rows, "No command was slow."),
+        id="slow",
+    )
+
+
+def _slow(entry: SlowCommand) -> list[Child]:
+    words = " ".join(shown(word, 80) for word in entry.arguments[:12])
+    more = f" … ({number(entry.given - 12)} more)" if len(entry.arguments) > 12 else ""
+    return [
+        moment(entry.seconds * 1000),
+        f"{entry.microseconds / 1000:,.1f} ms",
+        tag("code", words + more),
+        shown(entry.name or entry.address) if entry.name or entry.address else "a script",
+    ]
+
+
+def _acl_log(look: Look) -> Html:
+    denial = look.viewer.denial(b"ACL", b"LOG")
+    if denial is not None:
+        return section("Denied", notice(denial))
+    log = look.server.access.log
+    rows = [_denied(look, each) for each in log.entries[:MOST]]
+    return section(
+        f"Denied ({number(len(log.entries))})",
+        table(("Last", "Times", "Why", "What", "User", "Client"), rows, "Nothing was denied."),
+        id="denied",
+    )
+
+
+def _denied(look: Look, entry: LogEntry) -> list[Child]:
+    fields = dict(
+        word.partition(b"=")[::2] for word in entry.client.split(b" ") if word.startswith(b"addr=")
+    )
+    return [
+        f"{duration(look.now - entry.updated_ms)} ago",
+        number(entry.count),
+        entry.reason,
+        shown(entry.subject),
+        shown(entry.user),
+        shown(fields.get(b"addr", b"")),
+    ]
+
+
+# --- who looks -------------------------------------------------------------------------------
+
+
+def _user(look: Look) -> Html:
+    user, login = look.viewer.user, look.viewer.login
+    selectors = [selector.show() for selector in (user.root, *user.selectors)]
+    rules = [tag("code", shown(rule, 2000)) for rule in selectors]
+    how = "logged in" if login is not None else "the default user, who needs no password"
+    actions = "may change what its rights allow" if look.viewer.may_act else "read-only"
+    return section(
+        "You",
+        facts(("User", shown(user.name), how), ("This page", actions, _why(look))),
+        tag("p", *rules),
+        id="you",
+    )
+
+
+def _why(look: Look) -> str:
+    if not look.server.state.config.web_actions:
+        return "web-actions is no"
+    return "" if look.viewer.login is not None else "log in to change anything"

@@ -1,0 +1,383 @@
+"""What can be changed from the page: by whom, after which questions, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from server.net.output_gate import OutputGate
+from server.web.page import actions
+from server.web.page.actions import Action
+from server.web.page.looking import Refused
+from tests.server.web.page.asking import Answer, Asking
+from tests.server.web.page.filling import Filled
+from tests.support.direct import Direct
+
+GROUP = "/group?db=0&key=orders&group=kitchen"
+LETTERS = "/letters?db=0&key=orders:dead"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Filled]:
+    with Filled(web_actions=True, appendonly=True, appendfsync="always") as filled:
+        filled.client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
+        filled.client.execute_command(
+            "ACL", "SETUSER", "reader", "on", ">secret", "%R~*", "+@read", "+@write"
+        )
+        filled.client.execute_command("ACL", "SETUSER", "watcher", "on", ">secret", "~*", "+@read")
+        yield filled
+
+
+@pytest.fixture
+def filled(served: Filled) -> Filled:
+    client = served.client
+    client.flushall()
+    for at in range(1, 11):
+        client.xadd("orders", {"n": at}, id=f"{at}-0")
+    client.xgroup_create("orders", "kitchen", "0")
+    client.xreadgroup("kitchen", "ann", {"orders": ">"}, count=8)
+    for at in range(1, 4):
+        client.xadd("orders:dead", letter(at), id=f"{at}-0")
+    return served
+
+
+def letter(at: int, origin: str = "orders") -> dict[str, str]:
+    return {
+        "dead-letter-stream": origin,
+        "dead-letter-id": f"{at}-0",
+        "dead-letter-reason": "no cups",
+        "n": str(at),
+        "cups": "three",
+    }
+
+
+def user(filled: Filled, name: str = "ops") -> Asking:
+    asking = Asking(filled.http)
+    assert asking.log_in(name, "secret").status == 303
+    return asking
+
+
+def position(client: Any) -> str:
+    (group,) = client.xinfo_groups("orders")
+    last: bytes = group["last-delivered-id"]
+    return last.decode()
+
+
+def confirmed(asking: Asking, answer: Answer) -> Answer:
+    """What comes of it when the commands that were shown are confirmed."""
+    return asking.post("/act", answer.fields())
+
+
+def changed(fields: list[tuple[str, str]], **values: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in fields if name not in values] + list(values.items())
+
+
+# --- the position of a group -----------------------------------------------------------------
+
+
+def test_a_group_goes_back_after_the_command_was_shown(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields(1), ("by", "3")])
+    assert asked.status == 200
+    assert "XGROUP SETID orders kitchen 5-0" in asked.text
+    assert "The last 3 entries before the position will be delivered again." in asked.text
+    assert position(filled.client) == "8-0"
+    done = confirmed(asking, asked)
+    assert (done.status, "Done." in done.text) == (200, True)
+    assert position(filled.client) == "5-0"
+
+
+@pytest.mark.parametrize(("by", "after", "passed"), [("8", "0-0", "8"), ("100", "0-0", "8")])
+def test_a_group_goes_back_to_the_beginning_at_most(
+    filled: Filled, by: str, after: str, passed: str
+) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields(1), ("by", by)])
+    assert f"The last {passed} entries" in asked.text
+    confirmed(asking, asked)
+    assert position(filled.client) == after
+
+
+def test_a_group_that_has_read_nothing_stays_where_it_is(filled: Filled) -> None:
+    filled.client.xgroup_setid("orders", "kitchen", "0")
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields(1), ("by", "2")])
+    assert "XGROUP SETID orders kitchen 0-0" in asked.text
+
+
+@pytest.mark.parametrize(
+    ("to", "command"),
+    [
+        ("4-0", "XGROUP SETID orders kitchen 3-18446744073709551615"),
+        ("0", "XGROUP SETID orders kitchen 0-0"),
+        ("2026-01-31 12:00", "XGROUP SETID orders kitchen 1769860799999-18446744073709551615"),
+        ("2026-01-31", "XGROUP SETID orders kitchen 1769817599999-18446744073709551615"),
+    ],
+)
+def test_a_group_is_set_to_a_time(filled: Filled, to: str, command: str) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields(0), ("to", to)])
+    assert command in asked.text
+    confirmed(asking, asked)
+    assert position(filled.client) == command.split()[-1]
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "text"),
+    [
+        (1, {"by": "0"}, "A group can go back by 1 to 10,000 entries."),
+        (1, {"by": "10001"}, "A group can go back by 1 to 10,000 entries."),
+        (1, {"by": "-1"}, "A group can go back by 1 to 10,000 entries."),
+        (0, {"to": "yesterday"}, "'yesterday' is neither an ID nor a time"),
+        (0, {"to": "99999-99-99"}, "is neither an ID nor a time"),
+        (0, {"kind": "flushall"}, "There is no such action."),
+        (0, {"db": "99"}, "There is no such database."),
+        (0, {"key": "nothing"}, "There is no stream nothing in database 0."),
+        (0, {"group": "nobody"}, "The stream orders has no group nobody."),
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(
+    filled: Filled, form: int, given: dict[str, str], text: str
+) -> None:
+    asking = user(filled)
+    fields = changed(asking.get(GROUP).fields(form), **given)
+    assert text in asking.post("/act", fields).text
+    assert position(filled.client) == "8-0"
+
+
+def test_a_group_that_has_moved_on_since_it_was_seen_is_left_alone(filled: Filled) -> None:
+    asking = user(filled)
+    seen = asking.get(GROUP).fields(1)
+    asked = asking.post("/act", [*seen, ("by", "3")])
+    filled.client.xreadgroup("kitchen", "ann", {"orders": ">"}, count=1)
+    refused = confirmed(asking, asked)
+    assert refused.status == 409
+    assert "The group has moved on to 9-0 since you saw it: nothing was done." in refused.text
+    assert position(filled.client) == "9-0"
+
+
+def test_other_commands_than_were_shown_do_not_run(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields(1), ("by", "3")])
+    refused = asking.post("/act", changed(asked.fields(), by="4"))
+    assert refused.status == 409
+    assert "Something has changed since the command was shown: nothing was done." in refused.text
+    filled.client.xdel("orders", "5-0")
+    assert confirmed(asking, asked).status == 409
+    assert position(filled.client) == "8-0"
+
+
+# --- who may ---------------------------------------------------------------------------------
+
+
+def test_without_web_actions_nothing_can_be_changed(filled: Filled) -> None:
+    asking = user(filled)
+    fields = [*asking.get(GROUP).fields(1), ("by", "3")]
+    filled.client.config_set("web-actions", "no")
+    assert 'action="/act"' not in asking.get(GROUP).html
+    assert 'action="/act"' not in asking.get(LETTERS).html
+    refused = asking.post("/act", fields)
+    assert refused.status == 403
+    assert "This page is read-only: the setting web-actions is no." in refused.text
+    filled.client.config_set("web-actions", "yes")
+
+
+def test_a_page_is_read_only_by_default() -> None:
+    assert Direct().client().send("CONFIG", "GET", "web-actions") == (
+        b"*2\r\n$11\r\nweb-actions\r\n$2\r\nno\r\n"
+    )
+
+
+def test_the_default_user_changes_nothing_without_logging_in(filled: Filled) -> None:
+    fields = [*user(filled).get(GROUP).fields(1), ("by", "3")]
+    asking = Asking(filled.http)
+    assert 'action="/act"' not in asking.get(GROUP).html
+    assert asking.post("/act", fields).status == 403
+
+
+@pytest.mark.parametrize("token", [None, "", "x", "\N{SNOWMAN}"])
+def test_a_form_without_the_token_of_the_login_is_refused(
+    filled: Filled, token: str | None
+) -> None:
+    asking = user(filled)
+    fields = [pair for pair in asking.get(GROUP).fields(1) if pair[0] != "csrf"]
+    given = [] if token is None else [("csrf", token)]
+    refused = asking.post("/act", [*fields, ("by", "3"), *given])
+    assert refused.status == 403
+    assert "This form does not come from a page that you were shown." in refused.text
+
+
+def test_the_token_of_another_login_is_refused(filled: Filled) -> None:
+    fields = [*user(filled).get(GROUP).fields(1), ("by", "3")]
+    assert user(filled).post("/act", fields).status == 403
+
+
+def test_a_form_of_another_site_is_refused(filled: Filled) -> None:
+    asking = user(filled)
+    fields = [*asking.get(GROUP).fields(1), ("by", "3")]
+    assert asking.post("/act", fields, Sec_Fetch_Site="same-site").status == 403
+    assert asking.post("/act", fields, Origin="http://127.0.0.1:1").status == 403
+    assert asking.get("/act").status == 405
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("reader", "XGROUP SETID on this key."), ("watcher", "XGROUP SETID.")],
+)
+def test_a_user_needs_the_right_to_the_very_command(filled: Filled, name: str, text: str) -> None:
+    fields = [pair for pair in user(filled).get(GROUP).fields(1) if pair[0] != "csrf"]
+    asking = user(filled, name)
+    shown = asking.get(GROUP)
+    assert 'action="/act"' not in shown.html
+    token = shown.html.split('name="csrf" value="')[1].split('"')[0]
+    refused = asking.post("/act", [*fields, ("by", "3"), ("csrf", token)])
+    assert refused.status == 403
+    assert f"Your user may not run {text}" in refused.text
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+
+def test_one_letter_is_sent_back_to_its_stream(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields(1))
+    assert "MULTI XADD orders * n 2 cups three XDEL orders:dead 2-0 EXEC" in asked.text
+    assert filled.client.xlen("orders:dead") == 3
+    assert "Done." in confirmed(asking, asked).text
+    assert [entry for entry, _ in filled.client.xrange("orders:dead")] == [b"1-0", b"3-0"]
+    ((_, fields),) = filled.client.xrevrange("orders", count=1)
+    assert fields == {b"n": b"2", b"cups": b"three"}
+
+
+def test_all_letters_are_those_that_were_seen(filled: Filled) -> None:
+    asking = user(filled)
+    page = asking.get(LETTERS)
+    assert "Redrive the 3 shown" in page.text
+    filled.client.xadd("orders:dead", letter(4), id="4-0")
+    confirmed(asking, asking.post("/act", page.fields(3)))
+    assert [entry for entry, _ in filled.client.xrange("orders:dead")] == [b"4-0"]
+    assert filled.client.xlen("orders") == 13
+
+
+def test_a_letter_that_is_gone_stops_all(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields(3))
+    filled.client.xdel("orders:dead", "2-0")
+    refused = confirmed(asking, asked)
+    assert (refused.status, "2-0 is not there any more." in refused.text) == (409, True)
+    assert filled.client.xlen("orders") == 10
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ([], "From 1 to 25 entries can be named."),
+        ([f"{at}-0" for at in range(26)], "From 1 to 25 entries can be named."),
+        (["x"], "What was named is no ID."),
+        (["9-9"], "9-9 is not there any more."),
+    ],
+)
+def test_letters_are_named_by_their_ids(filled: Filled, ids: list[str], text: str) -> None:
+    asking = user(filled)
+    fields = [pair for pair in asking.get(LETTERS).fields(0) if pair[0] != "id"]
+    assert text in asking.post("/act", [*fields, *(("id", each) for each in ids)]).text
+
+
+def test_a_letter_stays_where_its_stream_takes_nothing(filled: Filled) -> None:
+    filled.client.set("string", "x")
+    filled.client.xadd("full", {"n": 1}, id=f"{2**64 - 1}-{2**64 - 1}")
+    filled.client.xadd("dead", letter(1, "string"), id="1-0")
+    filled.client.xadd("dead", letter(1, "full"), id="2-0")
+    asking = user(filled)
+    page = asking.get("/letters?db=0&key=dead")
+    assert "string is no stream." in asking.post("/act", page.fields(0)).text
+    assert "full takes no more entries." in asking.post("/act", page.fields(1)).text
+    assert filled.client.xlen("dead") == 2
+
+
+def test_the_right_to_add_to_the_stream_of_origin_is_needed(filled: Filled) -> None:
+    filled.client.execute_command(
+        "ACL", "SETUSER", "sweeper", "on", ">secret", "resetkeys", "~orders:dead", "%R~*", "+@all"
+    )
+    asking = user(filled, "sweeper")
+    refused = asking.post("/act", asking.get(LETTERS).fields(0))
+    assert "Your user may not run XADD on this key." in refused.text
+
+
+# --- the way of a client ---------------------------------------------------------------------
+
+
+def test_an_action_is_in_the_slow_log_and_in_the_file_like_a_command(filled: Filled) -> None:
+    filled.client.config_set("slowlog-log-slower-than", 0)
+    filled.client.slowlog_reset()
+    asking = user(filled)
+    confirmed(asking, asking.post("/act", [*asking.get(GROUP).fields(1), ("by", "3")]))
+    (entry,) = [
+        each for each in filled.client.slowlog_get() if each["command"].startswith(b"XGROUP")
+    ]
+    assert entry["client_name"] == b"page"
+    filled.client.config_set("slowlog-log-slower-than", 10_000)
+    assert position(filled.client) == "5-0"
+
+
+def test_what_the_server_refuses_is_told_and_undone(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields(0))
+    filled.client.config_set("maxmemory", 1)
+    try:
+        refused = confirmed(asking, asked)
+    finally:
+        filled.client.config_set("maxmemory", 0)
+    assert refused.status == 409
+    assert "XADD: OOM command not allowed" in refused.text
+    assert filled.client.xlen("orders:dead") == 3
+
+
+def test_writes_that_are_held_back_are_held_back_here_too(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields(0))
+    filled.client.execute_command("CLIENT", "PAUSE", "100000", "WRITE")
+    refused = confirmed(asking, asked)
+    filled.client.execute_command("CLIENT", "UNPAUSE")
+    assert (refused.status, "CLIENT PAUSE" in refused.text) == (503, True)
+
+
+SET = Action("", "", 0, [[b"SET", b"k", b"v"]], "/")
+
+
+async def test_no_client_is_left_behind() -> None:
+    direct = Direct()
+    services = direct.server.services
+    await actions.run(services, b"default", "127.0.0.1:1", SET)
+    assert direct.client().send("GET", "k") == b"$1\r\nv\r\n"
+    with pytest.raises(Refused, match="The user is gone"):
+        await actions.run(services, b"nobody", "", SET)
+    wait = SET._replace(commands=[[b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]])
+    with pytest.raises(Refused, match="takes too long"):
+        await actions.run(services, b"default", "", wait)
+    assert not services.blocking.waiters
+    assert len(direct.server.state.sessions) == 1
+
+
+@pytest.mark.parametrize("safe", [True, False])
+async def test_an_answer_waits_for_the_file(safe: bool) -> None:
+    services = Direct().server.services
+    gate: OutputGate = services.gate
+    gate.holding = True
+    running = asyncio.create_task(actions.run(services, b"default", "", SET))
+    await asyncio.sleep(0)
+    assert not running.done()
+    if safe:
+        gate.begin_flight()
+        gate.let_go(False)
+        await running
+    else:
+        (session,) = services.state.sessions.values()
+        session.close()
+        gate.let_go(False)
+        with pytest.raises(Refused, match="may or may not be on the disk"):
+            await running
+    assert not services.state.sessions

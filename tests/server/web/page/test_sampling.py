@@ -1,0 +1,231 @@
+"""The sampler: what it finds, in which order, and what it remembers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+
+from server.runtime.log import Log
+from server.web.pace import Pace
+from server.web.page import sampling
+from server.web.page.group_screen import consumer_of
+from server.web.page.sampling import (
+    POINTS,
+    Row,
+    Sampler,
+    Trace,
+    in_trouble,
+    lag_of,
+    ordered,
+    stream_at,
+)
+from storage.stream import Stream
+from tests.support.direct import START_MS, Direct
+
+MINUTE_MS = 60_000
+
+
+def row(**values: object) -> Row:
+    plain = Row(0, b"k", b"g", 0, 0, 0, None, 0, None, 0, (), False)
+    return plain._replace(**values)  # type: ignore[arg-type]
+
+
+def sampler_of(direct: Direct) -> Sampler:
+    return Sampler(direct.server.services)
+
+
+async def test_a_look_finds_groups_and_streams_without_any() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("XADD", "alone", "1-1", "f", "v")
+    client.send("SET", "string", "x")
+    for at in range(1, 5):
+        client.send("XADD", "s", f"{START_MS - at * -1}-0", "f", "v")
+    client.send("XGROUP", "CREATE", "s", "g", "0")
+    client.send("XREADGROUP", "GROUP", "g", "c", "COUNT", 3, "STREAMS", "s", ">")
+    client.send("XADD", "expired", "1-1", "f", "v")
+    client.send("PEXPIRE", "expired", 10)
+    direct.now_ms += 1000
+    sampler = sampler_of(direct)
+    await sampler.look()
+    found = {each.name: each for each in sampler.rows}
+    assert set(found) == {(0, b"alone", b""), (0, b"s", b"g")}
+    assert found[0, b"alone", b""].group is None
+    group = found[0, b"s", b"g"]
+    assert group[3:] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (3, 0, 0, 0, 0, 0, 0, 0), False)
+    assert sampler.index == found
+    assert (sampler.number, sampler.taken_ms) == (1, START_MS + 1000)
+
+
+@pytest.mark.parametrize(
+    ("values", "troubles"),
+    [
+        ({}, []),
+        ({"oldest": 5 * MINUTE_MS}, ["stuck"]),
+        ({"oldest": 5 * MINUTE_MS + 1}, []),
+        ({"most": 5}, ["redelivered"]),
+        ({"behind_since": 5 * MINUTE_MS}, ["behind"]),
+        ({"oldest": 0, "most": 9, "behind_since": 0}, ["stuck", "redelivered", "behind"]),
+    ],
+)
+def test_what_counts_as_trouble(values: dict[str, object], troubles: list[str]) -> None:
+    assert row(**values).troubles(10 * MINUTE_MS) == troubles
+
+
+async def test_rows_are_put_in_order_whatever_their_number() -> None:
+    rows = [row(key=b"%d" % (at * 7919 % 3000), lag=at * 7919 % 3000) for at in range(3000)]
+    found = [each.lag async for each in ordered(rows, in_trouble(0), Pace())]
+    assert found == list(range(2999, -1, -1))
+
+
+async def test_there_are_only_so_many_rows_and_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "MOST_ROWS", 3)
+    monkeypatch.setattr(sampling, "MOST_TRACES", 2)
+    direct = Direct()
+    client = direct.client()
+    for name in ("a", "b", "c"):
+        client.send("XGROUP", "CREATE", name, "g", "0", "MKSTREAM")
+        client.send("XGROUP", "CREATE", name, "h", "0")
+    client.send("XADD", "d", "1-1", "f", "v")
+    sampler = sampler_of(direct)
+    await sampler.look()
+    assert (len(sampler.rows), len(sampler.traces), sampler.left_out) == (3, 2, 4)
+
+
+async def test_what_was_is_remembered_while_the_group_is_there() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    sampler = sampler_of(direct)
+    for _ in range(3):
+        client.send("XADD", "s", "*", "f", "v")
+        await sampler.look()
+        direct.now_ms += 10_000
+    trace = sampler.traces[0, b"s", b"g"]
+    assert list(trace.lag) == [1, 2, 3]
+    assert list(trace.added) == [1, 2, 3]
+    assert list(trace.times) == [START_MS, START_MS + 10_000, START_MS + 20_000]
+    client.send("DEL", "s")
+    await sampler.look()
+    assert sampler.traces == {}
+
+
+def test_a_rate_is_that_of_the_last_minute() -> None:
+    trace = Trace()
+    assert trace.rate() is None
+    for at in range(POINTS + 20):
+        trace.note(row(added=max(0, at - 190) * 50), at * 10_000)
+    assert len(trace.times) == POINTS
+    assert trace.rate() == 5.0
+    still = Trace()
+    still.note(row(), 5)
+    still.note(row(), 5)
+    assert still.rate() is None
+
+
+async def test_lag_that_counters_cannot_tell_is_counted() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("CONFIG", "SET", "stream-node-max-entries", 2)
+    for at in range(1, 1501):
+        client.send("XADD", "s", f"{at}-0", "f", "v")
+    client.send("XGROUP", "CREATE", "s", "g", "100-0")
+    client.send("XDEL", "s", "700-0")
+    stream = stream_at(direct.server.state.keyspace.databases[0], b"s", direct.now_ms)
+    assert stream is not None
+    assert stream.lag(stream.groups[b"g"]) is None
+    assert await lag_of(stream, stream.groups[b"g"], Pace(lambda: 0)) == 1399
+
+
+def test_only_streams_that_are_there_are_seen() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("SET", "string", "x")
+    client.send("XADD", "s", "1-1", "f", "v")
+    client.send("PEXPIRE", "s", 5)
+    database = direct.server.state.keyspace.databases[0]
+    assert stream_at(database, b"string", direct.now_ms) is None
+    assert stream_at(database, b"nothing", direct.now_ms) is None
+    assert isinstance(stream_at(database, b"s", direct.now_ms + 4), Stream)
+    assert stream_at(database, b"s", direct.now_ms + 5) is None
+
+
+def test_as_whom_a_reader_waits() -> None:
+    direct = Direct()
+    direct.client().send("XGROUP", "CREATE", "s", "group", "0", "MKSTREAM")
+    for name, words in (
+        ("c", ("GROUP", "group", "c", "BLOCK", 0)),
+        ("group", ("BLOCK", 0, "group", "group", "group")),
+    ):
+        client = direct.client()
+        client.send("XREADGROUP", *words, "STREAMS", "s", ">")
+        waiter = client.session.waiter
+        assert waiter is not None
+        assert consumer_of(waiter) == name.encode()
+    client = direct.client()
+    client.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+    assert client.session.waiter is not None
+    assert consumer_of(client.session.waiter) is None
+
+
+# --- when ------------------------------------------------------------------------------------
+
+
+async def looks(sampler: Sampler, number: int) -> None:
+    """Waits until there have been so many looks."""
+    while sampler.number < number:
+        await sampler.next.wait()
+
+
+async def test_looks_come_sooner_while_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "WATCHED_S", 0.0)
+    sampler = sampler_of(Direct())
+    sampler.start()
+    async with asyncio.timeout(10):
+        await looks(sampler, 1)
+        await asyncio.sleep(0)
+        assert not sampler._is_watched()
+        sampler.watch()
+        assert sampler._is_watched()
+        sampler.watch()
+        await looks(sampler, 3)
+    following = sampler.next
+    await sampler.stop()
+    assert following.is_set()
+    assert sampler.closing
+
+
+async def test_looks_go_on_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "WATCHED_S", 0.0)
+    monkeypatch.setattr(sampling, "IDLE_S", 0.0)
+    sampler = sampler_of(Direct())
+    sampler.start()
+    async with asyncio.timeout(10):
+        await looks(sampler, 3)
+    await sampler.stop()
+    assert not sampler._is_watched()
+
+
+async def test_a_look_that_fails_is_told_and_the_next_one_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    sampler = sampler_of(Direct())
+    sampler._server.state.log = Log(written)
+    monkeypatch.setattr(sampling, "holds_letters", lambda stream: 1 // 0)
+    sampler._server.state.keyspace.databases[0].make_stream(b"s")
+    await sampler._try()
+    assert sampler.number == 0
+    assert "The page could not look at all streams: ZeroDivisionError" in written.getvalue()
+    monkeypatch.undo()
+    await sampler._try()
+    assert sampler.number == 1
+
+
+async def test_nobody_looks_where_there_is_no_page() -> None:
+    direct = Direct(web_page=False)
+    sampler = sampler_of(direct)
+    await sampler._try()
+    assert sampler.number == 0
