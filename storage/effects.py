@@ -166,13 +166,16 @@ class EntryAdded:
 
 
 class EntriesAdded:
-    """The entries of a run were appended to a stream that there was, each by a command of its own.
+    """The entries of a run were appended to a stream that there was, each by a command of its own,
+    in a transaction if it is ``atomic``.
 
-    It is an effect by itself, and comes only while no keyspace events are published."""
+    No other effect comes of these commands, and it comes only while no keyspace events are
+    published."""
 
-    __slots__ = ("db", "key", "run")
+    __slots__ = ("atomic", "db", "key", "run")
 
-    def __init__(self, db: int, key: bytes, run: Run) -> None:
+    def __init__(self, db: int, key: bytes, run: Run, atomic: bool) -> None:
+        self.atomic = atomic
         self.db = db
         self.key = key
         self.run = run

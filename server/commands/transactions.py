@@ -11,6 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.clients.access import IN_MULTI
 from server.command_table import Arguments, Command, KeySpec, command
+from server.commands.entry_runs import Queue, add_queued, runs_are_possible
 from server.services import Services
 from server.session import Session
 
@@ -113,31 +114,39 @@ def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait
     return scripting.transaction(session, queue, lambda: _run_all(server, session, queue))
 
 
-def _run_all(
-    server: Services, session: Session, queue: list[tuple[Command, Arguments]]
-) -> list[bytes]:
+def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
     """The reply of each command; one that would wait finds that its time is up."""
-    run = server.dispatcher.run
     appender = server.persistence.appender
-    replies: list[bytes] = []
-    refused = False
     session.executing = True
     appender.begin_unit()
     try:
-        for entry, args in queue:
-            session.command = entry
-            if session.account.limited and (text := _refusal(server, session, entry, args)):
-                replies.append(error_line(text))
-                refused = True
-                continue
-            reply = run(session, entry, args)
-            assert reply is not None, "a transaction never waits"
-            replies.append(reply)
+        return _replies(server, session, queue)
     finally:
         session.executing = False
         appender.end_unit()
-        if refused:
-            server.state.table[b"exec"].failed += 1
+
+
+def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
+    run = server.dispatcher.run
+    runs = runs_are_possible(server, session)
+    replies: list[bytes] = []
+    refused = 0
+    while len(replies) < len(queue):
+        entry, args = queue[len(replies)]
+        session.command = entry
+        if runs and entry.name == "xadd":
+            added = add_queued(server, session, queue, len(replies))
+            if added is not None:
+                replies += added
+                continue
+        if session.account.limited and (text := _refusal(server, session, entry, args)):
+            replies.append(error_line(text))
+            refused = 1
+            continue
+        reply = run(session, entry, args)
+        assert reply is not None, "a transaction never waits"
+        replies.append(reply)
+    server.state.table[b"exec"].failed += refused
     return replies
 
 

@@ -27,18 +27,17 @@ from protocol.additions import AUTOMATIC, Fields, bulks_end
 from protocol.errors import CommandError
 from server.command_table import Command
 from server.commands.add_options import addition_of
+from server.commands.entry_runs import LONGEST_RUN, open_stream
 from server.commands.trimming import trim_key
 from server.net.turns import now_ns
 from server.services import Services
 from server.session import Session
-from storage import ids
 from storage.effects import EntriesAdded, EntryAdded
 from storage.entries import unpack
 from storage.errors import StorageFailure
 from storage.keyspace import Database
 from storage.limits import StreamLimits
 from storage.runs import Run
-from storage.stream import Stream
 from storage.trimming import Trim, quiet_room
 
 Cut = Callable[[bytes, int, bytes, Fields, int], tuple[list[bytes], int]]
@@ -55,8 +54,6 @@ MOST_SHAPES: Final = 4
 LEAST: Final = 2 * len(b"*5\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n")
 """How many bytes two requests have at least: one alone is parsed, which is as quick."""
 
-_UNLIMITED: Final = 2**30
-_NEARLY_EXHAUSTED: Final = ids.MAX - _UNLIMITED
 _HEAD: Final = re.compile(rb"\*([1-9][0-9]{0,6})\r\n(?=\$4\r\n[Xx][Aa][Dd][Dd]\r\n)")
 
 
@@ -225,14 +222,11 @@ class Adder:
         """Adds as many entries at once as may be; returns where their requests end."""
         db, key = session.db, beginning.key
         now = self._keyspace.now_ms = self._state.clock()
-        stream = db.values.get(key)
-        if type(stream) is not Stream or stream.last_id > _NEARLY_EXHAUSTED:
+        stream = open_stream(db, key, now)
+        if stream is None:
             return at
-        if db.expires and db.expires.get(key, now + 1) <= now:
-            return at
-        db.used[key] = now
         trim = beginning.trim
-        room = _UNLIMITED if trim is None else quiet_room(stream.log, trim)
+        room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         waited = len(self._blocking.waiting) > 0
         most = room
         if room == 0 or (waited and (db.index, key) in self._blocking.waiting):
@@ -277,4 +271,4 @@ class Adder:
         if len(payloads) == 1:
             db.emit(EntryAdded(db.index, key, run.first, payloads[0], False))
         else:
-            db.emit(EntriesAdded(db.index, key, run))
+            db.emit(EntriesAdded(db.index, key, run, False))

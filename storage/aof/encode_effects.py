@@ -144,6 +144,7 @@ class Forms:
         self._commands = 0
         self._forms: dict[type, Callable[[Sequence[e.Effect], int], int]] = {
             e.EntryAdded: self._entry_added,
+            e.EntriesAdded: self._entries_added,
             e.Delivered: self._delivered,
             e.ConsumerCreated: self._consumer_created,
             e.ConsumerSeen: self._consumer_seen,
@@ -164,7 +165,7 @@ class Forms:
         if not effects:
             return
         first = effects[0]
-        if type(first) is e.EntriesAdded:
+        if type(first) is e.EntriesAdded and not first.atomic:
             self.append_run(first, out)
             return
         self._begin_unit(out)
@@ -270,6 +271,13 @@ class Forms:
                 return at + 1
         self._write(effect.db, add_entry(effect.key, effect.payload))
         return at
+
+    def _entries_added(self, effects: Sequence[e.Effect], at: int) -> int:
+        """The XADDs of a run, within a transaction."""
+        effect = effects[at]
+        assert isinstance(effect, e.EntriesAdded)
+        self._write(effect.db, effect.run.commands(effect.key), len(effect.run))
+        return at + 1
 
     def _delivery(self, effects: Sequence[e.Effect], out: list[bytes]) -> bool:
         """The whole unit, if all that it says is that a consumer was given new entries."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from storage.effects import Effect
 from tests.support.direct import START_MS, Direct, DirectClient
 
 ABORTED = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
@@ -214,3 +217,24 @@ def test_a_handler_that_fails_unexpectedly_does_not_leave_the_client_executing(
     with pytest.raises(RuntimeError, match="broken"):
         client.send("EXEC")
     assert not client.session.executing
+
+
+def test_entries_that_follow_each_other_to_one_stream_are_added_at_once(direct: Direct) -> None:
+    kinds: list[str] = []
+
+    def record(effects: Sequence[Effect], session: object) -> None:
+        kinds.extend(type(effect).__name__ for effect in effects)
+
+    client = direct.client()
+    client.send("XADD", "s", "1-1", "f", "v")
+    direct.server.services.reactions.record = record
+    requests = ["XADD s * f 1", "XADD s * f 2", "XADD s * g 3", "XADD t * g 4", "XADD t * g 5"]
+    now = direct.now_ms
+    assert transact(client, *requests) == b"*5\r\n" + b"".join(
+        b"$15\r\n%d-%d\r\n" % (now, sequence) for sequence in (0, 1, 2, 0, 1)
+    )
+    assert kinds == ["EntriesAdded", "EntryAdded", "EntryAdded", "EntryAdded"]
+    assert client.send("XRANGE", "s", "-", "+", "COUNT", 2) == (
+        b"*2\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+        b"*2\r\n$15\r\n%d-0\r\n*2\r\n$1\r\nf\r\n$1\r\n1\r\n" % now
+    )

@@ -347,11 +347,22 @@ def test_each_entry_of_a_run_is_an_xadd_by_itself() -> None:
     recording = recorded("SET s 1")
     header, pieces = b"*2\r\n", [b"$1\r\na\r\n$1\r\n%d\r\n" % value for value in range(3)]
     run = Run(join(T, 0), [b"a"], header, pieces)
-    recording.forms.append([e.EntriesAdded(1, b"k", run)], recording.out)
+    recording.forms.append([e.EntriesAdded(1, b"k", run, False)], recording.out)
     assert readable(recording.take()) == [
         "SELECT 1",
         *(f"XADD k {T}-{value} a {value}" for value in range(3)),
     ]
+
+
+def test_the_entries_of_a_run_in_a_transaction_are_one() -> None:
+    adding = ["XADD k * a 0", "XADD k * a 1"]
+    recording = recorded("XADD k 1-1 a b")
+    assert lines(recording, "MULTI", *adding, "EXEC") == [
+        "MULTI", f"XADD k {T}-0 a 0", f"XADD k {T}-1 a 1", "EXEC",
+    ]  # fmt: skip
+    assert lines(recording, "MULTI", "SET s 1", *adding, "EXEC") == [
+        "MULTI", "SET s 1", f"XADD k {T}-2 a 0", f"XADD k {T}-3 a 1", "EXEC",
+    ]  # fmt: skip
 
 
 def test_nothing_is_written_of_what_changed_nothing() -> None:

@@ -1,0 +1,109 @@
+"""XADDs that follow each other, added at once: where that can be, and how a transaction does it.
+
+Entries that go to one stream with the same field names are one :class:`~storage.runs.Run`: they
+share a lookup, an effect and a piece of the append-only file. The fast path of a pipeline
+(:mod:`server.net.adding`) makes runs of the bytes that a client sent; a transaction makes them of
+requests that were queued.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from server.command_table import Arguments, Command
+from server.services import Services
+from server.session import Session
+from storage import ids
+from storage.effects import EntriesAdded
+from storage.entries import pack
+from storage.keyspace import Database
+from storage.runs import Run
+from storage.stream import Stream
+
+LONGEST_RUN: Final = 2**30
+"""How many entries a run has at most."""
+_NEARLY_EXHAUSTED: Final = ids.MAX - LONGEST_RUN
+
+Queue = list[tuple[Command, Arguments]]
+
+_now_ns = time.perf_counter_ns
+
+
+def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
+    """The stream to which a run may be added now, which counts as a use of it; ``None`` if each
+    entry needs a look of its own, because the stream is not there or its IDs may run out."""
+    stream = db.values.get(key)
+    if type(stream) is not Stream or stream.last_id > _NEARLY_EXHAUSTED:
+        return None
+    if db.expires and db.expires.get(key, now_ms + 1) <= now_ms:
+        return None
+    db.used[key] = now_ms
+    return stream
+
+
+def runs_are_possible(server: Services, session: Session) -> bool:
+    """Whether nobody looks at each command of the client, or at what each of them changes."""
+    return not (
+        session.account.limited
+        or session.tracking is not None
+        or server.notifier.active
+        or server.state.timings.single
+    )
+
+
+def add_queued(server: Services, session: Session, queue: Queue, at: int) -> list[bytes] | None:
+    """Runs the XADDs of a transaction that stand at ``at`` and belong to one run; returns their
+    replies. ``None`` if there are not at least two, or they have to run one by one."""
+    command, args = queue[at]
+    words = len(args)
+    if words % 2 == 0 or args[2] != b"*" or at + 1 == len(queue):
+        return None
+    key, names = args[1], args[3::2]
+    if not _belongs(queue[at + 1], command, words, key, names):
+        return None
+    db = session.db
+    started = _now_ns()
+    stream = open_stream(db, key, db.keyspace.now_ms)
+    if stream is None:
+        return None
+    header = b"*%d\r\n" % (words - 3)
+    pieces: list[bytes] = []
+    end = at
+    while end < len(queue) and _belongs(queue[end], command, words, key, names):
+        pieces.append(pack(tuple(queue[end][1][3:]))[len(header) :])
+        end += 1
+    run = Run(stream.next_id(db.keyspace.now_ms), names, header, pieces)
+    stream.add_run(run)
+    db.emit(EntriesAdded(db.index, key, run, True))
+    server.reactions.apply(session)
+    _count(server, session, queue[at:end], _now_ns() - started)
+    return run.texts
+
+
+def _belongs(
+    queued: tuple[Command, Arguments], command: Command, words: int, key: bytes, names: list[bytes]
+) -> bool:
+    other, args = queued
+    return (
+        other is command
+        and len(args) == words
+        and args[1] == key
+        and args[2] == b"*"
+        and args[3::2] == names
+    )
+
+
+def _count(server: Services, session: Session, queue: Queue, nanoseconds: int) -> None:
+    """Counts the commands, each with the mean of what they took together."""
+    timings = server.state.timings
+    count = len(queue)
+    command = queue[0][0]
+    mean = nanoseconds // count
+    command.calls += count
+    command.nanoseconds += nanoseconds
+    if timings.tracking:
+        command.durations.add(mean, count)
+    if mean >= timings.threshold:
+        for _, args in queue:
+            timings.notice(session, command, args, mean)
