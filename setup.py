@@ -86,7 +86,7 @@ HOT = {
         "trimming",
     ],
     "server/monitoring": [
-        "histogram",
+        "hdr_histogram",
         "timings",
     ],
     "server/net": [

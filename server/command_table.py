@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from protocol.replies import Reply
-from server.monitoring.histogram import Histogram
+from server.monitoring.hdr_histogram import HdrHistogram
 from server.outcomes import Outcome
 from server.util.arguments import parse_integer
 
@@ -342,7 +342,7 @@ class Command:
         self.slow_count = 0
         self.slow_sum_ns = 0
         self.slow_max_ns = 0
-        self.durations = Histogram()
+        self.durations = HdrHistogram()
 
     def copy(self) -> Command:
         """The same command with counters of its own, and without subcommands."""

@@ -89,7 +89,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "runtime",
         "steps",
         "outcomes",
-        "monitoring.histogram",
+        "monitoring.hdr_histogram",
         "command_table",
         "acl.selector",
         "acl.rate",

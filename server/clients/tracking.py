@@ -171,6 +171,7 @@ class KeyTracking:
             self._update()
 
     def _clear(self) -> None:
+        self._state.keyspace.limits.disposal.drop(self.keys)
         self.keys = OrderedDict()
         self.items = 0
 

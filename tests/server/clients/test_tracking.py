@@ -177,6 +177,17 @@ class TestTheTable:
         direct.client().send("FLUSHALL")
         assert counts(direct) == (1, 0, 0, 0)
 
+    def test_a_long_table_is_freed_in_portions(self, direct: Direct) -> None:
+        client = tracker(direct)
+        client.send("MGET", *(f"k{number}" for number in range(1000)))
+        client.disconnect()
+        disposal = direct.server.state.keyspace.limits.disposal
+        assert len(disposal) == 1000
+        disposal.free(400)
+        assert len(disposal) == 600
+        disposal.free(600)
+        assert len(disposal) == 0
+
     def test_keys_that_expire_unread_are_told(self, direct: Direct) -> None:
         client = tracker(direct, "NOLOOP")
         direct.client().send("SET", "k", 1, "PX", 10)

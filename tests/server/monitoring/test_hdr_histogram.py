@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.monitoring.histogram import LONGEST, Histogram, bounds, slot_of
+from server.monitoring.hdr_histogram import LONGEST, HdrHistogram, bounds, slot_of
 
 DURATIONS = st.integers(min_value=0, max_value=LONGEST)
 
 
-def histogram_of(*nanoseconds: int) -> Histogram:
-    histogram = Histogram()
+def histogram_of(*nanoseconds: int) -> HdrHistogram:
+    histogram = HdrHistogram()
     for duration in nanoseconds:
         histogram.add(duration)
     return histogram
@@ -36,8 +36,8 @@ def test_what_takes_longer_than_a_second_counts_as_a_second() -> None:
 
 
 def test_no_call_takes_no_time() -> None:
-    assert Histogram().percentile(50) == Histogram().percentile(0) == 0
-    assert Histogram().cumulative() == []
+    assert HdrHistogram().percentile(50) == HdrHistogram().percentile(0) == 0
+    assert HdrHistogram().cumulative() == []
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def bounds(slot: int) -> tuple[int, int]:
     return first << shift, ((first + 1) << shift) - 1
 
 
-class Histogram:
+class HdrHistogram:
     """How many calls took how long. It takes memory up to the slot of the longest one."""
 
     __slots__ = ("counts",)
