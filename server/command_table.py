@@ -244,13 +244,17 @@ def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
     return (spec.index, need) if spec.last == 0 and not spec.moves else (-1, 0)
 
 
+NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "reset"})
+"""What runs at once inside MULTI."""
+
+
 class Command:
     """A command or subcommand: what it is called, how it is called, and what it does.
 
     ``arity`` counts the name (and the container's); negative: a minimum. The counters are those of
     INFO commandstats, and ``durations`` those of latencystats. ``special`` marks what the
     dispatcher has to look at more closely: commands with subcommands, and those that a setting must
-    allow (``protected``).
+    allow (``protected``). ``queues`` tells whether it simply waits for EXEC inside MULTI.
 
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
     ``key_need`` has the bit of the rights to it that it needs at most, counted from 1 for any right
@@ -279,6 +283,7 @@ class Command:
         "name",
         "nanoseconds",
         "protected",
+        "queues",
         "rejected",
         "since",
         "slow_count",
@@ -329,6 +334,7 @@ class Command:
         self.subcommands: dict[bytes, Command] = {}
         self.writes = "write" in self.flags
         self.protected = self.special = protected
+        self.queues = self.name not in NEVER_QUEUED and "no_multi" not in flags
         self.channels = channels
         self.key_at, self.key_need = _one_key(self.keys, channels)
         self.forget_calls()

@@ -16,7 +16,7 @@ from server.clients.reactions import Reactions
 from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
-from server.command_table import Arguments, Command, find
+from server.command_table import NEVER_QUEUED, Arguments, Command, find
 from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
 from server.session import ClientTracking, Session, Waiter
@@ -38,9 +38,6 @@ FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
 
 ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
 """What a client may call before it has authenticated."""
-
-NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "reset"})
-"""What runs at once inside MULTI."""
 
 SUBSCRIBING: Final = frozenset(
     {"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
@@ -103,19 +100,7 @@ class Dispatcher:
             or self._state.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
         ):
-            if (
-                session.limited
-                and command is not None
-                and not (command.special or self._state.barred)
-                and command.fits(count)
-                and session.account.root.permits(command, args)
-            ):
-                session.command = command
-                reply = self.run(session, command, args)
-            else:
-                reply = self._execute_checked(session, args)
-                if session.tracking is not None and session.tracking.caching:
-                    self._end_caching(session, session.tracking, args)
+            reply = self._execute_closely(session, command, args)
         else:
             session.command = command
             reply = self.run(session, command, args)
@@ -126,8 +111,30 @@ class Dispatcher:
             return self._mute(session, reply)
         return reply
 
+    def _execute_closely(
+        self, session: Session, command: Command | None, args: Arguments
+    ) -> bytes | None:
+        """Does the same for whatever is not plainly a command that may run at once; what is quick
+        to decide, quickly: a command that is queued, and one that the user may run."""
+        if (
+            command is not None
+            and not (command.special or self._state.barred)
+            and command.fits(len(args))
+        ):
+            if session.queues and command.queues:
+                session.command = command
+                session.enqueue(command, args)
+                return QUEUED
+            if session.limited and session.account.root.permits(command, args):
+                session.command = command
+                return self.run(session, command, args)
+        reply = self._execute_checked(session, args)
+        if session.tracking is not None and session.tracking.caching:
+            self._end_caching(session, session.tracking, args)
+        return reply
+
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
-        """Does the same for whatever is not plainly a command that may run."""
+        """Does the same with all checks."""
         command, refusal = self.resolve(session, args)
         if refusal is None and session.account.rate is not None:
             refusal = self._refuse_for_rate(session, command)

@@ -59,6 +59,7 @@ class Session:
         "paused",
         "queue",
         "queue_bytes",
+        "queues",
         "reads",
         "resp3",
         "seen_ms",
@@ -190,17 +191,19 @@ class Session:
     def update_gate(self) -> None:
         """Notes whether a command must pass the checks of a state that most clients are not in.
 
-        ``limited`` notes that there is only one of them, what the client's user may do."""
+        ``limited`` notes that there is only one of them, what the client's user may do, and
+        ``queues`` that there is only a transaction."""
         gated = (
-            self.queue is not None
-            or not self.authenticated
+            not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
             or self.monitoring
             or (self.tracking is not None and self.tracking.caching)
             or self.account.rate is not None
         )
-        self.limited = self.account.limited and not gated
-        self.gated = gated or self.limited
+        queueing = self.queue is not None
+        self.queues = queueing and not gated and not self.account.limited
+        self.limited = self.account.limited and not gated and not queueing
+        self.gated = gated or queueing or self.limited
 
     def log_in(self, user: User) -> None:
         """The client is this user from now on."""
