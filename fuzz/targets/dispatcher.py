@@ -126,9 +126,10 @@ class _Play:
 
 
 def _needs_none(where: bytes) -> bool:
-    """Whether all of the replies to a command are pushes: those to subscriptions."""
+    """Whether all of the replies to a command are pushes, those to subscriptions; and MONITOR,
+    which is not answered where the client monitors already."""
     name = where.split(b" ")[0].lower()
-    return name.endswith(b"subscribe") or name == b"client"
+    return name.endswith(b"subscribe") or name in (b"client", b"monitor")
 
 
 def _lasting(direct: Direct) -> dict[int, Any]:
