@@ -130,8 +130,10 @@ lock: $(LOCK)/installed
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
 		--python-version 3.11.0 --python-platform linux --extra lua --extra web --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
+
+# The run writes the second table of docs/reliability.md.
 soak: $(ENV)/installed-dev
-	PENSTOCK_SOAK=1 $(BIN)/python -m pytest tests/soak
+	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -p tests.soak.results tests/soak
 
 ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
 fuzz: $(ENV)/installed-dev

@@ -5,16 +5,21 @@ The variable PENSTOCK_WHEEL names the wheel; without it one of plain Python is b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import urllib.request
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.process import ROOT
 
 pytestmark = pytest.mark.slow
@@ -78,14 +83,24 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return build(request.getfixturevalue("checkout"), tmp_path_factory.mktemp("wheel"))
 
 
+def environment(folder: Path, wheel: Path, extra: str) -> Path:
+    """The folder of commands of a fresh environment with the wheel and what an extra asks for."""
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", f"{wheel}[{extra}]", cwd=folder)
+    return folder / "bin"
+
+
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of commands of a fresh environment with the wheel and pytest."""
-    folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", folder, cwd=folder)
-    pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "--quiet", f"{wheel}[testing]", cwd=folder)
-    return folder / "bin"
+    return environment(tmp_path_factory.mktemp("environment"), wheel, "testing")
+
+
+@pytest.fixture(scope="module")
+def web_scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the extra ``web``, and nothing that tests need."""
+    return environment(tmp_path_factory.mktemp("web"), wheel, "web")
 
 
 @pytest.fixture
@@ -177,3 +192,68 @@ def test_without_a_c_compiler_a_wheel_is_of_plain_python_unless_it_must_not_be(
         line = f"Penstock: plain Python, at about half the speed: {reason}"
         assert ended.stdout.count(line) == 1, ended.stdout + ended.stderr
         assert [path.name[-12:] for path in tmp_path.glob("*.whl")] == ["none-any.whl"]
+
+
+# --- the extra `web` -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def served(command: Path, folder: Path, *options: str) -> Iterator[int]:
+    """The port of the metrics of a server that has an entry."""
+    port, metrics = free_port(), free_port()
+    where = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder)]
+    process = subprocess.Popen(
+        [command, *where, "--metrics-port", str(metrics), *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    seen = ""
+    try:
+        while "Ready to accept connections" not in seen:
+            line = process.stdout.readline()
+            assert line, seen
+            seen += line
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as client:
+            client.sendall(b"XADD orders 1-1 item tea\r\n")
+            assert client.recv(100) == b"$3\r\n1-1\r\n"
+        yield metrics
+    finally:
+        process.terminate()
+        rest, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
+    assert "Traceback" not in seen + rest
+
+
+def asked(port: int, path: str) -> tuple[int, str]:
+    """The status and the text of an answer over HTTP."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=TIMEOUT_S) as answer:
+        return answer.status, answer.read().decode()
+
+
+def test_the_extra_web_brings_metrics_and_readiness(web_scripts: Path, tmp_path: Path) -> None:
+    with served(web_scripts / "penstock", tmp_path) as port:
+        status, text = asked(port, "/metrics")
+        assert status == 200
+        assert 'redis_stream_length{db="db0",stream="orders"} 1\n' in text
+        assert "redis_up 1.0\n" in text
+        assert asked(port, "/healthz")[0] == asked(port, "/readyz")[0] == 200
+    installed = run(web_scripts / "python", "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
+    assert {"pytest", "lupa"}.isdisjoint(re.findall(r"^([\w-]+)==", installed, re.MULTILINE))
+
+
+def test_without_the_extra_the_server_says_what_to_install(scripts: Path, tmp_path: Path) -> None:
+    options = ("--port", "0", "--bind", "127.0.0.1", "--metrics-port", str(free_port()))
+    ended = subprocess.run(
+        [scripts / "penstock", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "pip install 'penstock[web]'" in ended.stderr
+    assert "Traceback" not in ended.stderr

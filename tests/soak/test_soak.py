@@ -9,7 +9,6 @@ import resource
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 import pytest
 
 from tests.soak.clients import Client
+from tests.soak.conftest import RedisProcess
 from tests.support.process import PenstockProcess
 
 SCALE: Final = float(os.environ.get("PENSTOCK_SOAK", "0.01"))
@@ -34,26 +34,27 @@ IDLE_MS: Final = 200
 MEGABYTE: Final = 1024**2
 TIMEOUT_S: Final = 30.0
 
+TITLES: Final = {
+    "test_every_entry_is_acknowledged_though_consumers_are_cut_off": (
+        f"{PRODUCERS:,} producers and {CONSUMERS:,} consumers for {SECONDS:,.0f} s, fifty of which"
+        " are cut off each second"
+    ),
+    "test_many_connections_are_served_at_once": (
+        f"{CONNECTIONS:,} connections that ask at once, and wait for the same entry"
+    ),
+    "test_connections_that_come_and_go_leave_nothing_behind": (
+        f"{CONNECTS:,} connections in a row, each with a request"
+    ),
+    "test_a_slow_reader_gets_everything_and_takes_no_memory": (
+        f"{BYTES // 100_000 * 1_000_000:,} bytes asked for and read slowly"
+    ),
+}
+"""What the rows of docs/reliability.md say of tests."""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc").exists(), reason="needs Linux's /proc"),
 ]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[PenstockProcess]:
-    _allow_files()
-    options = ("--port", "0", "--bind", "127.0.0.1", "--dir", str(tmp_path), "--timeout", "0")
-    with PenstockProcess(*options, "--maxclients", "20000", "--appendonly", "yes") as process:
-        yield process
-    assert process.status == 0
-    assert "Traceback" not in "".join(process.lines) + process.errors
-
-
-def _allow_files() -> None:
-    """Lets this process, and what it starts, open as many files as it may."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def resident(process: PenstockProcess) -> int:
@@ -180,11 +181,16 @@ async def test_connections_that_come_and_go_leave_nothing_behind(server: Penstoc
             for client in clients:
                 client.cut()
 
+    async def connected() -> int:
+        text = (await admin.ask("INFO", "clients")).decode()
+        return int(text.partition("connected_clients:")[2].split("\r")[0])
+
+    admin = await Client.connect(server.address)
+    others = await connected()
     await storm(CONNECTS // 3)
     before = resident(server)
     await storm(CONNECTS)
-    admin = await Client.connect(server.address)
-    while b"connected_clients:1\r" not in await admin.ask("INFO", "clients"):
+    while await connected() != others:
         await asyncio.sleep(0.01)
     assert resident(server) - before < 4 * MEGABYTE
     await admin.close()
@@ -269,5 +275,6 @@ async def test_a_slow_reader_gets_everything_and_takes_no_memory(server: Penstoc
             assert data
             wanted -= len(data)
             peak = max(peak, resident(server) - before)
-    assert peak < 16 * MEGABYTE
+    # Redis keeps in memory what is not read.
+    assert peak < 16 * MEGABYTE or isinstance(server, RedisProcess)
     await client.close()

@@ -1,0 +1,85 @@
+"""Servers for the tests of load: Penstock, and Redis beside it where results are written."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.reference import find_server
+from tests.reliability.witness import Witness, found
+from tests.soak.results import Outcome, results_of
+from tests.support.ports import free_port
+from tests.support.process import PenstockProcess
+
+
+class RedisProcess(PenstockProcess):
+    """A real server, used in the same way; its port is ``port``."""
+
+    def __init__(self, path: str, port: int, *options: str) -> None:
+        self._port = port
+        self.process = subprocess.Popen(
+            [path, "--port", str(port), *options, "--save", ""],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.status: int | None = None
+        self.errors = ""
+
+    def __enter__(self) -> RedisProcess:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if "Ready to accept connections" in line:
+                return self
+        raise AssertionError("the server ended before it was ready")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self._port
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs each test on both servers where results are written."""
+    if "server" in metafunc.fixturenames and results_of(metafunc.config):
+        servers = ["penstock", "redis"] if find_server() else ["penstock"]
+        metafunc.parametrize("server", servers, indirect=True)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PenstockProcess]:
+    """A server with an append-only file and room for many clients."""
+    _allow_files()
+    kind = getattr(request, "param", "penstock")
+    where = ("--bind", "127.0.0.1", "--dir", str(tmp_path), "--timeout", "0")
+    options = (*where, "--maxclients", "20000", "--appendonly", "yes")
+    started = (
+        PenstockProcess("--port", "0", *options)
+        if kind == "penstock"
+        else RedisProcess(str(find_server()), free_port(), *options)
+    )
+    with started as process:
+        results = results_of(request.config)
+        if results is None:
+            yield process
+        else:
+            with Witness(process.address) as witness:
+                yield process
+            lost = len(set(witness.seen.acknowledged) - found(process.address))
+            outcome = Outcome(witness.seen.longest_ms, lost)
+            results.note(request.function.__name__, kind, outcome)
+            assert lost == 0
+    assert process.status == 0
+    assert "Traceback" not in "".join(process.lines) + process.errors
+
+
+def _allow_files() -> None:
+    """Lets this process, and what it starts, open as many files as it may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,87 @@
+"""Writes the second table of ``docs/reliability.md`` from a test run: a plugin of pytest.
+
+``python -m pytest -p tests.soak.results tests/soak`` replaces the rows of the tests that have
+passed, each with the size that ``PENSTOCK_SOAK`` has given it; with a real Redis, each test is run
+on that as well. Meanwhile another client adds an entry every millisecond, as for the first table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.support.process import ROOT
+
+PAGE: Final = ROOT / "docs" / "reliability.md"
+BEGIN: Final = "<!-- This table is written by `make soak`. -->"
+END: Final = "<!-- The end of what `make soak` writes. -->"
+
+HEAD: Final = (
+    "| load | others waited at most, ms | Redis | lost | Redis |",
+    "|---|---:|---:|---:|---:|",
+)
+
+
+class Outcome(NamedTuple):
+    """What another client waited at most, and how many of its acknowledged entries were missing."""
+
+    longest_ms: float
+    lost: int
+
+
+class Results:
+    """What came of each test, by server: ``penstock`` or ``redis``."""
+
+    def __init__(self, titles: Mapping[str, str], page: Path = PAGE) -> None:
+        self._titles = titles
+        self._page = page
+        self._outcomes: dict[tuple[str, str], Outcome] = {}
+
+    def note(self, test: str, server: str, outcome: Outcome) -> None:
+        """Takes what came of a test, which is named by its function."""
+        self._outcomes[test, server] = outcome
+
+    def pytest_sessionfinish(self) -> None:
+        """Replaces the rows of the tests that were run."""
+        head, _, rest = self._page.read_text().partition(BEGIN)
+        table, _, tail = rest.partition(END)
+        rows = {_test_of(line, self._titles): line for line in table.splitlines()}
+        rows |= {test: self._row(test) for test, server in self._outcomes if server == "penstock"}
+        lines = [*HEAD, *(rows[test] for test in self._titles if test in rows)]
+        written = "\n".join(lines)
+        self._page.write_text(f"{head}{BEGIN}\n\n{written}\n\n{END}{tail}")
+
+    def _row(self, test: str) -> str:
+        each = [self._outcomes.get((test, server)) for server in ("penstock", "redis")]
+        waited = [f"{one.longest_ms:,.0f}" if one else "" for one in each]
+        lost = [f"{one.lost:,}" if one else "" for one in each]
+        return f"| {' | '.join([self._titles[test], *waited, *lost])} |"
+
+
+def _test_of(line: str, titles: Mapping[str, str]) -> str:
+    """The test whose row a line is, whatever its size was then."""
+    title = _without_figures(line.split(" | ")[0].removeprefix("| "))
+    return next((test for test in titles if _without_figures(titles[test]) == title), "")
+
+
+def _without_figures(title: str) -> str:
+    return "".join(char for char in title if not char.isdigit() and char not in ",.")
+
+
+RESULTS: Final = pytest.StashKey[Results]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets the run that begins write its results."""
+    from tests.soak.test_soak import TITLES
+
+    config.stash[RESULTS] = results = Results(TITLES)
+    config.pluginmanager.register(results, "penstock-soak-results")
+
+
+def results_of(config: pytest.Config) -> Results | None:
+    """What takes the outcomes of a run that writes; ``None`` in any other run."""
+    return config.stash.get(RESULTS, None)
