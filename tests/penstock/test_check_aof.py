@@ -105,7 +105,7 @@ def test_names_that_are_not_in_utf_8_can_be_printed(run: Run, folder: Path) -> N
     (folder / os.fsdecode(b"caf\xe9")).touch()
     assert f"{folder}/caf\ufffd: not in the manifest\n" in run(folder)[1]
     (folder / "a.aof.manifest").write_bytes(b"file '/\xe9' seq 1 type b\n")
-    assert "line 1: '/\ufffd' is no name of a file in this folder" in run(folder)[2]
+    assert r"line 1: '/\xe9' is no name of a file in this folder" in run(folder)[2]
 
 
 def test_a_folder_in_use_is_read_all_the_same(run: Run, folder: Path) -> None:

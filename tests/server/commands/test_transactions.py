@@ -238,3 +238,14 @@ def test_entries_that_follow_each_other_to_one_stream_are_added_at_once(direct: 
         b"*2\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
         b"*2\r\n$15\r\n%d-0\r\n*2\r\n$1\r\nf\r\n$1\r\n1\r\n" % now
     )
+
+
+def test_entries_that_are_added_at_once_are_slow_each_by_the_mean_of_what_they_took() -> None:
+    client = Direct(slowlog_log_slower_than=1, latency_tracking="no").client()
+    value = "v" * 1_000_000
+    client.send("XADD", "s", "1-1", "f", "v")
+    client.send("SLOWLOG", "RESET")
+    transact(client, f"XADD s * f {value}", f"XADD s * f {value}")
+    slow = client.send("SLOWLOG", "GET", "-1")
+    assert slow is not None
+    assert slow.count(b"$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n") == 2
