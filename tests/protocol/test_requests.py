@@ -378,6 +378,18 @@ def test_a_request_that_the_end_of_a_read_cuts_is_read_with_the_next_one() -> No
     assert spy.given == [PING + PING[:8], PING * 2]
 
 
+@pytest.mark.parametrize("cut", range(1, len(packed(b"XADD", b"s", b"*", b"field", b"value"))))
+def test_one_batch_has_all_requests_before_the_one_that_the_end_of_a_read_cuts(cut: int) -> None:
+    request = packed(b"XADD", b"s", b"*", b"field", b"value")
+    many = 2 * STEPS
+    parser = RequestParser()
+    parser.feed(request * many + request[:cut])
+    assert parser.batch() == [[b"XADD", b"s", b"*", b"field", b"value"]] * many
+    assert drain(parser) == []
+    parser.feed(request[cut:])
+    assert drain(parser) == [[b"XADD", b"s", b"*", b"field", b"value"]]
+
+
 def test_a_value_longer_than_the_query_buffer_may_be_ends_in_its_own_error() -> None:
     parser = RequestParser()
     parser.limit(MAX_BULK, 200_000)
