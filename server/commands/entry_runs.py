@@ -42,7 +42,7 @@ def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
     return stream
 
 
-def runs_are_possible(server: Services, session: Session) -> bool:
+def _is_possible(server: Services, session: Session) -> bool:
     """Whether nobody looks at each command of the client, or at what each of them changes."""
     return not (
         session.account.limited
@@ -61,6 +61,8 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
         return None
     key, names = args[1], args[3::2]
     if not _belongs(queue[at + 1], command, words, key, names):
+        return None
+    if not _is_possible(server, session):  # A command of the transaction may have changed that.
         return None
     db = session.db
     started = _now_ns()

@@ -11,7 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.clients.access import IN_MULTI
 from server.command_table import Arguments, Command, KeySpec, command
-from server.commands.entry_runs import Queue, add_queued, runs_are_possible
+from server.commands.entry_runs import Queue, add_queued
 from server.services import Services
 from server.session import Session
 
@@ -128,13 +128,12 @@ def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
 
 def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
     run = server.dispatcher.run
-    runs = runs_are_possible(server, session)
     replies: list[bytes] = []
     refused = 0
     while len(replies) < len(queue):
         entry, args = queue[len(replies)]
         session.command = entry
-        if runs and entry.name == "xadd":
+        if entry.name == "xadd":
             added = add_queued(server, session, queue, len(replies))
             if added is not None:
                 replies += added

@@ -249,3 +249,20 @@ def test_entries_that_are_added_at_once_are_slow_each_by_the_mean_of_what_they_t
     slow = client.send("SLOWLOG", "GET", "-1")
     assert slow is not None
     assert slow.count(b"$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n") == 2
+
+
+def test_each_entry_is_announced_if_the_transaction_itself_has_turned_events_on(
+    direct: Direct,
+) -> None:
+    client, listener = direct.client(), direct.client()
+    client.send("XADD", "s", "1-1", "f", "v")
+    listener.send("SUBSCRIBE", "__keyevent@0__:xadd")
+    listener.take_pushed()
+    transact(
+        client,
+        "CONFIG SET notify-keyspace-events KEA",
+        "XADD s 2-* f 1",
+        "XADD s * f 2",
+        "XADD s * f 3",
+    )
+    assert listener.take_pushed().count(b"$1\r\ns\r\n") == 3
