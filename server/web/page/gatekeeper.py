@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from protocol import errors
 from protocol.errors import CommandError
 from server.net.addresses import address_text
 from server.services import Services
@@ -94,8 +95,10 @@ class Gatekeeper:
         session = self._server.state.new_session(0, peer(request), "page")
         try:
             self._server.access.log_in(session, name, password, "page")
-        except CommandError:
+        except CommandError as error:
             await asyncio.sleep(FAILURE_S)
+            if error.text != errors.WRONG_PASSWORD:  # One of the limits of users.
+                return login_screen(following, error.text, 403)
             return login_screen(following, "Wrong name or password, or the user is off.", 401)
         token = self.logins.add(session.account, password)
         response = RedirectResponse(following, 303)

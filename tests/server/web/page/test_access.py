@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import redis
 from starlette.requests import Request
 
 from server.web.page.gatekeeper import Gatekeeper, _inside, _is_known
@@ -179,6 +180,21 @@ def test_a_wrong_login_is_refused_and_noted(closed: Filled, user: str, password:
     assert asking.cookies == {}
     (noted,) = closed.client.acl_log()
     assert (noted["reason"], noted["object"], noted["username"]) == ("auth", "page", user)
+
+
+def test_a_login_beyond_the_limit_of_a_user_says_which_limit_that_is(closed: Filled) -> None:
+    asking = Asking(closed.http)
+    server = closed.penstock
+    with redis.Redis(server.host, server.port, username="reader", password="secret") as connected:
+        connected.ping()
+        closed.client.config_set("user-max-connections", "0 reader=1")
+        try:
+            answer = asking.log_in("reader", "secret")
+        finally:
+            closed.client.config_set("user-max-connections", "0")
+    assert answer.status == 403
+    assert "may have no more than 1 connections (user-max-connections)" in answer.text
+    assert asking.cookies == {}
 
 
 def test_logging_out_ends_the_login_on_the_server(closed: Filled) -> None:
