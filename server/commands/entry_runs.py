@@ -79,7 +79,11 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     stream.add_run(run)
     db.emit(EntriesAdded(db.index, key, run, True))
     server.reactions.apply(session)
-    _count(server, session, queue[at:end], _now_ns() - started)
+    timings = server.state.timings
+    mean = timings.count_run(command, end - at, _now_ns() - started)
+    if mean >= timings.threshold:
+        for _, args in queue[at:end]:
+            timings.notice(session, command, args, mean)
     return run.texts
 
 
@@ -94,18 +98,3 @@ def _belongs(
         and args[2] == b"*"
         and args[3::2] == names
     )
-
-
-def _count(server: Services, session: Session, queue: Queue, nanoseconds: int) -> None:
-    """Counts the commands, each with the mean of what they took together."""
-    timings = server.state.timings
-    count = len(queue)
-    command = queue[0][0]
-    mean = nanoseconds // count
-    command.calls += count
-    command.nanoseconds += nanoseconds
-    if timings.tracking:
-        command.durations.add(mean, count)
-    if mean >= timings.threshold:
-        for _, args in queue:
-            timings.notice(session, command, args, mean)

@@ -80,6 +80,17 @@ class Timings:
         if nanoseconds >= self._slow_ns:
             self._note_slow(session, command, args, nanoseconds)
 
+    def count_run(self, command: Command, count: int, nanoseconds: int) -> int:
+        """So many calls have run as one, which took this long together. Which of them took longer
+        than others is not known: each counts with the mean, which is returned, for :meth:`notice`.
+        """
+        mean = nanoseconds // count
+        command.calls += count
+        command.nanoseconds += nanoseconds
+        if self.tracking:
+            command.durations.add(mean, count)
+        return mean
+
     def notice(self, session: Session, command: Command, args: Arguments, nanoseconds: int) -> None:
         """A command has run, and has been counted, that took ``threshold`` or longer."""
         if self.monitors.sessions:

@@ -252,19 +252,13 @@ class Adder:
         return end
 
     def _count(self, session: Session, command: Command, count: int, nanoseconds: int) -> int:
-        """Counts the commands of a run, which took this long together. Which of them took longer
-        than others is not known: each counts with the mean, which is returned."""
-        mean = nanoseconds // count
-        command.calls += count
-        command.nanoseconds += nanoseconds
+        """Counts the commands of a run, which took this long together; returns the mean."""
         session.commands += count
         session.batches += 1
         session.batched += count
         self._state.stats.batches += 1
         self._state.stats.batched += count
-        if self._timings.tracking:
-            command.durations.add(mean, count)
-        return mean
+        return self._timings.count_run(command, count, nanoseconds)
 
     def _tell(self, db: Database, key: bytes, run: Run, payloads: list[bytes]) -> None:
         """Emits the effect of the run; that of a single entry may be followed by a trimming's."""
