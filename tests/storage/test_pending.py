@@ -335,6 +335,19 @@ def test_a_bound_that_is_replaced_is_found_whether_it_was_noted_or_not() -> None
     bounds.check()
 
 
+@pytest.mark.parametrize("kept", [[1, 2], []])
+def test_an_entry_is_delivered_again_behind_those_that_are_pending(kept: list[int]) -> None:
+    """As after XGROUP SETID: the last segment still holds the marks of higher IDs."""
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run([*kept, 8, 9], ann, 7)
+    for identity in (8, 9):
+        found.remove(identity)
+    found.append_run([8], ann, 8)
+    found.check()
+    found.check_owner(ann)
+    assert [entry.id for entry in rows(found.columns(0, 9, 9))] == [*kept, 8]
+
+
 def test_columns_pass_over_what_has_gone() -> None:
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run(range(5), ann, 7)
