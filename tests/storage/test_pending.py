@@ -348,6 +348,25 @@ def test_an_entry_is_delivered_again_behind_those_that_are_pending(kept: list[in
     assert [entry.id for entry in rows(found.columns(0, 9, 9))] == [*kept, 8]
 
 
+def test_of_a_run_those_are_taken_over_that_are_idle_or_have_no_owner() -> None:
+    found, ann, bob = PendingList(), Consumer(b"ann", 0), Consumer(b"bob", 0)
+    found.append_run([1, 2, 3, 4], ann, 7)
+    found.set(2, ann, 9, 2)
+    assert found.take_over([1, 2, 3], bob, 10, 7, 1, None) == ([1, 3], [2, 2])
+    found.set(4, None, 9, 5)
+    assert found.take_over([1, 2, 3, 4], ann, 11, 8, 1, None) == ([4], [6])
+    found.check()
+    assert (owned(found, ann), owned(found, bob)) == ([2, 4], [1, 3])
+    assert not found.released
+
+
+def test_a_run_that_is_taken_over_may_be_given_its_delivery_count() -> None:
+    found, ann, bob = PendingList(), Consumer(b"ann", 0), Consumer(b"bob", 0)
+    found.append_run([1, 2, 3], ann, 7)
+    assert found.take_over([1, 2], bob, 8, 7, 0, 5) == ([1, 2], [5, 5])
+    assert [entry.deliveries for entry in found.scan(0)] == [5, 5, 1]
+
+
 def test_columns_pass_over_what_has_gone() -> None:
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run(range(5), ann, 7)

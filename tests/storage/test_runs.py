@@ -96,6 +96,17 @@ def test_runs_end_blocks_where_single_entries_do(
     assert (together.last_id, together.entries_added) == (singly.last_id, singly.entries_added)
 
 
+def test_a_run_ends_a_block_at_the_same_byte_as_single_entries() -> None:
+    """Whatever the limit: the bound that a run is added by is above the exact size."""
+    for most in range(40, 300):
+        together, singly = (Stream(StreamLimits(100, most)) for _ in range(2))
+        together.add_run(run_of(ids.join(MS, 0), [[b"f", b"v"]] * 20))
+        for _ in range(20):
+            singly.add(singly.next_id(MS), [b"f", b"v"])
+        taken = [[block.taken for block in stream.log.blocks] for stream in (together, singly)]
+        assert taken[0] == taken[1]
+
+
 @given(
     before=st.integers(0, 40),
     gone=st.integers(0, 10),
