@@ -58,15 +58,6 @@ class IDColumn:
             return [(code + base) << 64 for code in codes]
         return [((code >> shift) + base) << 64 | code & mask for code in codes]
 
-    def halves(self, low: int, high: int) -> tuple[list[int], list[int]]:
-        """The same IDs as milliseconds and sequence numbers."""
-        if self._open is not None:
-            run = self._open[low:high]
-            return [identity >> 64 for identity in run], [identity & HALF for identity in run]
-        base, shift, mask = self._base, self._shift, self._mask
-        codes = self._codes[low:high].tolist()
-        return [(code >> shift) + base for code in codes], [code & mask for code in codes]
-
     def before(self, identity: int) -> int:
         """How many IDs are lower."""
         if self._open is not None:
@@ -118,7 +109,8 @@ class IDColumn:
         identities = self._open
         if not identities:
             return
-        times, numbers = self.halves(0, len(identities))
+        times = [identity >> 64 for identity in identities]
+        numbers = [identity & HALF for identity in identities]
         base, shift = times[0], max(numbers).bit_length()
         if (times[-1] - base).bit_length() + shift > _BITS:
             return

@@ -65,26 +65,35 @@ Aged = tuple[int, int, Consumer, int]
 
 
 class Columns:
-    """Pending entries, a column each: milliseconds and sequence numbers of their IDs, owners,
-    delivery times, delivery counts."""
+    """Pending entries, a column each: IDs, owners, delivery times, delivery counts."""
 
-    __slots__ = ("counts", "milliseconds", "numbers", "owners", "times")
+    __slots__ = ("counts", "ids", "owners", "times")
 
     def __init__(self) -> None:
-        self.milliseconds: list[int] = []
-        self.numbers: list[int] = []
+        self.ids: list[int] = []
         self.owners: list[Consumer | None] = []
         self.times: list[int] = []
         self.counts: list[int] = []
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.ids)
 
-    @property
-    def ids(self) -> list[int]:
-        """Their IDs."""
-        halves = zip(self.milliseconds, self.numbers, strict=True)
-        return [ms << 64 | number for ms, number in halves]
+    def alike(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The places from ``low`` to below ``high``, in ranges of entries that differ in their IDs
+        alone, as those do that were delivered together."""
+        owners, times, counts = self.owners, self.times, self.counts
+        while low < high:
+            owner, time, count = owners[low], times[low], counts[low]
+            stop = low + 1
+            while (
+                stop < high
+                and times[stop] == time
+                and owners[stop] is owner
+                and counts[stop] == count
+            ):
+                stop += 1
+            yield low, stop
+            low = stop
 
 
 class Segment:
@@ -184,17 +193,14 @@ class Segment:
         if not places:
             return
         low, high = places[0], places[-1] + 1
-        milliseconds, numbers = self.ids.halves(low, high)
-        owners = self._owners_at(low, high)
+        identities, owners = self.ids.slice(low, high), self._owners_at(low, high)
         times, counts = self.times[low:high].tolist(), self.counts[low:high].tolist()
         if len(places) < high - low:
-            milliseconds = [milliseconds[place - low] for place in places]
-            numbers = [numbers[place - low] for place in places]
+            identities = [identities[place - low] for place in places]
             owners = [owners[place - low] for place in places]
             times = [times[place - low] for place in places]
             counts = [counts[place - low] for place in places]
-        columns.milliseconds.extend(milliseconds)
-        columns.numbers.extend(numbers)
+        columns.ids.extend(identities)
         columns.owners.extend(owners)
         columns.times.extend(times)
         columns.counts.extend(counts)

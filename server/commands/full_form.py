@@ -153,15 +153,14 @@ def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) ->
     up to ``most`` for each."""
     written: list[bytes] = []
     own: dict[Consumer, list[bytes]] = {}
-    for ms, number, owner, time, count in zip(
-        columns.milliseconds[low:high],
-        columns.numbers[low:high],
+    for identity, owner, time, count in zip(
+        columns.ids[low:high],
         columns.owners[low:high],
         columns.times[low:high],
         columns.counts[low:high],
         strict=True,
     ):
-        text = bulk(b"%d-%d" % (ms, number))
+        text = bulk(ids.text(identity))
         name = b"" if owner is None else owner.name
         written.append(
             b"*4\r\n%b$%d\r\n%b\r\n:%d\r\n:%d\r\n" % (text, len(name), name, time, count)

@@ -1,8 +1,8 @@
 """Pending entries as XPENDING lists them: ID, owner, idle time, delivery count.
 
-A line is put together of three pieces: what stands before the sequence number, which is the same
-for all IDs of a millisecond, and but for three digits for those of a second; the sequence number,
-which comes from a table; and what follows, the same for all entries that were delivered together.
+Entries that were delivered together have all but their IDs in common, and so have IDs of the same
+millisecond all but their sequence numbers, which mostly follow each other: then their lines are
+texts of a table, joined by what stands between them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from protocol.encoder import bulk
+from storage.ids import HALF
 from storage.pending import Columns, Consumer
 
 _ROWS: Final = 1000
@@ -25,61 +26,70 @@ _NUMBERS: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
 def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
     """The lines of these entries, in pieces that follow each other."""
     for low in range(0, len(columns), _ROWS):
-        high = low + _ROWS
-        yield _lines(
-            columns.milliseconds[low:high],
-            columns.numbers[low:high],
-            columns.owners[low:high],
-            columns.times[low:high],
-            columns.counts[low:high],
-            now,
-        )
+        lines = _Lines()
+        for start, stop in columns.alike(low, min(low + _ROWS, len(columns))):
+            end = _end_of_line(
+                columns.owners[start], columns.times[start], columns.counts[start], now
+            )
+            lines.add(columns.ids[start:stop], end)
+        yield lines.out
 
 
-def _lines(
-    milliseconds: list[int],
-    numbers: list[int],
-    owners: list[Consumer | None],
-    times: list[int],
-    counts: list[int],
-    now: int,
-) -> list[bytes]:
-    out: list[bytes] = []
-    known_ms = second = digits = known_time = known_count = -1
-    start = head = end = b""
-    known_owner: Consumer | None = None
-    for ms, number, owner, time, count in zip(
-        milliseconds, numbers, owners, times, counts, strict=True
-    ):
-        if time != known_time or owner is not known_owner or count != known_count or not end:
-            known_owner, known_time, known_count = owner, time, count
-            end = _end_of_line(owner, time, count, now)
-        tail = _NUMBERS[number] if number < _THOUSAND else b"%d\r\n" % number
-        if ms != known_ms or len(tail) != digits:
-            thousands = ms // _THOUSAND
-            if thousands != second or len(tail) != digits:
-                second, digits = thousands, len(tail)
-                head = _head(thousands, digits)
-            known_ms = ms
-            if thousands:
-                start = head + _MILLISECONDS[ms - thousands * _THOUSAND]
+class _Lines:
+    """Lines of entries that differ in their IDs alone."""
+
+    __slots__ = ("_digits", "_head", "_second", "out")
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self._second = self._digits = -1
+        self._head = b""
+
+    def add(self, run: list[int], end: bytes) -> None:
+        """Adds the lines of these ascending IDs, behind each of which stands ``end``."""
+        at = 0
+        while at < len(run):
+            ms, number = run[at] >> 64, run[at] & HALF
+            if number < _THOUSAND:
+                digits = len(_NUMBERS[number]) - len(b"\r\n")
+                stop = _end_of_numbers(run, at, 10**digits - number)
+                start = self._start(ms, digits)
+                numbers = _NUMBERS[number : number + stop - at]
+                self.out += (start, (end + start).join(numbers), end)
+                at = stop
             else:
-                start = _head_of_few(ms, digits)
-        out += (start, tail, end)
-    return out
+                text = b"%d" % number
+                self.out += (self._start(ms, len(text)), text, b"\r\n", end)
+                at += 1
+
+    def _start(self, ms: int, digits: int) -> bytes:
+        """What stands before a sequence number of so many digits."""
+        thousands = ms // _THOUSAND
+        if not thousands:
+            text = b"%d-" % ms
+            return b"*4\r\n$%d\r\n%b" % (len(text) + digits, text)
+        if thousands != self._second or digits != self._digits:
+            self._second, self._digits = thousands, digits
+            text = b"%d" % thousands
+            self._head = b"*4\r\n$%d\r\n%b" % (len(text) + len(b"000-") + digits, text)
+        return self._head + _MILLISECONDS[ms - thousands * _THOUSAND]
 
 
-def _head(thousands: int, digits: int) -> bytes:
-    """What stands before the last three digits of the milliseconds; ``digits`` is how long the
-    sequence number is with the end of its line."""
-    text = b"%d" % thousands
-    return b"*4\r\n$%d\r\n%b" % (len(text) + len(b"000-") + digits - len(b"\r\n"), text)
-
-
-def _head_of_few(ms: int, digits: int) -> bytes:
-    """What stands before the sequence number of an ID of less than 1000 milliseconds."""
-    text = b"%d-" % ms
-    return b"*4\r\n$%d\r\n%b" % (len(text) + digits - len(b"\r\n"), text)
+def _end_of_numbers(run: list[int], at: int, most: int) -> int:
+    """Up to where the IDs from place ``at`` on are each one more than the one before; ``most`` of
+    them at most."""
+    first, low, high = run[at], at + 1, min(at + most, len(run))
+    if run[high - 1] - first == high - 1 - at:
+        return high
+    if run[low] - first > 1:
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if run[middle - 1] - first == middle - 1 - at:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
