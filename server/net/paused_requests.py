@@ -10,7 +10,7 @@ from server.command_table import Command
 from server.services import Services
 from server.session import Session
 
-REPLICATED: Final = frozenset({"publish", "spublish", "eval", "evalsha"})
+REPLICATED: Final = frozenset({"publish", "spublish"})
 """Commands without the write flag that a pause of writes holds back all the same."""
 
 
@@ -35,6 +35,11 @@ def _writes(server: Services, session: Session, command: Command, args: Request)
     """Whether the command changes data or is one that replicas would have to hear of."""
     if command.name == "exec":
         return any(_writes(server, session, queued, given) for queued, given in session.queue or ())
+    scripting = server.scripting
     if command.name == "fcall":
-        return server.scripting.functions.may_write(args[1])
+        return scripting.functions.may_write(args[1])
+    if command.name == "eval":
+        return scripting.may_write(args[1])
+    if command.name == "evalsha":
+        return scripting.cached_may_write(args[1])
     return command.writes or command.fullname in REPLICATED

@@ -121,6 +121,18 @@ class Scripting:
         del self._evaluated[script], self._by_source[script.source], self._by_sha1[script.sha1]
         self.evicted += 1
 
+    def may_write(self, source: bytes) -> bool:
+        """Whether a script is not marked as one that does not write."""
+        try:
+            return not shebang.read(source).no_writes
+        except CommandError:
+            return True
+
+    def cached_may_write(self, sha1: bytes) -> bool:
+        """The same of a script in the cache; one that is not there may be anything."""
+        script = self._by_sha1.get(sha1.lower())
+        return script is None or not script.header.no_writes
+
     # --- running --------------------------------------------------------------------------
 
     def evaluate(

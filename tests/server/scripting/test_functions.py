@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -262,3 +263,27 @@ def test_a_pause_of_writes_holds_a_function_that_may_write(client: DirectClient)
     ]
     client.send("CLIENT", "UNPAUSE")
     assert held == [True, False, False, True]
+
+
+def test_a_pause_of_writes_holds_a_script_that_may_write(client: DirectClient) -> None:
+    sources = (b"#!lua flags=no-writes\nreturn 1", b"return 1")
+    for source in sources:
+        client.send("SCRIPT", "LOAD", source)
+    harmless, free = (hashlib.sha1(source).hexdigest().encode() for source in sources)
+    client.send("CLIENT", "PAUSE", "100000", "WRITE")
+    server = client.server.services
+    held = [
+        hold_back(server, client.session, request, lambda: None)
+        for request in (
+            [b"EVAL", b"return 1", b"0"],
+            [b"EVAL", b"#!lua\nreturn 1", b"0"],
+            [b"EVAL", b"#!lua flags=wrong\nreturn 1", b"0"],
+            [b"EVAL", b"#!lua flags=no-writes\nreturn 1", b"0"],
+            [b"EVAL_RO", b"return 1", b"0"],
+            [b"EVALSHA", free, b"0"],
+            [b"EVALSHA", b"f" * 40, b"0"],
+            [b"EVALSHA", harmless.upper(), b"0"],
+        )
+    ]
+    client.send("CLIENT", "UNPAUSE")
+    assert held == [True, True, True, False, False, True, True, False]
