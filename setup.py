@@ -104,6 +104,9 @@ HOT = {
         "clock",
         "stats",
     ],
+    "server/scripting": [
+        "host_api",
+    ],
     "server/util": [
         "arguments",
         "glob",

@@ -8,7 +8,7 @@ local error, select, tonumber, tostring, type, unpack = error, select, tonumber,
 local NO_COMMAND = "ERR Please specify at least one argument for this redis lib call"
 local NOT_TEXT = "ERR Lua redis lib command arguments must be strings or integers"
 local WRONG_ARGUMENTS = "ERR wrong number or type of arguments"
-local MINUS = byte("-")
+local MINUS, PLUS, COLON = byte("-"), byte("+"), byte(":")
 
 local call, decode = native.call, replies.decode
 
@@ -72,7 +72,14 @@ function redis.call(...)
   local reply = send(...)
   if not reply then
     raise(NOT_TEXT)
-  elseif byte(reply) == MINUS then
+  end
+  -- The usual replies of one line need no reader.
+  local mark = byte(reply)
+  if mark == COLON then
+    return tonumber(sub(reply, 2, -3))
+  elseif mark == PLUS then
+    return { ok = sub(reply, 2, -3) }
+  elseif mark == MINUS then
     raise(sub(reply, 2, -3))
   end
   return decode(reply)
