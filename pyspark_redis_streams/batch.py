@@ -59,7 +59,12 @@ class BatchReader(DataSourceReader):
                 count = info.length if everything else None
                 # What was removed before the start was not to be read.
                 floor = start[1] if after == start[0] else info.removed
-                yield Range(stream, after, to, floor=floor, count=count)
+                yield Range(
+                    *(stream, after, to, floor, count),
+                    number=info.added,
+                    head=info.first,
+                    deleted=info.deleted,
+                )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow batches."""

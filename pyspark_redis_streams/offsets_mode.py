@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from redis.exceptions import ResponseError
 
-from pyspark_redis_streams.errors import DataLossError
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.losses import Losses
 from pyspark_redis_streams.offsets import Position, Positions
 from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.starting_offsets import earliest, starts, walk
-from pyspark_redis_streams.stream_info import (
-    HINT,
-    Catalog,
-    Stream,
-    StreamInfo,
-    gone_message,
-    loss_message,
-    name_of,
-    share,
-)
-
-LOG = logging.getLogger("pyspark_redis_streams")
+from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of, share
 
 
 class Follower:
@@ -42,13 +30,14 @@ class Follower:
         self._targets: dict[Stream, StreamInfo] | None = None
         self._latest: dict[Stream, StreamInfo] = {}
         self._acknowledged: dict[Stream, int] = {}
+        self._losses = Losses(servers, settings)
 
     def initial(self) -> Positions:
         """Where the query begins. It is decided once: Spark asks several times."""
         if self._initial is None:
             infos = self.catalog.infos(self.catalog.streams())
             found = starts(self._servers, self._settings, infos)
-            self._initial = {stream: Position.at(*start) for stream, start in found.items()}
+            self._initial = {s: Position.at(*start, infos[s]) for s, start in found.items()}
         return self._initial
 
     def stop_at_what_is_there(self) -> None:
@@ -64,10 +53,14 @@ class Follower:
         begins = {
             stream: self._checked(stream, start.get(stream), info)
             for stream, info in self._latest.items()
+            if self.catalog.is_named(stream)
+            or not self._losses.is_over(stream, start.get(stream), info)
         }
+        # A stream that is over leaves with the next batch, and makes none by itself.
+        moved = any(begins.get(s, position) is not position for s, position in start.items())
+        begins = {s: position.counted_in(self._latest[s]) for s, position in begins.items()}
         ends = {stream: self._end(stream, position) for stream, position in begins.items()}
         lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
-        moved = any(begins[stream] is not position for stream, position in start.items())
         if not moved and not any(lags.values()):
             return None
         shares = lags if limit is None else share(limit, lags)
@@ -77,22 +70,9 @@ class Follower:
         }
 
     def _checked(self, stream: Stream, position: Position | None, info: StreamInfo) -> Position:
-        """The position to go on from: another one only where data was lost and that is allowed."""
         if position is None:
-            return Position.at(*earliest(info))
-        if info.is_older_than(position.id, position.n):
-            self._report(gone_message(stream, position.id, position.n, info))
-            return Position.at(*earliest(info))
-        lost = info.lost(position.id, position.n)
-        if lost:
-            self._report(loss_message(stream, lost, position.id, info))
-            return Position.at(position.id, info.removed)
-        return position
-
-    def _report(self, message: str) -> None:
-        if self._settings.fail_on_loss:
-            raise DataLossError(message + HINT)
-        LOG.warning("%s", message)
+            return Position.at(*earliest(info), info)
+        return self._losses.checked(stream, position, info)
 
     def _end(self, stream: Stream, position: Position) -> tuple[int, int]:
         """The last entry to be read now and its number."""
@@ -107,18 +87,22 @@ class Follower:
     def _advance(
         self, stream: Stream, position: Position, end: tuple[int, int], part: int
     ) -> Position:
+        info = self._latest[stream]
         if part == 0:
-            return position.to(position.id, position.n)
+            return position.to(position.id, position.n, info)
         if part < _lag(position, end):
             last, count = walk(self._servers, self._settings, stream, position.id, end[0], part)
             if count == part:
-                return position.to(last, position.n + count)
-        return position.to(*end)
+                return position.to(last, position.n + count, info)
+        return position.to(*end, info)
 
     def partitions(self, end: Positions) -> list[Partition]:
         """The tasks of a batch."""
         ranges = [
-            Range(stream, each.start, each.id, floor=each.n0, count=each.n - each.n0)
+            Range(
+                *(stream, each.start, each.id, each.n0, each.n - each.n0),
+                *(each.n, each.head, each.deleted),
+            )
             for stream, each in sorted(end.items())
             if not each.is_empty
         ]

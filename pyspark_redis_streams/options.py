@@ -125,13 +125,19 @@ READ: Final = (
         setting="max_partitions",
     ),
     Option(
+        "onDataLoss",
+        "fail",
+        values.choice("fail", "continue"),
+        "fail, continue",
+        meaning="What to do when entries were removed before they were read: fail, or go on with "
+        "what is there and say in a warning how many they were.",
+    ),
+    Option(
         "failOnDataLoss",
-        "true",
+        None,
         values.boolean,
         "true, false",
-        meaning="Whether to fail when entries were removed before they were read; otherwise a "
-        "warning says how many.",
-        setting="fail_on_loss",
+        meaning="`onDataLoss` by another name: `false` is `continue`.",
     ),
     Option(
         "mode",

@@ -19,7 +19,9 @@ class Range:
     """Entries with IDs above ``after`` up to ``to``.
 
     When as many entries were removed from the stream as ``floor``, what is missing here counts
-    as lost; ``count`` is how many entries there are, if that is known.
+    as lost; ``count`` is how many entries there are, if that is known. ``number`` is how many the
+    stream had had added when it was planned, at least; ``head`` and ``deleted`` are those of the
+    batch (:mod:`pyspark_redis_streams.offsets`).
     """
 
     stream: Stream
@@ -27,6 +29,9 @@ class Range:
     to: int
     floor: int
     count: int | None = None
+    number: int = 0
+    head: int = 0
+    deleted: int | None = None
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,10 @@ def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: in
         return
     command = ("XINFO STREAM", part.stream.key)
     info = info_of(part.stream, servers.call_all(part.stream.server, [command])[0])
-    if info.last < part.to:
+    if info.is_older_than(part.to, part.number):
         _report(settings, gone_message(part.stream, part.after, part.floor, info))
         return
-    lost = info.lost(part.after, part.floor)
+    lost = info.lost(part.after, part.floor, part.head, part.deleted)
     if lost:
         exact = part.count is not None
         missing = min(lost, part.count - rows) if part.count is not None else lost

@@ -89,6 +89,7 @@ def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
         patterns=get("subscribePattern") or (),
         starting=_starting(given, streaming),
         not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
+        fail_on_loss=_fails_on_loss(given),
         **_plain_settings(given, READ),
     )
 
@@ -128,6 +129,18 @@ def _starting(given: Given, streaming: bool) -> Starting:
     if not streaming and starting.otherwise == "latest":
         raise OptionError(option.name, "latest", "earliest, group or JSON in a batch")
     return starting
+
+
+def _fails_on_loss(given: Given) -> bool:
+    option, alias = named("onDataLoss"), named("failOnDataLoss")
+    fails: bool = given.get(option) == "fail"
+    asked: bool | None = given.get(alias)
+    if asked is None:
+        return fails
+    if given.text(option) is not None and asked is not fails:
+        allowed = f"{str(fails).lower()}, or nothing, as 'onDataLoss' is '{given.text(option)}'"
+        raise OptionError(alias.name, given.text(alias), allowed)
+    return asked
 
 
 def _need_streams(given: Given) -> None:

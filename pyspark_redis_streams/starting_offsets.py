@@ -38,7 +38,7 @@ def starts(
             groups.append(stream)
         elif choice == "timestamp":
             since = min(int(settings.starting.streams[""]), info.last)
-            found[stream] = _start(servers, settings, stream, since, info)
+            found[stream] = since, number_at(servers, settings, stream, since, info)
         else:
             found[stream] = _chosen(servers, settings, stream, choice, info)
     found.update(_group_starts(servers, settings, {s: infos[s] for s in groups}))
@@ -58,17 +58,18 @@ def _chosen(
             f"{format_id(choice)} for stream '{stream.shown}'",
             f"an ID up to the stream's last one, {format_id(info.last)}",
         )
-    return _start(servers, settings, stream, choice, info)
+    return choice, number_at(servers, settings, stream, choice, info)
 
 
-def _start(
+def number_at(
     servers: Servers, settings: ReadSettings, stream: Stream, after: int, info: StreamInfo
-) -> Start:
+) -> int:
+    """How many entries a stream had had added up to an ID."""
     if info.first is None or after >= info.last:
-        return after, info.added
+        return info.added
     if after < info.first:
-        return after, info.removed
-    return after, info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
+        return info.removed
+    return info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
 
 
 def walk(
@@ -103,7 +104,7 @@ def _group_starts(
                 "the option startingOffsets=group wants to go on"
             )
         after = min(parse_id(group[b"last-delivered-id"]), infos[stream].last)
-        found[stream] = _start(servers, settings, stream, after, infos[stream])
+        found[stream] = after, number_at(servers, settings, stream, after, infos[stream])
     return found
 
 

@@ -38,27 +38,38 @@ def name_of(key: bytes) -> str:
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty."""
+    """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty.
+
+    ``deleted`` is the highest ID that was deleted by its name (XDEL); trimming does not move it.
+    """
 
     added: int
     length: int
     last: int
     first: int | None
+    deleted: int = 0
 
     @property
     def removed(self) -> int:
         """How many entries were added once and are gone."""
         return self.added - self.length
 
-    def lost(self, after: int, read: int) -> int:
+    def head_after(self, id: int) -> int:
+        """The first entry if it is above an ID, or else 0."""
+        return self.first if self.first is not None and self.first > id else 0
+
+    def lost(self, after: int, read: int, head: int = 0, deleted: int | None = None) -> int:
         """How many entries a reader has missed that has read up to ``after``, the first ``read``.
 
         Exact as long as entries are removed at the head only. While an entry at or below
-        ``after`` is still there, the head has not reached the reader and nothing counts as lost.
+        ``after`` is still there, or ``head``, which was once known to be the first above it, the
+        head has not reached the reader and nothing counts as lost. If ``deleted`` was once the
+        highest ID deleted by its name, and is no more, one entry was not trimmed.
         """
-        if self.first is not None and self.first <= after:
+        if self.first is not None and self.first <= max(after, head):
             return 0
-        return max(self.removed - read, 0)
+        by_name = deleted is not None and self.deleted > deleted
+        return max(self.removed - read - by_name, 0)
 
     def is_older_than(self, after: int, read: int) -> bool:
         """Whether this can't be the stream, or not all of it, that was read up to there."""
@@ -89,6 +100,7 @@ def info_of(stream: Stream, reply: Any) -> StreamInfo:
         length=int(found[b"length"]),
         last=parse_id(found[b"last-generated-id"]),
         first=parse_id(first[0]) if first else None,
+        deleted=parse_id(found.get(b"max-deleted-entry-id", b"0-0")),
     )
 
 
@@ -114,6 +126,10 @@ class Catalog:
             for server in range(len(self._servers))
         )
         return list(dict.fromkeys([*named, *self._found]))
+
+    def is_named(self, stream: Stream) -> bool:
+        """Whether the stream is subscribed to by its name."""
+        return name_of(stream.key) in self._settings.subscribe
 
     def _is_time(self) -> bool:
         interval = self._settings.pattern_interval_ms / 1000
@@ -165,16 +181,18 @@ def entries(count: int) -> str:
 
 
 def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str:
-    """What to tell about a stream that is not the one that was read."""
+    """What to tell about a stream that is not the one that was read, or not all of it."""
+    was = f"it was read up to {format_id(after)}, entry {read},"
+    if info == NOTHING:
+        return f"stream '{stream.shown}' was deleted: {was} and is not there now"
     return (
-        f"stream '{stream.shown}' was deleted, or deleted and created again: it was read up to "
-        f"{format_id(after)}, entry {read}, and now ends at {format_id(info.last)}, "
-        f"entry {info.added}"
+        f"stream '{stream.shown}' lost its end, or was deleted and created again: {was} and now "
+        f"ends at {format_id(info.last)}, entry {info.added}"
     )
 
 
 HINT = (
-    "; with the option failOnDataLoss=false the query goes on with what is there, "
+    "; with the option onDataLoss=continue the query goes on with what is there, "
     "and keeping more entries than the query lags behind prevents this"
 )
 

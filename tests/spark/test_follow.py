@@ -38,8 +38,9 @@ def test_an_offset_says_where_its_batch_begins_and_ends(on_each: redis.Redis) ->
     query = Query(options(on_each, maxOffsetsPerTrigger="2"))
     query.drain()
     assert query.planned == [
-        '{"v": 1, "servers": {"": {"s": {"id": "1-2", "n": 2, "from": "0-0", "n0": 0}}}}',
-        '{"v": 1, "servers": {"": {"s": {"id": "2-1", "n": 3, "from": "1-2", "n0": 2}}}}',
+        '{"v": 2, "servers": {"": {"s": {"id": "1-2", "n": 2, "from": "0-0", "n0": 0, '
+        '"head": "1-1"}}}}',
+        '{"v": 2, "servers": {"": {"s": {"id": "2-1", "n": 3, "from": "1-2", "n0": 2}}}}',
     ]
     query.close()
 
@@ -216,7 +217,7 @@ def test_entries_trimmed_before_they_were_read_are_counted(on_each: redis.Redis)
         query.plan()
     assert str(caught.value).startswith(
         "stream 's': 3 entries after 1-4 and before 1-8 removed before being read; "
-        "with the option failOnDataLoss=false"
+        "with the option onDataLoss=continue"
     )
     query.close()
 
@@ -295,7 +296,9 @@ def test_a_deleted_stream_is_noticed(on_each: redis.Redis) -> None:
     query = Query(options(on_each))
     query.drain()
     on_each.delete("s")
-    with pytest.raises(DataLossError, match=r"stream 's' was deleted.* read up to 5-2, entry 2, "):
+    with pytest.raises(
+        DataLossError, match=r"stream 's' was deleted.* read up to 5-2, entry 2, and is"
+    ):
         query.plan()
     query.close()
 

@@ -208,3 +208,31 @@ def test_every_option_says_what_it_means_and_what_is_allowed() -> None:
     assert all(option.meaning and option.allowed for option in OPTIONS)
     names = [name.lower() for option in OPTIONS for name in (option.name, *option.aliases)]
     assert len(set(names)) == len(names) - 1, "only `path` stands for two, one to read one to write"
+
+
+@pytest.mark.parametrize(
+    ("options", "fails"),
+    [
+        ({}, True),
+        ({"onDataLoss": "fail"}, True),
+        ({"onDataLoss": "Continue"}, False),
+        ({"failOnDataLoss": "false"}, False),
+        ({"failOnDataLoss": "true"}, True),
+        ({"onDataLoss": "continue", "failOnDataLoss": "false"}, False),
+    ],
+)
+def test_loss_is_a_decision_with_two_names(options: dict[str, str], fails: bool) -> None:
+    assert settings(**options).fail_on_loss is fails
+
+
+def test_the_two_names_of_the_decision_may_not_contradict_each_other() -> None:
+    assert refused(onDataLoss="continue", failOnDataLoss="true") == (
+        "option 'failOnDataLoss' is 'true'; allowed: false, or nothing, as 'onDataLoss' is "
+        "'continue'"
+    )
+    assert refused(onDataLoss="fail", failOnDataLoss="false") == (
+        "option 'failOnDataLoss' is 'false'; allowed: true, or nothing, as 'onDataLoss' is 'fail'"
+    )
+    assert refused(onDataLoss="ignore").startswith(
+        "option 'onDataLoss' is 'ignore'; allowed: fail, continue"
+    )
