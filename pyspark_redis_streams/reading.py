@@ -11,14 +11,23 @@ from itertools import chain
 from typing import Any, Final
 
 from pyspark.sql.types import StructType
+from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.arrow import Batches, Entry
-from pyspark_redis_streams.errors import DataLossError
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, Range
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.stream_info import HINT, entries, gone_message, info_of, loss_message
+from pyspark_redis_streams.stream_info import (
+    dropped_message,
+    entries,
+    gone_message,
+    info_of,
+    loss_message,
+    no_group_message,
+    pairs,
+)
 
 LOG = logging.getLogger("pyspark_redis_streams")
 
@@ -122,19 +131,13 @@ def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: in
     command = ("XINFO STREAM", part.stream.key)
     info = info_of(part.stream, servers.call_all(part.stream.server, [command])[0])
     if info.is_older_than(part.to, part.number):
-        _report(settings, gone_message(part.stream, part.after, part.floor, info))
+        report_loss(settings, gone_message(part.stream, part.after, part.floor, info))
         return
     lost = info.lost(part.after, part.floor, part.head, part.deleted)
     if lost:
         exact = part.count is not None
         missing = min(lost, part.count - rows) if part.count is not None else lost
-        _report(settings, loss_message(part.stream, missing, part.after, info, exact))
-
-
-def _report(settings: ReadSettings, message: str) -> None:
-    if settings.fail_on_loss:
-        raise DataLossError(message + HINT)
-    LOG.warning("%s", message)
+        report_loss(settings, loss_message(part.stream, missing, part.after, info, exact))
 
 
 def _pending_of(
@@ -149,6 +152,8 @@ def _pending_of(
         reply = servers.call(part.stream.server, *group, *where)
         return _up_to(part.to, reply[0][1])
 
+    if not _is_there(servers, settings, part):
+        return
     removed = rows = 0
     for chunk in _chunks(pool, fetch, part.after, settings.fetch_count):
         present = [entry for entry in chunk if entry[1] is not None]
@@ -156,6 +161,20 @@ def _pending_of(
         rows += len(chunk)
         yield present
     _check_pending(settings, part, rows, removed)
+
+
+def _is_there(servers: Servers, settings: ReadSettings, part: PendingRange) -> bool:
+    """Whether the consumer is; reading would create it again, with nothing pending."""
+    command = ("XINFO CONSUMERS", part.stream.key, settings.group)
+    reply = servers.call_all(part.stream.server, [command])[0]
+    if isinstance(reply, ResponseError):
+        report_loss(settings, no_group_message(part.stream, settings.group))
+        return False
+    if not any(pairs(each)[b"name"] == part.consumer.encode() for each in reply):
+        message = dropped_message(part.stream, part.count, part.consumer, settings.group)
+        report_loss(settings, message)
+        return False
+    return True
 
 
 def _up_to(last: int, chunk: Chunk) -> Chunk:
@@ -172,7 +191,7 @@ def _check_pending(settings: ReadSettings, part: PendingRange, rows: int, remove
             f"{format_id(part.after)} and up to {format_id(part.to)} removed while pending "
             f"in group '{settings.group}'"
         )
-        _report(settings, message)
+        report_loss(settings, message)
     if rows < part.count:
         LOG.warning(
             "stream '%s': %d of %d entries of consumer '%s' are no longer pending: another "

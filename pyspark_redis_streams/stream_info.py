@@ -191,6 +191,22 @@ def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str
     )
 
 
+def no_group_message(stream: Stream, group: str | None) -> str:
+    """What to tell about a stream without its group."""
+    return (
+        f"stream '{stream.shown}': group '{group}' was destroyed, or the stream was deleted and "
+        "created again"
+    )
+
+
+def dropped_message(stream: Stream, count: int, consumer: str, group: str | None) -> str:
+    """What to tell about pending entries whose consumer is not there any more."""
+    return (
+        f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group '{group}' "
+        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER)"
+    )
+
+
 HINT = (
     "; with the option onDataLoss=continue the query goes on with what is there, "
     "and keeping more entries than the query lags behind prevents this"

@@ -38,7 +38,8 @@ def test_a_batch_is_what_is_pending_for_its_consumer(on_each: redis.Redis) -> No
     add(on_each, "s", *numbers(1, 5))
     query = Query(options(on_each, maxOffsetsPerTrigger="3"))
     query.plan()
-    assert query.planned == ['{"q": "q", "n": 1}']
+    assert len(query.planned) == 1
+    assert json.loads(query.planned[0]).items() >= {"v": 2, "q": "q", "n": 1}.items()
     pending = on_each.xpending_range("s", "g", "-", "+", 10)
     assert [(p["message_id"], p["consumer"]) for p in pending] == [
         (id.encode(), b"q-1") for id in numbers(1, 3)
