@@ -12,7 +12,8 @@ Servers have no name when there is only one, so that a query goes on when its UR
 What tells loss from deletion by name is added where it is known: ``head``, the first entry of the
 stream if it lay above ``from`` when the batch was planned, and ``deleted``, the highest ID that had
 been deleted by name then. ``end`` is there while the stream ends below ``id``, and is where: it has
-lost its tail, and is read on above ``id``. Version 1, which is still read, had none of the three.
+lost its tail, and is read on above ``id``. ``group`` beside ``servers`` is the group that was moved
+along when the offset was written. Version 1, which is still read, had none of the three.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redis.exceptions import ResponseError
-
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.losses import Losses
+from pyspark_redis_streams.mirror import Mirror
 from pyspark_redis_streams.offsets import Position, Positions
 from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
@@ -29,7 +28,7 @@ class Follower:
         self._initial: dict[Stream, Position] | None = None
         self._targets: dict[Stream, StreamInfo] | None = None
         self._latest: dict[Stream, StreamInfo] = {}
-        self._acknowledged: dict[Stream, int] = {}
+        self._mirror = Mirror(servers, settings)
         self._losses = Losses(servers, settings)
 
     def initial(self) -> Positions:
@@ -117,24 +116,13 @@ class Follower:
         )
         return parse_id(found[0][0]) if found else None
 
-    def acknowledge(self, positions: Positions) -> None:
-        """Moves the group, if there is one, to where everything before has been processed."""
-        if self._settings.group is None:
-            return
-        for stream, position in positions.items():
-            if self._acknowledged.get(stream) != position.id:
-                self._move_group(stream, position)
-                self._acknowledged[stream] = position.id
+    def acknowledge(self, positions: Positions, before: bool = False) -> None:
+        """Moves the group, if there is one, to where everything before has been processed.
 
-    def _move_group(self, stream: Stream, position: Position) -> None:
-        place = (stream.key, self._settings.group, format_id(position.id))
-        read = ("ENTRIESREAD", position.n)
-        try:
-            self._servers.call(stream.server, "XGROUP SETID", *place, *read)
-        except ResponseError as error:
-            if str(error).startswith("NOGROUP"):
-                self._servers.call(stream.server, "XGROUP CREATE", *place, *read)
-            # Otherwise the stream is not there yet: there is nothing to lag behind.
+        ``before`` says that the checkpoint knows it as moved. Raises RedisStreamsError if the
+        group is not this query's.
+        """
+        self._mirror.move(positions, before)
 
     def report(self) -> dict[str, Any] | None:
         """The ends of the streams as they were seen last, in the form of an offset."""

@@ -159,6 +159,15 @@ READ: Final = (
         setting="group",
     ),
     Option(
+        "groupIsMirror",
+        "false",
+        values.boolean,
+        "true, false",
+        meaning="Mode `offsets`: the group is this query's to move, even if it has consumers, or "
+        "stands where this query has not left it.",
+        setting="group_is_mirror",
+    ),
+    Option(
         "consumerName",
         None,
         values.text,

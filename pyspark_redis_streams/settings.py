@@ -48,6 +48,7 @@ class ReadSettings:
     fail_on_loss: bool
     mode: str
     group: str | None
+    group_is_mirror: bool
     consumer: str | None
     claim_min_idle_ms: int
     max_deliveries: int | None
@@ -168,6 +169,11 @@ def _need_fitting_mode(given: Given, streaming: bool) -> None:
     for name in ("groupId", "consumerName"):
         if group_mode and given.get(named(name)) is None:
             raise OptionError(name, None, f"{named(name).allowed}; mode 'group' needs it")
+    mirror = named("groupIsMirror")
+    if given.text(mirror) is not None and (group_mode or given.get(named("groupId")) is None):
+        raise OptionError(
+            mirror.name, given.text(mirror), "only with 'groupId', and in mode 'offsets'"
+        )
     for name in ("maxDeliveries", "deadLetterStream"):
         if given.text(named(name)) is not None and not group_mode:
             raise OptionError(name, given.text(named(name)), "only with mode 'group'")

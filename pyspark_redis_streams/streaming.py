@@ -95,10 +95,10 @@ class OffsetsStreamReader(StreamReader):
         self._pace.wait()
         begin = self._positions(start)
         # Spark asks for more only when everything up to here is in its commit log.
-        self._follower.acknowledge(begin)
+        self._follower.acknowledge(begin, self._has_moved(start))
         end = self._follower.latest(begin, row_limit(limit))
         self._pace.found(end is not None)
-        return start if end is None else to_json(end, self._settings.servers)
+        return start if end is None else self._json(end)
 
     def reportLatestOffset(self) -> Json | None:
         """Where the streams ended when they were last asked."""
@@ -114,7 +114,16 @@ class OffsetsStreamReader(StreamReader):
 
     def commit(self, end: Json) -> None:
         """Everything up to there has been processed."""
-        self._follower.acknowledge(self._positions(end))
+        self._follower.acknowledge(self._positions(end), self._has_moved(end))
+
+    def _has_moved(self, offset: Json) -> bool:
+        """Whether the query had moved its group when it wrote the offset."""
+        return offset.get("group") == self._settings.group
+
+    def _json(self, end: Positions) -> Json:
+        group = self._settings.group
+        offset = to_json(end, self._settings.servers)
+        return offset if group is None else {**offset, "group": group}
 
     def _positions(self, offset: Json) -> Positions:
         return from_json(offset, self._settings.servers, self._follower.catalog.streams())

@@ -152,6 +152,7 @@ def test_streams_have_to_be_named() -> None:
         ({"startingOffsets": "latest", "startingTimestamp": "5"}, "startingOffsets"),
         ({"host": "h", "url": "redis://h"}, "host"),
         ({"timeout": "soon"}, "timeout"),
+        ({"groupIsMirror": "true"}, "groupIsMirror"),
         ({"host": "h", "ssl": "yes"}, "ssl"),
     ],
 )
