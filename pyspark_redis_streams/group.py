@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from pyspark_redis_streams.group_mode import Competitor
 from pyspark_redis_streams.group_offsets import GroupOffset, from_json, to_json
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.streaming import Json, StreamReader, row_limit
+from pyspark_redis_streams.streaming import Json, StreamReader, limits_of
 
 
 class GroupStreamReader(StreamReader):
@@ -32,7 +32,7 @@ class GroupStreamReader(StreamReader):
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         """The next batch, for which entries are claimed and read; ``start`` if there are none."""
         self._pace.wait()
-        end = self._competitor.latest(self._parsed(start), row_limit(limit))
+        end = self._competitor.latest(self._parsed(start), limits_of(limit, self._settings))
         self._pace.found(end is not None)
         return start if end is None else to_json(end, self._settings)
 

@@ -13,6 +13,7 @@ from redis.exceptions import ResponseError
 from pyspark_redis_streams.group_losses import GroupLosses
 from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, gather
 from pyspark_redis_streams.pending import Pending, PendingEntries
@@ -28,7 +29,6 @@ from pyspark_redis_streams.stream_info import (
     entries,
     name_of,
     pairs,
-    share,
 )
 
 LOG = logging.getLogger("pyspark_redis_streams")
@@ -48,6 +48,8 @@ class Competitor:
         self._clock = clock
         self.catalog = Catalog(servers, settings, clock)
         self._initial: GroupOffset | None = None
+        self._turns = Turns()
+        self._patience = Patience(settings.max_trigger_delay, clock)
         self._losses = GroupLosses(servers, settings, self._create_group)
         self._settled: int | None = None
         self._claimed: float | None = None
@@ -83,8 +85,8 @@ class Competitor:
             for stream, (info, group) in found.items()
         }
 
-    def latest(self, done: GroupOffset, limit: int | None) -> GroupOffset | None:
-        """The next batch, filled with about ``limit`` entries; None without any.
+    def latest(self, done: GroupOffset, limits: Limits) -> GroupOffset | None:
+        """The next batch, filled as far as the limits allow; None without any entry, or too few.
 
         What the batches up to ``done`` hold is acknowledged. Raises DataLossError if entries
         were removed that had not been delivered to anyone, or the group was.
@@ -99,9 +101,13 @@ class Competitor:
         for stream, (info, group) in self._seen.items():
             self._losses.check(stream, info, group, known.get(stream))
         before = {s: GroupPosition.of(*seen, None, 0) for s, seen in self._seen.items()}
-        taken = self._claim(following, limit)
-        rest = None if limit is None else limit - taken
-        taken += self._deliver(following, rest)
+        least = limits.least if self._budgets is None else None
+        if self._patience.asks_for_more(sum(self._lags().values()), least):
+            return None
+        taken = self._claim(following, limits.rows)
+        taken += self._deliver(following, limits, taken)
+        if taken:
+            self._patience.end()
         return self._offset(following, {**known, **before}) if taken else None
 
     def _offset(self, batch: int, before: Mapping[Stream, GroupPosition]) -> GroupOffset:
@@ -233,29 +239,38 @@ class Competitor:
             )
         return taken
 
-    def _deliver(self, batch: int, limit: int | None) -> int:
+    def _deliver(self, batch: int, limits: Limits, taken: int) -> int:
+        """Has new entries delivered, beside those that were claimed; returns how many."""
         lags = self._lags()
         if self._budgets is not None:
             lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
         self._delivered = dict.fromkeys(lags, 0)
-        left = sum(lags.values()) if limit is None else max(limit, 0)
+        left = sum(lags.values()) if limits.rows is None else max(limits.rows - taken, 0)
+        sizes = {stream: info.size for stream, (info, _) in self._seen.items()}
+        size_parts = byte_shares(limits.bytes, lags, sizes)
         while left and lags:
-            for stream, part in share(left, lags).items():
-                got = self._deliver_from(stream, batch, part) if part else 0
+            for stream, part in self._turns.rows(left, lags).items():
+                most_bytes = None if size_parts is None else size_parts[stream]
+                got, more = self._deliver_from(stream, batch, part, most_bytes)
                 left -= got
                 # A server that can't tell a lag may seem to have more than it has.
-                lags[stream] = lags[stream] - got if got == part else 0
+                lags[stream] = lags[stream] - got if more and size_parts is None else 0
             lags = {stream: lag for stream, lag in lags.items() if lag > 0}
         return sum(self._delivered.values())
 
-    def _deliver_from(self, stream: Stream, batch: int, part: int) -> int:
+    def _deliver_from(
+        self, stream: Stream, batch: int, part: int, most_bytes: int | None
+    ) -> tuple[int, bool]:
+        if not part:
+            return 0, True
         mine = PendingEntries(self._servers, self._settings, stream)
-        got = mine.deliver(self.consumer(batch), part)
+        size = self._seen[stream][0].size
+        got, more = mine.deliver(self.consumer(batch), part, most_bytes, size)
         self._delivered[stream] += got
         if self._budgets is not None:
             # Where rivals were faster nothing more may be taken for what they took.
-            self._budgets[stream] = self._budgets.get(stream, 0) - got if got == part else 0
-        return got
+            self._budgets[stream] = self._budgets.get(stream, 0) - got if more else 0
+        return got, more
 
     def partitions(self, offset: GroupOffset) -> list[Partition]:
         """The tasks of a batch: about equal parts of its pending entries.

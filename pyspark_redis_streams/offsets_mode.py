@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import Losses
 from pyspark_redis_streams.mirror import Mirror
 from pyspark_redis_streams.offsets import Position, Positions
@@ -13,7 +14,7 @@ from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.starting_offsets import earliest, starts, walk
-from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of, share
+from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of
 
 
 class Follower:
@@ -30,6 +31,8 @@ class Follower:
         self._latest: dict[Stream, StreamInfo] = {}
         self._mirror = Mirror(servers, settings)
         self._losses = Losses(servers, settings)
+        self._turns = Turns()
+        self._patience = Patience(settings.max_trigger_delay, clock)
 
     def initial(self) -> Positions:
         """Where the query begins. It is decided once: Spark asks several times."""
@@ -43,10 +46,11 @@ class Follower:
         """From now on nothing counts that is added later."""
         self._targets = self.catalog.infos(self.catalog.streams())
 
-    def latest(self, start: Positions, limit: int | None) -> Positions | None:
-        """The batch that follows: everything new, or about ``limit`` entries of it.
+    def latest(self, start: Positions, limits: Limits) -> Positions | None:
+        """The batch that follows: everything new, or as much of it as the limits allow.
 
-        None if there is nothing new. Raises DataLossError if entries have gone that lie ahead.
+        None if there is nothing new, or too little to begin with. Raises DataLossError if
+        entries have gone that lie ahead.
         """
         self._latest = self.catalog.infos({*self.catalog.streams(), *start})
         begins = {
@@ -60,11 +64,28 @@ class Follower:
         begins = {s: position.counted_in(self._latest[s]) for s, position in begins.items()}
         ends = {stream: self._end(stream, position) for stream, position in begins.items()}
         lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
-        if not moved and not any(lags.values()):
+        least = limits.least if self._targets is None else None
+        waiting = self._patience.asks_for_more(sum(lags.values()), least)
+        if not moved and (waiting or not any(lags.values())):
             return None
-        shares = lags if limit is None else share(limit, lags)
+        self._patience.end()
+        return self._batch(begins, ends, limits)
+
+    def _batch(
+        self,
+        begins: Mapping[Stream, Position],
+        ends: Mapping[Stream, tuple[int, int]],
+        limits: Limits,
+    ) -> Positions:
+        lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
+        shares = self._turns.rows(limits.rows, lags)
+        sizes = {stream: info.size for stream, info in self._latest.items()}
+        byte_parts = byte_shares(limits.bytes, shares, sizes)
         return {
-            stream: self._advance(stream, position, ends[stream], shares[stream])
+            stream: self._advance(
+                *(stream, position, ends[stream], shares[stream]),
+                None if byte_parts is None else byte_parts[stream],
+            )
             for stream, position in begins.items()
         }
 
@@ -84,14 +105,20 @@ class Follower:
         return info.last, info.added
 
     def _advance(
-        self, stream: Stream, position: Position, end: tuple[int, int], part: int
+        self,
+        stream: Stream,
+        position: Position,
+        end: tuple[int, int],
+        part: int,
+        part_bytes: int | None,
     ) -> Position:
         info = self._latest[stream]
         if part == 0:
             return position.to(position.id, position.n, info)
-        if part < _lag(position, end):
-            last, count = walk(self._servers, self._settings, stream, position.id, end[0], part)
-            if count == part:
+        if part < _lag(position, end) or part_bytes is not None:
+            place = (stream, position.id, end[0], part, part_bytes)
+            last, count = walk(self._servers, self._settings, *place)
+            if last < end[0] and count:
                 return position.to(last, position.n + count, info)
         return position.to(*end, info)
 

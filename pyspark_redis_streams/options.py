@@ -83,7 +83,6 @@ READ: Final = (
         values.ending,
         'latest, or JSON as {"stream": the last ID to be read}',
         meaning="Where a batch ends.",
-        setting="ending",
     ),
     Option(
         "startingTimestamp",
@@ -91,6 +90,22 @@ READ: Final = (
         values.timestamp,
         "Unix milliseconds, or an ISO 8601 time with its offset from UTC",
         meaning="Begin with the first entry that is not older, instead of `startingOffsets`.",
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        None,
+        values.timestamps,
+        'JSON as {"stream": Unix milliseconds, or an ISO 8601 time with its offset from UTC}',
+        meaning="Begin these streams with the first entry that is not older; the others as "
+        "`startingOffsets` says.",
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        None,
+        values.timestamps,
+        'JSON as {"stream": Unix milliseconds, or an ISO 8601 time with its offset from UTC}',
+        meaning="End a batch in these streams before the first entry that is not older; in the "
+        "others as `endingOffsets` says.",
     ),
     Option(
         "endingTimestamp",
@@ -104,8 +119,34 @@ READ: Final = (
         None,
         values.whole(1),
         "a whole number from 1",
-        meaning="The most entries of a micro-batch, shared among the streams by their lag.",
+        meaning="The most entries of a micro-batch, shared among the streams by their lag; each "
+        "that has any gets one at least.",
         setting="max_per_trigger",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        None,
+        values.size(1),
+        "bytes, as 1000000, 64k, 100m or 1g",
+        meaning="The most bytes of names and values in a micro-batch, shared in the same way; an "
+        "entry of each stream is taken however large it is.",
+        setting="max_bytes_per_trigger",
+    ),
+    Option(
+        "minOffsetsPerTrigger",
+        None,
+        values.whole(1),
+        "a whole number from 1, up to 'maxOffsetsPerTrigger'",
+        meaning="A micro-batch waits for that many entries, but not longer than `maxTriggerDelay`.",
+        setting="min_per_trigger",
+    ),
+    Option(
+        "maxTriggerDelay",
+        "15m",
+        values.duration,
+        "a time with its unit, as 500ms, 10s or 15m, with 'minOffsetsPerTrigger'",
+        meaning="How long after the batch before a micro-batch waits for `minOffsetsPerTrigger`.",
+        setting="max_trigger_delay",
     ),
     Option(
         "minPartitions",
@@ -210,6 +251,15 @@ READ: Final = (
         ("stream.read.batch.size",),
         "Entries that are asked for at once.",
         setting="fetch_count",
+    ),
+    Option(
+        "fetchBytes",
+        "16m",
+        values.size(1, 1 << 30),
+        "bytes up to 1g, as 1000000, 64k or 16m",
+        meaning="About how many bytes are asked for at once, and given to Spark at once: large "
+        "entries are fewer than `fetchCount`.",
+        setting="fetch_bytes",
     ),
     Option(
         "fieldsFormat",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -71,18 +72,39 @@ class PendingEntries:
                 break
         return taken, removed
 
-    def deliver(self, consumer: str, most: int) -> int:
-        """Has new entries delivered to the consumer; returns how many there were."""
+    def deliver(
+        self, consumer: str, most: int, most_bytes: int | None, size: int
+    ) -> tuple[int, bool]:
+        """Has new entries delivered to the consumer, of about so many bytes if that is limited.
+
+        ``size`` is what an entry is likely to have. Returns how many there were, and whether
+        there may be more.
+        """
         taken = 0
+        left = most_bytes
+        portions = Portions(self._settings.fetch_count, self._settings.fetch_bytes)
+        while taken < most and (left is None or left > 0 or not taken):
+            count = min(portions.count, most - taken)
+            if left is not None:
+                count = max(min(count, left // max(size, 1)), 1)
+            found = self._new(consumer, count)
+            taken += len(found)
+            if len(found) < count:
+                return taken, False
+            total = bytes_of(found)
+            portions.learn(count, total)
+            if left is not None:
+                left, size = left - total, total // count
+                if left < size:
+                    break
+        return taken, True
+
+    def _new(self, consumer: str, count: int) -> list[Any]:
         group = ("GROUP", self._settings.group, consumer)
-        while taken < most:
-            count = min(self._settings.fetch_count, most - taken)
-            where = ("COUNT", count, "STREAMS", self.stream.key, ">")
-            reply = self._servers.call(self.stream.server, "XREADGROUP", *group, *where)
-            if not reply:
-                break
-            taken += len(reply[0][1])
-        return taken
+        where = ("COUNT", count, "STREAMS", self.stream.key, ">")
+        reply = self._servers.call(self.stream.server, "XREADGROUP", *group, *where)
+        found: list[Any] = reply[0][1] if reply else []
+        return found
 
     def bury(self, entry: Pending, consumer: str) -> bool:
         """Moves an entry to the dead letters, and says whether it was still in the stream.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,6 +43,9 @@ class ReadSettings:
     ending: Mapping[str, int]
     not_after: int
     max_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    min_per_trigger: int | None
+    max_trigger_delay: float
     min_partitions: int | None
     max_partitions: int | None
     fail_on_loss: bool
@@ -54,6 +57,7 @@ class ReadSettings:
     max_deliveries: int | None
     dead_letters: str | None
     fetch_count: int
+    fetch_bytes: int
     fields_format: str
     poll_interval_ms: int
     pattern_interval_ms: int
@@ -83,12 +87,14 @@ def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
     _need_streams(given)
     _need_names(given)
     _need_fitting_mode(given, streaming)
+    _need_fitting_limits(given)
     ending_ms = get("endingTimestamp")
     return ReadSettings(
         servers=_server_settings(given),
         subscribe=get("subscribe") or (),
         patterns=get("subscribePattern") or (),
         starting=_starting(given, streaming),
+        ending=_ending(given),
         not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
         fail_on_loss=_fails_on_loss(given),
         **_plain_settings(given, READ),
@@ -119,12 +125,17 @@ def _starting(given: Given, streaming: bool) -> Starting:
     option = named("startingOffsets")
     since: int | None = given.get(named("startingTimestamp"))
     if since is not None:
+        if given.text(named("startingOffsetsByTimestamp")) is not None:
+            raise _apart("startingOffsetsByTimestamp", given, "'startingTimestamp'")
         if given.text(option) is not None:
             raise OptionError(option.name, given.text(option), "not with 'startingTimestamp'")
         return Starting("timestamp", {"": before_millisecond(since)})
     starting: Starting | None = given.get(option)
     if starting is None:
         starting = Starting("latest" if streaming else "earliest")
+    starting = replace(starting, times=_times(given, "startingOffsetsByTimestamp"))
+    if starting.times and starting.streams:
+        raise _apart("startingOffsetsByTimestamp", given, "a JSON of 'startingOffsets'")
     if starting.otherwise == "group" and given.get(named("groupId")) is None:
         raise OptionError("groupId", None, "a group, as 'startingOffsets' is 'group'")
     if not streaming and starting.otherwise == "latest":
@@ -144,6 +155,32 @@ def _fails_on_loss(given: Given) -> bool:
     return asked
 
 
+def _apart(name: str, given: Given, other: str) -> OptionError:
+    return OptionError(name, given.text(named(name)), f"not with {other}")
+
+
+def _times(given: Given, name: str) -> dict[str, int]:
+    """The IDs before the times of an option, by stream."""
+    times: Mapping[str, int] = given.get(named(name)) or {}
+    return {stream: before_millisecond(time) for stream, time in times.items()}
+
+
+def _ending(given: Given) -> dict[str, int]:
+    ids: Mapping[str, int] = given.get(named("endingOffsets"))
+    times = _times(given, "endingOffsetsByTimestamp")
+    if ids.keys() & times.keys():
+        raise _apart("endingOffsetsByTimestamp", given, "an ID of the same stream")
+    return {**ids, **times}
+
+
+def _need_fitting_limits(given: Given) -> None:
+    low, high = (given.get(named(f"{end}OffsetsPerTrigger")) for end in ("min", "max"))
+    for name in ("minOffsetsPerTrigger", "maxTriggerDelay"):
+        text = given.text(named(name))
+        if text is not None and (low is None or (high is not None and low > high)):
+            raise OptionError(name, text, named(name).allowed)
+
+
 def _need_streams(given: Given) -> None:
     subscribe = named("subscribe")
     if given.get(subscribe) is None and given.get(named("subscribePattern")) is None:
@@ -154,7 +191,7 @@ def _need_names(given: Given) -> None:
     streams = given.get(named("subscribe")) or ()
     if given.get(named("subscribePattern")) is not None:
         return
-    for name in ("startingOffsets", "endingOffsets"):
+    for name in _BY_STREAM:
         value = given.get(named(name))
         mentioned = value.streams if isinstance(value, Starting) else value or {}
         for stream in mentioned:
@@ -182,9 +219,16 @@ def _need_fitting_mode(given: Given, streaming: bool) -> None:
         raise OptionError(
             "deadLetterStream" if both[1] else "maxDeliveries", None, "both of them, or none"
         )
-    for name in ("endingOffsets", "endingTimestamp"):
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if streaming and given.text(named(name)) is not None:
             raise OptionError(name, given.text(named(name)), "only in a batch")
+
+
+_BY_STREAM = (
+    *("startingOffsets", "endingOffsets"),
+    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
+)
+"""Options that may say something about each stream."""
 
 
 def _server_settings(given: Given) -> ServerSettings:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import ServerError
+from pyspark_redis_streams.fetching import bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -41,6 +42,7 @@ class StreamInfo:
     """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty.
 
     ``deleted`` is the highest ID that was deleted by its name (XDEL); trimming does not move it.
+    ``size`` is about how many bytes an entry has: the mean of the first and the last.
     """
 
     added: int
@@ -48,6 +50,7 @@ class StreamInfo:
     last: int
     first: int | None
     deleted: int = 0
+    size: int = 0
 
     @property
     def removed(self) -> int:
@@ -101,6 +104,7 @@ def info_of(stream: Stream, reply: Any) -> StreamInfo:
         last=parse_id(found[b"last-generated-id"]),
         first=parse_id(first[0]) if first else None,
         deleted=parse_id(found.get(b"max-deleted-entry-id", b"0-0")),
+        size=bytes_of([each for each in (first, found[b"last-entry"]) if each]) // 2,
     )
 
 
@@ -213,14 +217,30 @@ HINT = (
 )
 
 
-def share(limit: int, lags: Mapping[Stream, int]) -> dict[Stream, int]:
-    """Divides a number of entries among streams by how many each has; none gets more than that."""
-    total = sum(lags.values())
-    if total <= limit:
+def share(limit: int, lags: Mapping[Stream, int], turn: int = 0) -> dict[Stream, int]:
+    """Divides a number of entries among streams by how many each has; none gets more than that.
+
+    Each that has any gets one at least. Where there are more of them than entries allowed, they
+    take turns: ``turn`` says how many were served before.
+    """
+    if sum(lags.values()) <= limit:
         return dict(lags)
-    shares = {stream: limit * lag // total for stream, lag in lags.items()}
-    rest = limit - sum(shares.values())
-    # The ones that rounding down cost most get the rest, so that small streams don't starve.
-    for stream in sorted(lags, key=lambda s: -(limit * lags[s] % total))[:rest]:
+    waiting = [stream for stream, lag in lags.items() if lag]
+    if len(waiting) >= limit:
+        first = turn % len(waiting)
+        return dict.fromkeys(lags, 0) | dict.fromkeys([*waiting[first:], *waiting][:limit], 1)
+    large = waiting
+    while True:
+        limit_of_large = limit - len(waiting) + len(large)
+        total = sum(lags[stream] for stream in large)
+        remaining = [stream for stream in large if limit_of_large * lags[stream] >= total]
+        if len(remaining) == len(large):
+            break
+        large = remaining
+    shares = dict.fromkeys(lags, 0) | dict.fromkeys(waiting, 1)
+    shares |= {stream: limit_of_large * lags[stream] // total for stream in large}
+    left = limit - sum(shares.values())
+    # The ones that rounding down cost most get what is left.
+    for stream in sorted(large, key=lambda s: -(limit_of_large * lags[s] % total))[:left]:
         shares[stream] += 1
     return shares
