@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
             for stream, info in infos.items()
             for part in self._ranges(stream, info, begins[stream])
         ]
-        divided = divide(ranges, self._settings.min_partitions, follower.first_in)
+        divided = divide(ranges, self._settings.min_partitions, follower.sounder.cuts)
         return gather(divided, self._settings.max_partitions)
 
     def _ranges(self, stream: Stream, info: StreamInfo, start: Start) -> Iterator[Range]:
@@ -64,6 +64,7 @@ class BatchReader(DataSourceReader):
                     number=info.added,
                     head=info.first,
                     deleted=info.deleted,
+                    size=info.size,
                 )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import Losses
 from pyspark_redis_streams.mirror import Mirror
@@ -13,6 +13,7 @@ from pyspark_redis_streams.offsets import Position, Positions
 from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.sounding import Sounder
 from pyspark_redis_streams.starting_offsets import earliest, starts, walk
 from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of
 
@@ -31,6 +32,7 @@ class Follower:
         self._latest: dict[Stream, StreamInfo] = {}
         self._mirror = Mirror(servers, settings)
         self._losses = Losses(servers, settings)
+        self.sounder = Sounder(servers, settings)
         self._turns = Turns()
         self._patience = Patience(settings.max_trigger_delay, clock)
 
@@ -127,21 +129,17 @@ class Follower:
         ranges = [
             Range(
                 *(stream, each.start, each.id, each.n0, each.n - each.n0),
-                *(each.n, each.head, each.deleted),
+                *(each.n, each.head, each.deleted, self._size(stream)),
             )
             for stream, each in sorted(end.items())
             if not each.is_empty
         ]
-        divided = divide(ranges, self._settings.min_partitions, self.first_in)
+        divided = divide(ranges, self._settings.min_partitions, self.sounder.cuts)
         return gather(divided, self._settings.max_partitions)
 
-    def first_in(self, part: Range) -> int | None:
-        """The ID of the first entry of a range, None if there is none."""
-        bounds = (f"({format_id(part.after)}", format_id(part.to))
-        found = self._servers.call(
-            part.stream.server, "XRANGE", part.stream.key, *bounds, "COUNT", 1
-        )
-        return parse_id(found[0][0]) if found else None
+    def _size(self, stream: Stream) -> int:
+        """About how many bytes an entry has; unknown for a batch that is repeated."""
+        return self._latest[stream].size if stream in self._latest else 0
 
     def acknowledge(self, positions: Positions, before: bool = False) -> None:
         """Moves the group, if there is one, to where everything before has been processed.

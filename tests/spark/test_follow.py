@@ -137,6 +137,25 @@ def test_a_batch_may_be_cut_into_tasks(on_each: redis.Redis, pieces: str) -> Non
     query.close()
 
 
+def test_tasks_are_equal_though_entries_came_in_a_burst(on_each: redis.Redis) -> None:
+    with on_each.pipeline(transaction=False) as pipeline:
+        pipeline.xadd("s", {"f": "v"}, id="1-1")
+        for number in range(2000):
+            pipeline.xadd("s", {"f": "v"}, id=f"{10**12 + number // 10}-{number % 10}")
+        pipeline.execute()
+    query = Query(options(on_each, minPartitions="8"))
+    query.plan()
+    before = on_each.info("commandstats")["cmdstat_xrange"]["calls"]
+    end = json.loads(query.planned[0])
+    partitions = query.reader.partitions(end, end)
+    assert on_each.info("commandstats")["cmdstat_xrange"]["calls"] - before <= 400
+    rows = [len(rows_of(query.reader, [part])) for part in partitions]
+    assert sum(rows) == 2001
+    assert len(rows) == 8
+    assert max(rows) < 500
+    query.close()
+
+
 def test_a_hundred_streams_may_share_a_few_tasks(on_each: redis.Redis) -> None:
     expected: list[Row] = []
     for number in range(100):
