@@ -169,21 +169,25 @@ class Competitor:
                 total[batch] = total.get(batch, 0) + pending
         return total
 
-    def _groups(self) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
+    def _groups(
+        self, read: Mapping[Stream, int] | None = None
+    ) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
         """What the servers say about each stream that is there, and about the group in it."""
-        infos = self.catalog.infos(self.catalog.streams())
+        infos = self.catalog.infos(self.catalog.streams(), read)
         there = [stream for stream, info in infos.items() if info != NOTHING]
         replies = ask_each(self._servers, there, lambda stream: ("XINFO GROUPS", stream.key))
         name = (self._settings.group or "").encode()
         return {stream: (infos[stream], find_group(replies[stream], name)) for stream in there}
 
     def _create_groups(
-        self, where: Callable[[dict[Stream, StreamInfo]], Mapping[Stream, tuple[int, int]]]
+        self,
+        where: Callable[[dict[Stream, StreamInfo]], Mapping[Stream, tuple[int, int]]],
+        read: Mapping[Stream, int] | None = None,
     ) -> bool:
-        found = self._groups()
+        found = self._groups(read)
         missing = {stream: info for stream, (info, group) in found.items() if group is None}
-        for stream, (after, read) in where(missing).items():
-            self._create_group(stream, after, read)
+        for stream, (after, number) in where(missing).items():
+            self._create_group(stream, after, number)
         self._delivered = {}
         self._seen = {s: (info, group) for s, (info, group) in found.items() if group is not None}
         return bool(missing)
@@ -206,7 +210,8 @@ class Competitor:
                 for stream, info in missing.items()
             }
 
-        while self._create_groups(where):
+        read = {stream: position.id for stream, position in (done.positions or {}).items()}
+        while self._create_groups(where, read):
             pass
         for stream, position in (done.positions or {}).items():
             if stream not in self._seen:
@@ -318,7 +323,13 @@ class Competitor:
         return most is not None and entry.deliveries > most
 
     def report(self) -> dict[str, Any] | None:
-        """Where the streams ended when last asked, and what the group lagged behind after that."""
+        """Where the streams ended when last asked, and what the group lagged behind after that.
+
+        Before the first look, as for a batch that is repeated, that is asked.
+        """
+        if not self._seen:
+            found = self._groups()
+            self._seen = {s: (info, group) for s, (info, group) in found.items() if group}
         servers: dict[str, dict[str, Any]] = {}
         for stream, (info, group) in sorted(self._seen.items()):
             servers.setdefault(self._settings.servers.label(stream.server), {})[

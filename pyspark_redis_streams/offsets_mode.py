@@ -54,7 +54,8 @@ class Follower:
         None if there is nothing new, or too little to begin with. Raises DataLossError if
         entries have gone that lie ahead.
         """
-        self._latest = self.catalog.infos({*self.catalog.streams(), *start})
+        read = {stream: position.id for stream, position in start.items()}
+        self._latest = self.catalog.infos({*self.catalog.streams(), *start}, read)
         begins = {
             stream: self._checked(stream, start.get(stream), info)
             for stream, info in self._latest.items()
@@ -150,7 +151,12 @@ class Follower:
         self._mirror.move(positions, before)
 
     def report(self) -> dict[str, Any] | None:
-        """The ends of the streams as they were seen last, in the form of an offset."""
+        """The ends of the streams as they were seen last, in the form of an offset.
+
+        Before the first look, as for a batch that is repeated, they are looked for.
+        """
+        if not self._latest:
+            self._latest = self.catalog.infos(self.catalog.streams())
         return ends_to_json(self._latest, self._settings) if self._latest else None
 
 

@@ -271,6 +271,14 @@ READ: Final = (
         setting="fields_format",
     ),
     Option(
+        "idColumns",
+        "false",
+        values.boolean,
+        "true, false",
+        meaning="Adds the columns `ms` and `seq`, the two numbers of the ID, by which rows sort.",
+        setting="id_columns",
+    ),
+    Option(
         "pollIntervalMs",
         "100",
         values.whole(0),

@@ -46,7 +46,7 @@ def read_partition(
     settings: ReadSettings, schema: StructType, partition: Partition
 ) -> Iterator[Any]:
     """The rows of a task as Arrow batches. Raises ServerError and DataLossError."""
-    batches = Batches(schema)
+    batches = Batches(schema, settings.id_columns)
     with _rare_collections(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
         for each in partition.ranges:
             chunks = (

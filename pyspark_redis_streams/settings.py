@@ -59,6 +59,7 @@ class ReadSettings:
     fetch_count: int
     fetch_bytes: int
     fields_format: str
+    id_columns: bool
     poll_interval_ms: int
     pattern_interval_ms: int
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redis.exceptions import ResponseError
 
@@ -13,6 +14,8 @@ from pyspark_redis_streams.fetching import bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+
+LOG = logging.getLogger("pyspark_redis_streams")
 
 
 class Stream(NamedTuple):
@@ -88,6 +91,13 @@ def pairs(reply: list[Any]) -> dict[bytes, Any]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+LARGE: Final = 64 * 1024
+"""Bytes of an entry from which on it matters that XINFO STREAM sends the first and the last."""
+
+LARGE_INTERVAL_S: Final = 10
+"""How old the counters of such a stream may be while nothing is added to it."""
+
+
 def info_of(stream: Stream, reply: Any) -> StreamInfo:
     """The counters in a reply of XINFO STREAM, or in its error; raises ServerError."""
     if isinstance(reply, ResponseError):
@@ -119,6 +129,8 @@ class Catalog:
         self._clock = clock
         self._found: list[Stream] = []
         self._searched: float | None = None
+        self._seen: dict[Stream, tuple[StreamInfo, float]] = {}
+        self._has_told = False
 
     def streams(self) -> list[Stream]:
         """All streams, those that are subscribed to by name first."""
@@ -150,10 +162,53 @@ class Catalog:
         )
         self._searched = self._clock()
 
-    def infos(self, streams: Iterable[Stream]) -> dict[Stream, StreamInfo]:
-        """The counters of streams, asked all at once; :data:`NOTHING` for a missing one."""
-        replies = ask_each(self._servers, streams, lambda stream: ("XINFO STREAM", stream.key))
-        return {stream: info_of(stream, reply) for stream, reply in replies.items()}
+    def infos(
+        self, streams: Iterable[Stream], read: Mapping[Stream, int] | None = None
+    ) -> dict[Stream, StreamInfo]:
+        """The counters of streams, asked all at once; :data:`NOTHING` for a missing one.
+
+        ``read`` says up to where each has been read: of one with large entries and nothing new,
+        the counters may be those of some seconds ago.
+        """
+        wanted = list(streams)
+        idle = self._idle(wanted, read or {})
+        due = [stream for stream in wanted if stream not in idle]
+        replies = ask_each(self._servers, due, lambda stream: ("XINFO STREAM", stream.key))
+        fresh = {stream: info_of(stream, reply) for stream, reply in replies.items()}
+        now = self._clock()
+        self._seen.update({s: (info, now) for s, info in fresh.items() if info.size > LARGE})
+        self._tell_missing(fresh)
+        return {stream: fresh.get(stream) or self._seen[stream][0] for stream in wanted}
+
+    def _idle(self, streams: list[Stream], read: Mapping[Stream, int]) -> set[Stream]:
+        """Streams with large entries to which nothing was added: XINFO sends two entries."""
+        now = self._clock()
+        likely = {
+            stream: self._seen[stream][0].last
+            for stream in streams
+            if stream in self._seen
+            and now - self._seen[stream][1] < LARGE_INTERVAL_S
+            and self._seen[stream][0].last <= read.get(stream, -1)
+        }
+        replies = ask_each(
+            self._servers,
+            likely,
+            lambda stream: ("XRANGE", stream.key, f"({format_id(likely[stream])}", "+", "COUNT", 1),
+        )
+        return {stream for stream, reply in replies.items() if reply == []}
+
+    def _tell_missing(self, infos: Mapping[Stream, StreamInfo]) -> None:
+        """Warns at the first look of streams that are subscribed to by name and not there."""
+        if self._has_told:
+            return
+        self._has_told = True
+        missing = {stream for stream, info in infos.items() if info is NOTHING}
+        there = {stream.key for stream, info in infos.items() if info is not NOTHING}
+        for key in sorted({s.key for s in missing if self.is_named(s)} - there):
+            LOG.warning(
+                "stream '%s' does not exist yet: check its name; it is read as soon as it does",
+                Stream(0, key).shown,
+            )
 
 
 def ask_each(

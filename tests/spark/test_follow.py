@@ -194,7 +194,7 @@ def test_without_a_group_nothing_is_written(on_each: redis.Redis) -> None:
 def test_the_end_of_the_streams_is_reported(on_each: redis.Redis) -> None:
     add(on_each, "s", "1-1", "1-2", "1-3")
     query = Query(options(on_each, maxOffsetsPerTrigger="2"))
-    assert query.reader.reportLatestOffset() is None
+    assert query.reader.reportLatestOffset() == {"servers": {"": {"s": {"id": "1-3", "n": 3}}}}
     query.step()
     assert query.reader.reportLatestOffset() == {"servers": {"": {"s": {"id": "1-3", "n": 3}}}}
     query.close()
