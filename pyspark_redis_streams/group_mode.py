@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.group_losses import GroupLosses
 from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition
+from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import report_loss
@@ -37,6 +38,10 @@ CLAIMS_PER_IDLE_TIME = 4
 """How often, in one claimMinIdleMs, entries are looked for that others have left."""
 
 
+REMEMBERED_S = 86_400
+"""For how long the stream of dead letters remembers which it has."""
+
+
 class Competitor:
     """What the driver does for a query of mode ``group``; ``clock`` counts seconds."""
 
@@ -48,6 +53,7 @@ class Competitor:
         self._clock = clock
         self.catalog = Catalog(servers, settings, clock)
         self._initial: GroupOffset | None = None
+        self._memories: dict[int, Memory] = {}
         self._turns = Turns()
         self._patience = Patience(settings.max_trigger_delay, clock)
         self._losses = GroupLosses(servers, settings, self._create_group)
@@ -288,10 +294,7 @@ class Competitor:
         for stream, position in (offset.positions or {}).items():
             if position.count:
                 self._losses.check_batch(stream, position, offset.batch, found.get(stream))
-        pending = {
-            stream: self._alive(PendingEntries(self._servers, self._settings, stream), consumer)
-            for stream in found
-        }
+        pending = {stream: self._alive(stream, consumer) for stream in found}
         total = sum(map(len, pending.values()))
         size = max(1, ceil(total / (self._settings.min_partitions or 1)))
         ranges = [
@@ -301,9 +304,11 @@ class Competitor:
         ]
         return gather(ranges, self._settings.max_partitions)
 
-    def _alive(self, mine: PendingEntries, consumer: str) -> list[int]:
+    def _alive(self, stream: Stream, consumer: str) -> list[int]:
         """The IDs of a batch, once those delivered too often have gone to the dead letters."""
         most = self._settings.max_deliveries
+        memory = None if most is None else self._memory(stream.server)
+        mine = PendingEntries(self._servers, self._settings, stream, memory)
         ids = []
         buried = 0
         for entry in list(mine.of(consumer)):
@@ -317,6 +322,11 @@ class Competitor:
                 *(mine.stream.shown, entries(buried), most, self._settings.dead_letters),
             )
         return ids
+
+    def _memory(self, server: int) -> Memory:
+        if server not in self._memories:
+            self._memories[server] = Memory(self._servers, server, "auto", REMEMBERED_S)
+        return self._memories[server]
 
     @staticmethod
     def _is_dead(entry: Pending, most: int | None) -> bool:

@@ -340,6 +340,15 @@ WRITE: Final = (
         setting="idempotence",
     ),
     Option(
+        "idempotenceColumns",
+        None,
+        values.names,
+        "columns separated by commas, or a JSON list",
+        meaning="Columns that tell a row from every other of the query, as the stream and ID of "
+        "the entry it was made of. They make its idempotent ID, and are not written.",
+        setting="idempotence_columns",
+    ),
+    Option(
         "idempotenceSeconds",
         "86400",
         values.whole(1, 86400),

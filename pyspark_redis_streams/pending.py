@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from pyspark_redis_streams.fetching import Portions, bytes_of
+from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -25,9 +26,19 @@ class Pending(NamedTuple):
 
 
 class PendingEntries:
-    """The pending entries list of the query's group in one stream."""
+    """The pending entries list of the query's group in one stream.
 
-    def __init__(self, servers: Servers, settings: ReadSettings, stream: Stream) -> None:
+    ``memory`` is that of the dead letters' server, where there are any.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        settings: ReadSettings,
+        stream: Stream,
+        memory: Memory | None = None,
+    ) -> None:
+        self._memory = memory
         self._servers = servers
         self._settings = settings
         self.stream = stream
@@ -109,8 +120,8 @@ class PendingEntries:
     def bury(self, entry: Pending, consumer: str) -> bool:
         """Moves an entry to the dead letters, and says whether it was still in the stream.
 
-        It is written there before it is acknowledged here: after a crash in between it is
-        written a second time rather than lost.
+        It is written there before it is acknowledged here: after a crash in between it would be
+        written a second time, unless the server knows idempotent IDs.
         """
         id = format_id(entry.id)
         found = self._servers.call(self.stream.server, "XRANGE", self.stream.key, id, id)
@@ -125,7 +136,20 @@ class PendingEntries:
             "dead-letter-reason": "delivered more than maxDeliveries times",
         }
         told = [part for pair in history.items() for part in pair]
-        letter = ("XADD", self._settings.dead_letters, "*", *told, *found[0][1])
+        number = self._number(id)
+        letter = ("XADD", self._settings.dead_letters, *number, "*", *told, *found[0][1])
         self._servers.call(self.stream.server, *letter)
         self.acknowledge(iter((id,)))
         return True
+
+    def _number(self, id: str) -> tuple[Any, ...]:
+        """The idempotent ID of a dead letter, if the server knows such.
+
+        Each is acknowledged before the next is written, so only the last may be written twice: it
+        is enough that the stream remembers one.
+        """
+        letters = (self._settings.dead_letters or "").encode()
+        producer = f"{self._settings.group}/{self._settings.consumer}"
+        name = b"/".join((self.stream.key, id.encode()))
+        known = self._memory is not None and self._memory.size(letters) is not None
+        return ("IDMP", producer, name) if known else ()

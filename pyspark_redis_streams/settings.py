@@ -74,6 +74,7 @@ class WriteSettings:
     minid: int | None
     approximate: bool
     idempotence: str
+    idempotence_columns: tuple[str, ...] | None
     idempotence_seconds: int
     count: int
 
@@ -111,6 +112,9 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
 
     if get("maxlen") is not None and get("minid") is not None:
         raise OptionError("minid", given.text(named("minid")), "not together with 'maxlen'")
+    if get("idempotenceColumns") is not None and get("idempotence") == "off":
+        text = given.text(named("idempotenceColumns"))
+        raise OptionError("idempotenceColumns", text, "not with 'idempotence' off")
     servers = _server_settings(given)
     if len(servers.urls) > 1:
         raise OptionError("url", "a list", "one server or one cluster, to write to")
