@@ -24,7 +24,7 @@ from pyspark_redis_streams.errors import (
 )
 
 if TYPE_CHECKING:
-    from pyspark_redis_streams.progress import lag
+    from pyspark_redis_streams.progress import lag, lag_ms
     from pyspark_redis_streams.source import RedisStreamsSource
 
     DefaultSource = RedisStreamsSource
@@ -38,12 +38,14 @@ __all__ = [
     "SchemaError",
     "ServerError",
     "lag",
+    "lag_ms",
 ]
 
 _PLACES = {
     "DefaultSource": ("source", "RedisStreamsSource"),
     "RedisStreamsSource": ("source", "RedisStreamsSource"),
     "lag": ("progress", "lag"),
+    "lag_ms": ("progress", "lag_ms"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.schema import RESERVED
+from pyspark_redis_streams.schema import reserved
 from pyspark_redis_streams.stream_info import Stream
 
 Entry = Sequence[Any]
@@ -21,10 +21,15 @@ _LAST_MS: Final = pa.scalar(253_402_300_799_999, pa.uint64())
 """The last millisecond of the year 9999: what is later has no timestamp."""
 
 
+_LAST_LONG: Final = pa.scalar(2**63 - 1, pa.uint64())
+"""The highest number of a column: what is higher is null."""
+
+
 class Batches:
     """Makes batches of a schema. The types are exactly those that Spark expects from a source."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, id_columns: bool = False) -> None:
+        self._reserved = reserved(id_columns)
         self._schema: Any = to_arrow_schema(schema, timezone="UTC")
         self._columns: list[Callable[[_Entries], Any]] = [
             self._column(field.name, self._schema.field(index).type)
@@ -38,12 +43,12 @@ class Batches:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _column(self, name: str, kind: Any) -> Callable[[_Entries], Any]:
-        if name not in RESERVED:
+        if name not in self._reserved:
             return lambda entries: _typed(entries.values_of(name.encode()), kind)
         if name == "fields":
             to_column = _map_column if pa.types.is_map(kind) else _array_column
             return lambda entries: to_column(entries, kind)
-        make = {"stream": _stream_column, "id": _id_column, "timestamp": _timestamp_column}[name]
+        make = _COLUMNS[name]
         return lambda entries: make(entries).cast(kind)
 
 
@@ -107,11 +112,30 @@ def _id_column(entries: _Entries) -> Any:
     return pa.array(entries.ids, pa.binary()).cast(pa.string())
 
 
-def _timestamp_column(entries: _Entries) -> Any:
+def _id_part(entries: _Entries, part: int) -> Any:
+    """The milliseconds of the IDs, or the numbers behind them."""
     parts = pc.split_pattern(_id_column(entries), "-", max_splits=1)
-    times = pc.list_element(parts, 0).cast(pa.uint64())
+    return pc.list_element(parts, part).cast(pa.uint64())
+
+
+def _number_column(entries: _Entries, part: int) -> Any:
+    numbers = _id_part(entries, part)
+    return pc.if_else(pc.greater(numbers, _LAST_LONG), None, numbers)
+
+
+def _timestamp_column(entries: _Entries) -> Any:
+    times = _id_part(entries, 0)
     times = pc.if_else(pc.greater(times, _LAST_MS), None, times)
     return times.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+
+
+_COLUMNS: Final[dict[str, Callable[[_Entries], Any]]] = {
+    "stream": _stream_column,
+    "id": _id_column,
+    "ms": lambda entries: _number_column(entries, 0),
+    "seq": lambda entries: _number_column(entries, 1),
+    "timestamp": _timestamp_column,
+}
 
 
 def _offsets(fields: list[list[bytes]]) -> Any:
@@ -154,10 +178,24 @@ def _typed(values: list[bytes | None], kind: Any) -> Any:
     texts = _texts(binary, pa.string())
     if pa.types.is_string(kind):
         return texts
+    return pa.concat_arrays([*_cast_parts(texts, kind)])
+
+
+def _cast_parts(texts: Any, kind: Any) -> Iterator[Any]:
+    """The values of texts, in parts; null where a text is none.
+
+    A part that can't be read is halved until the one to blame is found, so that it costs the others
+    next to nothing.
+    """
     try:
-        return _cast(texts, kind)
+        yield _cast(texts, kind)
     except pa.ArrowInvalid:
-        return pa.concat_arrays([_cast_or_null(texts.slice(i, 1), kind) for i in range(len(texts))])
+        half = len(texts) // 2
+        if half == 0:
+            yield pa.nulls(1, kind)
+            return
+        yield from _cast_parts(texts.slice(0, half), kind)
+        yield from _cast_parts(texts.slice(half), kind)
 
 
 def _cast(texts: Any, kind: Any) -> Any:
@@ -167,10 +205,3 @@ def _cast(texts: Any, kind: Any) -> Any:
         times = pc.replace_substring_regex(days, r"^(\d{4}-\d\d-\d\d[T ][\d:.]+)$", r"\1Z")
         return times.cast(kind)
     return texts.cast(kind)
-
-
-def _cast_or_null(text: Any, kind: Any) -> Any:
-    try:
-        return _cast(text, kind)
-    except pa.ArrowInvalid:
-        return pa.nulls(1, kind)

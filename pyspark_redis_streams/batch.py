@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
             for stream, info in infos.items()
             for part in self._ranges(stream, info, begins[stream])
         ]
-        divided = divide(ranges, self._settings.min_partitions, follower.first_in)
+        divided = divide(ranges, self._settings.min_partitions, follower.sounder.cuts)
         return gather(divided, self._settings.max_partitions)
 
     def _ranges(self, stream: Stream, info: StreamInfo, start: Start) -> Iterator[Range]:
@@ -59,7 +59,13 @@ class BatchReader(DataSourceReader):
                 count = info.length if everything else None
                 # What was removed before the start was not to be read.
                 floor = start[1] if after == start[0] else info.removed
-                yield Range(stream, after, to, floor=floor, count=count)
+                yield Range(
+                    *(stream, after, to, floor, count),
+                    number=info.added,
+                    head=info.first,
+                    deleted=info.deleted,
+                    size=info.size,
+                )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow batches."""

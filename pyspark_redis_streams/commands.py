@@ -25,11 +25,15 @@ _TEXTS = (StringType, BinaryType)
 
 
 class Entry(NamedTuple):
-    """One entry to be added; ``id`` is None when the server is to choose it."""
+    """One entry to be added; ``id`` is None when the server is to choose it.
+
+    ``name`` tells it from all others of a query, if there are columns for that.
+    """
 
     key: bytes
     id: str | None
     fields: list[bytes]
+    name: bytes | None = None
 
 
 class Rows:
@@ -42,7 +46,10 @@ class Rows:
 
     def __init__(self, settings: WriteSettings, schema: StructType) -> None:
         self._key = settings.stream.encode() if settings.stream else None
+        self._naming = settings.idempotence_columns or ()
+        schema = _without(schema, self._naming)
         names = schema.fieldNames()
+        self._has_id = "id" in names
         for name in ("stream", "id"):
             if name in names and not isinstance(schema[name].dataType, _TEXTS):
                 kind = schema[name].dataType.simpleString()
@@ -58,7 +65,22 @@ class Rows:
         }
         for row in range(batch.num_rows):
             values = {name: column[row] for name, column in columns.items()}
-            yield Entry(self._stream(values), _id(values.get("id")), self._some_fields(values))
+            yield Entry(
+                self._stream(values),
+                _id(values["id"]) if self._has_id else None,
+                self._some_fields(values),
+                self._name(values),
+            )
+
+    def _name(self, values: Mapping[str, Any]) -> bytes | None:
+        if not self._naming:
+            return None
+        for column in self._naming:
+            if values[column] is None:
+                raise RedisStreamsError(
+                    f"a row has null in the column '{column}' of 'idempotenceColumns'"
+                )
+        return b"/".join(to_bytes(values[column]) for column in self._naming)
 
     def _stream(self, values: Mapping[str, Any]) -> bytes:
         if self._key is not None:
@@ -74,6 +96,14 @@ class Rows:
                 "a row has no field that is not null, and a stream holds no entry without fields"
             )
         return fields
+
+
+def _without(schema: StructType, names: Sequence[str]) -> StructType:
+    """The columns that are written; raises SchemaError if one of the others is not there."""
+    for name in names:
+        if name not in schema.fieldNames():
+            raise SchemaError(f"'idempotenceColumns' names '{name}', and there is no such column")
+    return StructType([field for field in schema.fields if field.name not in names])
 
 
 def _id(value: Any) -> str | None:
@@ -158,7 +188,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def xadd(
-    entry: Entry, trimming: Sequence[Any], producer: str | None, number: str
+    entry: Entry, trimming: Sequence[Any], producer: str | None, number: str | bytes
 ) -> tuple[Any, ...]:
     """The command that adds an entry; with a producer, at most once for each number."""
     idempotent = () if producer is None else ("IDMP", producer, number)

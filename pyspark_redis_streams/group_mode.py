@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
 from redis.exceptions import ResponseError
 
-from pyspark_redis_streams.errors import DataLossError
+from pyspark_redis_streams.group_losses import GroupLosses
+from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition
+from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
+from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, gather
 from pyspark_redis_streams.pending import Pending, PendingEntries
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.starting_offsets import earliest, find_group, starts
+from pyspark_redis_streams.starting_offsets import find_group, starts
 from pyspark_redis_streams.stream_info import (
-    HINT,
     NOTHING,
     Catalog,
     Stream,
     StreamInfo,
     ask_each,
     entries,
-    loss_message,
     name_of,
     pairs,
-    share,
 )
 
 LOG = logging.getLogger("pyspark_redis_streams")
 
 CLAIMS_PER_IDLE_TIME = 4
 """How often, in one claimMinIdleMs, entries are looked for that others have left."""
+
+
+REMEMBERED_S = 86_400
+"""For how long the stream of dead letters remembers which it has."""
 
 
 class Competitor:
@@ -45,8 +51,12 @@ class Competitor:
         self._servers = servers
         self._settings = settings
         self._clock = clock
-        self._catalog = Catalog(servers, settings, clock)
-        self._initial: int | None = None
+        self.catalog = Catalog(servers, settings, clock)
+        self._initial: GroupOffset | None = None
+        self._memories: dict[int, Memory] = {}
+        self._turns = Turns()
+        self._patience = Patience(settings.max_trigger_delay, clock)
+        self._losses = GroupLosses(servers, settings, self._create_group)
         self._settled: int | None = None
         self._claimed: float | None = None
         self._budgets: dict[Stream, int] | None = None
@@ -57,7 +67,7 @@ class Competitor:
         """The consumer whose pending entries are a batch."""
         return f"{self._settings.consumer}-{batch}"
 
-    def initial(self) -> int:
+    def initial(self) -> GroupOffset:
         """The batch before the first: before any that has been left pending.
 
         Creates the group where it is missing, at the place that the options say. It is decided
@@ -67,7 +77,8 @@ class Competitor:
             self._create_groups(lambda infos: starts(self._servers, self._settings, infos))
             pending = self._pending_by_batch()
             waiting = [batch for batch, count in pending.items() if count]
-            self._initial = min(waiting) - 1 if waiting else max(pending, default=0)
+            batch = min(waiting) - 1 if waiting else max(pending, default=0)
+            self._initial = self._offset(batch, {})
         return self._initial
 
     def stop_at_what_is_there(self) -> None:
@@ -80,23 +91,46 @@ class Competitor:
             for stream, (info, group) in found.items()
         }
 
-    def latest(self, done: int, limit: int | None) -> int | None:
-        """The number of the next batch, filled with about ``limit`` entries; None without any.
+    def latest(self, done: GroupOffset, limits: Limits) -> GroupOffset | None:
+        """The next batch, filled as far as the limits allow; None without any entry, or too few.
 
         What the batches up to ``done`` hold is acknowledged. Raises DataLossError if entries
-        were removed that had not been delivered to anyone.
+        were removed that had not been delivered to anyone, or the group was.
         """
-        self.settle(done)
-        following = done + 1
+        self.settle(done.batch)
+        following = done.batch + 1
+        known = done.positions or {}
+        self._look(done)
         if self._pending_by_batch().get(following):
             # A crash has kept the batch from getting into the checkpoint.
-            return following
-        self._look()
-        self._check_loss()
-        taken = self._claim(following, limit)
-        rest = None if limit is None else limit - taken
-        taken += self._deliver(following, rest)
-        return following if taken else None
+            return self._offset(following, known)
+        for stream, (info, group) in self._seen.items():
+            self._losses.check(stream, info, group, known.get(stream))
+        before = {s: GroupPosition.of(*seen, None, 0) for s, seen in self._seen.items()}
+        least = limits.least if self._budgets is None else None
+        if self._patience.asks_for_more(sum(self._lags().values()), least):
+            return None
+        taken = self._claim(following, limits.rows)
+        taken += self._deliver(following, limits, taken)
+        if taken:
+            self._patience.end()
+        return self._offset(following, {**known, **before}) if taken else None
+
+    def _offset(self, batch: int, before: Mapping[Stream, GroupPosition]) -> GroupOffset:
+        """A batch as it is pending now, which begins where the group stood before."""
+        counts = self._batches()
+        positions = {
+            stream: GroupPosition.of(
+                info, group, before.get(stream), counts.get(stream, {}).get(batch, 0)
+            )
+            for stream, (info, group) in self._groups().items()
+            if group is not None
+        }
+        for stream, position in before.items():
+            if stream not in positions and self.catalog.is_named(stream):
+                # It may come again, and is not to be read from its start then.
+                positions[stream] = replace(position, count=0)
+        return GroupOffset(batch, positions)
 
     def settle(self, done: int) -> None:
         """Acknowledges the entries of the batches up to that number."""
@@ -114,7 +148,7 @@ class Competitor:
         group = self._settings.group
         replies = ask_each(
             self._servers,
-            self._catalog.streams(),
+            self.catalog.streams(),
             lambda stream: ("XINFO CONSUMERS", stream.key, group),
         )
         return {
@@ -141,21 +175,25 @@ class Competitor:
                 total[batch] = total.get(batch, 0) + pending
         return total
 
-    def _groups(self) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
+    def _groups(
+        self, read: Mapping[Stream, int] | None = None
+    ) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
         """What the servers say about each stream that is there, and about the group in it."""
-        infos = self._catalog.infos(self._catalog.streams())
+        infos = self.catalog.infos(self.catalog.streams(), read)
         there = [stream for stream, info in infos.items() if info != NOTHING]
         replies = ask_each(self._servers, there, lambda stream: ("XINFO GROUPS", stream.key))
         name = (self._settings.group or "").encode()
         return {stream: (infos[stream], find_group(replies[stream], name)) for stream in there}
 
     def _create_groups(
-        self, where: Callable[[dict[Stream, StreamInfo]], Mapping[Stream, tuple[int, int]]]
+        self,
+        where: Callable[[dict[Stream, StreamInfo]], Mapping[Stream, tuple[int, int]]],
+        read: Mapping[Stream, int] | None = None,
     ) -> bool:
-        found = self._groups()
+        found = self._groups(read)
         missing = {stream: info for stream, (info, group) in found.items() if group is None}
-        for stream, (after, read) in where(missing).items():
-            self._create_group(stream, after, read)
+        for stream, (after, number) in where(missing).items():
+            self._create_group(stream, after, number)
         self._delivered = {}
         self._seen = {s: (info, group) for s, (info, group) in found.items() if group is not None}
         return bool(missing)
@@ -169,26 +207,24 @@ class Competitor:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
-    def _look(self) -> None:
-        """Asks where streams and groups stand. Where the group is missing the stream is new."""
-        while self._create_groups(lambda infos: {s: earliest(i) for s, i in infos.items()}):
+    def _look(self, done: GroupOffset) -> None:
+        """Asks where streams and groups stand, and creates the group in streams without it."""
+
+        def where(missing: dict[Stream, StreamInfo]) -> dict[Stream, tuple[int, int]]:
+            return {
+                stream: self._losses.place_of_missing(stream, info, done)
+                for stream, info in missing.items()
+            }
+
+        read = {stream: position.id for stream, position in (done.positions or {}).items()}
+        while self._create_groups(where, read):
             pass
+        for stream, position in (done.positions or {}).items():
+            if stream not in self._seen:
+                self._losses.check_gone(stream, position)
 
     def _lags(self) -> dict[Stream, int]:
         return {stream: _lag(info, group) for stream, (info, group) in self._seen.items()}
-
-    def _check_loss(self) -> None:
-        for stream, (info, group) in self._seen.items():
-            read = group[b"entries-read"]
-            after = parse_id(group[b"last-delivered-id"])
-            lost = 0 if read is None else info.lost(after, read)
-            if lost:
-                self._report(loss_message(stream, lost, after, info))
-
-    def _report(self, message: str) -> None:
-        if self._settings.fail_on_loss:
-            raise DataLossError(message + HINT)
-        LOG.warning("%s", message)
 
     def _claim(self, batch: int, limit: int | None) -> int:
         interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
@@ -207,43 +243,58 @@ class Competitor:
         mine = PendingEntries(self._servers, self._settings, stream)
         taken, removed = mine.claim(self.consumer(batch), most)
         if removed:
-            self._report(
+            report_loss(
+                self._settings,
                 f"stream '{stream.shown}': {entries(removed)} removed while pending for another "
-                f"consumer of group '{self._settings.group}'"
+                f"consumer of group '{self._settings.group}'",
             )
         return taken
 
-    def _deliver(self, batch: int, limit: int | None) -> int:
+    def _deliver(self, batch: int, limits: Limits, taken: int) -> int:
+        """Has new entries delivered, beside those that were claimed; returns how many."""
         lags = self._lags()
         if self._budgets is not None:
             lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
         self._delivered = dict.fromkeys(lags, 0)
-        left = sum(lags.values()) if limit is None else max(limit, 0)
+        left = sum(lags.values()) if limits.rows is None else max(limits.rows - taken, 0)
+        sizes = {stream: info.size for stream, (info, _) in self._seen.items()}
+        size_parts = byte_shares(limits.bytes, lags, sizes)
         while left and lags:
-            for stream, part in share(left, lags).items():
-                got = self._deliver_from(stream, batch, part) if part else 0
+            for stream, part in self._turns.rows(left, lags).items():
+                most_bytes = None if size_parts is None else size_parts[stream]
+                got, more = self._deliver_from(stream, batch, part, most_bytes)
                 left -= got
                 # A server that can't tell a lag may seem to have more than it has.
-                lags[stream] = lags[stream] - got if got == part else 0
+                lags[stream] = lags[stream] - got if more and size_parts is None else 0
             lags = {stream: lag for stream, lag in lags.items() if lag > 0}
         return sum(self._delivered.values())
 
-    def _deliver_from(self, stream: Stream, batch: int, part: int) -> int:
+    def _deliver_from(
+        self, stream: Stream, batch: int, part: int, most_bytes: int | None
+    ) -> tuple[int, bool]:
+        if not part:
+            return 0, True
         mine = PendingEntries(self._servers, self._settings, stream)
-        got = mine.deliver(self.consumer(batch), part)
+        size = self._seen[stream][0].size
+        got, more = mine.deliver(self.consumer(batch), part, most_bytes, size)
         self._delivered[stream] += got
         if self._budgets is not None:
             # Where rivals were faster nothing more may be taken for what they took.
-            self._budgets[stream] = self._budgets.get(stream, 0) - got if got == part else 0
-        return got
+            self._budgets[stream] = self._budgets.get(stream, 0) - got if more else 0
+        return got, more
 
-    def partitions(self, batch: int) -> list[Partition]:
-        """The tasks of a batch: about equal parts of its pending entries."""
-        consumer = self.consumer(batch)
-        pending = {
-            stream: self._alive(PendingEntries(self._servers, self._settings, stream), consumer)
-            for stream in self._batches()
-        }
+    def partitions(self, offset: GroupOffset) -> list[Partition]:
+        """The tasks of a batch: about equal parts of its pending entries.
+
+        Raises DataLossError if there are fewer of them than there were, and nobody has claimed
+        them.
+        """
+        consumer = self.consumer(offset.batch)
+        found = self._batches()
+        for stream, position in (offset.positions or {}).items():
+            if position.count:
+                self._losses.check_batch(stream, position, offset.batch, found.get(stream))
+        pending = {stream: self._alive(stream, consumer) for stream in found}
         total = sum(map(len, pending.values()))
         size = max(1, ceil(total / (self._settings.min_partitions or 1)))
         ranges = [
@@ -253,9 +304,11 @@ class Competitor:
         ]
         return gather(ranges, self._settings.max_partitions)
 
-    def _alive(self, mine: PendingEntries, consumer: str) -> list[int]:
+    def _alive(self, stream: Stream, consumer: str) -> list[int]:
         """The IDs of a batch, once those delivered too often have gone to the dead letters."""
         most = self._settings.max_deliveries
+        memory = None if most is None else self._memory(stream.server)
+        mine = PendingEntries(self._servers, self._settings, stream, memory)
         ids = []
         buried = 0
         for entry in list(mine.of(consumer)):
@@ -270,12 +323,23 @@ class Competitor:
             )
         return ids
 
+    def _memory(self, server: int) -> Memory:
+        if server not in self._memories:
+            self._memories[server] = Memory(self._servers, server, "auto", REMEMBERED_S)
+        return self._memories[server]
+
     @staticmethod
     def _is_dead(entry: Pending, most: int | None) -> bool:
         return most is not None and entry.deliveries > most
 
     def report(self) -> dict[str, Any] | None:
-        """Where the streams ended when last asked, and what the group lagged behind after that."""
+        """Where the streams ended when last asked, and what the group lagged behind after that.
+
+        Before the first look, as for a batch that is repeated, that is asked.
+        """
+        if not self._seen:
+            found = self._groups()
+            self._seen = {s: (info, group) for s, (info, group) in found.items() if group}
         servers: dict[str, dict[str, Any]] = {}
         for stream, (info, group) in sorted(self._seen.items()):
             servers.setdefault(self._settings.servers.label(stream.server), {})[

@@ -9,46 +9,98 @@ raised.
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, Final
+from zlib import crc32
 
 from redis.exceptions import ResponseError, WatchError
 
-from pyspark_redis_streams.errors import ServerError
+from pyspark_redis_streams.errors import RedisStreamsError, ServerError
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import WriteSettings
 from pyspark_redis_streams.stream_info import pairs
+
+BUCKETS: Final = 4096
+"""Producers among which rows with names are spread, by the name alone: a repeated batch may have
+fewer rows, in other partitions. With 100 IDs for each, 200,000 rows of a batch are remembered."""
 
 
 class Idempotence:
     """Names the producer of each row, once the stream is known to remember it long enough.
 
-    ``producer`` begins every name, and must be the same when the rows are written again.
+    ``producer`` begins every name, and must be the same when the rows are written again;
+    ``query`` does so for rows that have a name of their own, in whichever partition they are.
     """
 
-    def __init__(self, servers: Servers, settings: WriteSettings, producer: str) -> None:
-        self._servers = servers
-        self._settings = settings
+    def __init__(
+        self, servers: Servers, settings: WriteSettings, producer: str, query: str = ""
+    ) -> None:
+        how = (settings.idempotence, settings.idempotence_seconds)
+        self._memory = Memory(servers, 0, *how)
         self._producer = producer
-        self._sizes: dict[bytes, int] = {}
-        self._known = settings.idempotence != "off" and self._is_known()
-
-    def _is_known(self) -> bool:
-        known = self._servers.knows(0, "XCFGSET")
-        if not known and self._settings.idempotence == "required":
-            raise ServerError(
-                f"{self._servers.name(0)} does not know idempotent IDs (XADD IDMP, Redis 8.6), "
-                "which the option idempotence=required asks for; with 'auto' a repeated batch "
-                "may add entries twice"
-            )
-        return known
+        self._query = query
+        self._names: dict[tuple[bytes, int], set[bytes]] = {}
 
     def producer(self, key: bytes, row: int) -> str | None:
         """The producer of a task's row, counted from 0; None where the server knows none."""
+        size = self._memory.size(key)
+        return None if size is None else f"{self._producer}-{row // size}"
+
+    def producer_of(self, key: bytes, name: bytes) -> str | None:
+        """The producer of a row that has a name; None where the server knows none.
+
+        Raises RedisStreamsError for a second row of the name, and for more rows than the stream
+        remembers.
+        """
+        size = self._memory.size(key)
+        if size is None:
+            return None
+        bucket = crc32(name) % BUCKETS
+        names = self._names.setdefault((key, bucket), set())
+        if name in names:
+            shown = name.decode("utf-8", "backslashreplace")
+            raise RedisStreamsError(
+                f"two rows of a batch have '{shown}' in their 'idempotenceColumns', of which only "
+                "one would be added"
+            )
+        names.add(name)
+        if len(names) > size:
+            raise RedisStreamsError(
+                "a batch has more rows than the stream remembers idempotent IDs for: read less at "
+                "once (maxOffsetsPerTrigger), or raise IDMP-MAXSIZE of the stream"
+            )
+        return f"{self._query}-{bucket}"
+
+
+class Memory:
+    """Has streams of a server remember idempotent IDs for so many ``seconds``, if it knows them.
+
+    Raises ServerError if ``how`` is ``required`` and it does not.
+    """
+
+    def __init__(self, servers: Servers, server: int, how: str, seconds: int) -> None:
+        self._servers = servers
+        self._server = server
+        self._seconds = seconds
+        self._sizes: dict[bytes, int] = {}
+        self._known = how != "off" and self._is_known(how)
+
+    def _is_known(self, how: str) -> bool:
+        known = self._servers.knows(self._server, "XCFGSET")
+        if not known and how == "required":
+            raise ServerError(
+                f"{self._servers.name(self._server)} does not know idempotent IDs (XADD IDMP, "
+                "Redis 8.6), which the option idempotence=required asks for; with 'auto' a "
+                "repeated batch may add entries twice"
+            )
+        return known
+
+    def size(self, key: bytes) -> int | None:
+        """How many IDs the stream remembers of each producer; None if the server knows none."""
         if not self._known:
             return None
         if key not in self._sizes:
             self._sizes[key] = self._prepare(key)
-        return f"{self._producer}-{row // self._sizes[key]}"
+        return self._sizes[key]
 
     def _prepare(self, key: bytes) -> int:
         """Has the stream remember long enough; returns how many IDs it remembers a producer."""
@@ -60,8 +112,8 @@ class Idempotence:
                 continue
 
     def _prepare_once(self, key: bytes) -> int:
-        client = self._servers.client(0)
-        with self._servers.translated(0), client.pipeline(transaction=True) as pipeline:
+        client = self._servers.client(self._server)
+        with self._servers.translated(self._server), client.pipeline(transaction=True) as pipeline:
             pipeline.watch(key)
             try:
                 info = pairs(pipeline.execute_command("XINFO STREAM", key))
@@ -73,9 +125,9 @@ class Idempotence:
                     ) from None
                 self._create(pipeline, key)
                 raise WatchError from None
-            if info[b"idmp-duration"] < self._settings.idempotence_seconds:
+            if info[b"idmp-duration"] < self._seconds:
                 pipeline.multi()
-                duration = self._settings.idempotence_seconds
+                duration = self._seconds
                 pipeline.execute_command("XCFGSET", key, "IDMP-DURATION", duration)
                 pipeline.execute()
             return int(info[b"idmp-maxsize"])

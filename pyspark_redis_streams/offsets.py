@@ -2,45 +2,76 @@
 
 ::
 
-    {"v": 1, "servers": {"": {"orders": {"id": "5-0", "n": 12, "from": "3-0", "n0": 10}}}}
+    {"v": 2, "servers": {"": {"orders": {"id": "5-0", "n": 12, "from": "3-0", "n0": 10}}}}
 
 ``id`` is the last entry of the batch and ``n`` how many entries the stream had had added up to
 there; ``from`` and ``n0`` are the same for where the batch begins. A batch is planned from its own
 end, since the start that Spark passes along may be another one when a first batch is repeated.
 Servers have no name when there is only one, so that a query goes on when its URL changes.
+
+What tells loss from deletion by name is added where it is known: ``head``, the first entry of the
+stream if it lay above ``from`` when the batch was planned, and ``deleted``, the highest ID that had
+been deleted by name then. ``end`` is there while the stream ends below ``id``, and is where: it has
+lost its tail, and is read on above ``id``. ``group`` beside ``servers`` is the group that was moved
+along when the offset was written. Version 1, which is still read, had none of the three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.settings import ServerSettings
-from pyspark_redis_streams.stream_info import Stream, key_of, name_of
+from pyspark_redis_streams.stream_info import Stream, StreamInfo, key_of, name_of
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a batch ends in a stream (``id``, ``n``), and where it begins (``start``, ``n0``)."""
+    """Where a batch ends in a stream (``id``, ``n``), and where it begins (``start``, ``n0``).
+
+    What else was known about the stream then: ``head``, ``deleted`` (None if it was not asked)
+    and ``end`` (None if it does not end below ``id``); see the module.
+    """
 
     id: int
     n: int
     start: int
     n0: int
+    head: int = 0
+    deleted: int | None = None
+    end: int | None = None
 
     @classmethod
-    def at(cls, id: int, n: int) -> Position:
-        """An empty batch at that place."""
-        return cls(id, n, id, n)
+    def at(cls, id: int, n: int, info: StreamInfo, end: int | None = None) -> Position:
+        """An empty batch at that place of a stream."""
+        return cls(id, n, id, n, info.head_after(id), info.deleted, end)
 
-    def to(self, id: int, n: int) -> Position:
-        """The batch that begins where this one ends."""
-        return Position(id, n, self.id, self.n)
+    def to(self, id: int, n: int, info: StreamInfo) -> Position:
+        """The batch of a stream that begins where this one ends."""
+        end = self.end if id == self.id else None
+        return Position(id, n, self.id, self.n, info.head_after(self.id), info.deleted, end)
+
+    def counted_in(self, info: StreamInfo) -> Position:
+        """The same, with what was deleted by name above ``id`` counted as if it had been read.
+
+        That is known when nothing at or below ``id`` is left.
+        """
+        if info.first is not None and info.first <= self.id:
+            return self
+        return replace(self, n=max(self.n, info.removed))
+
+    def lost(self, info: StreamInfo) -> int:
+        """How many entries above ``id`` were trimmed."""
+        return info.lost(self.id, self.n, self.head if self.is_empty else 0, self.deleted)
+
+    def is_of(self, info: StreamInfo) -> bool:
+        """Whether this can be a position in that stream: all of what was read was in it."""
+        return not info.is_older_than(self.id if self.end is None else self.end, self.n)
 
     @property
     def is_empty(self) -> bool:
@@ -61,8 +92,21 @@ def to_json(positions: Positions, settings: ServerSettings) -> dict[str, Any]:
             "n": position.n,
             "from": format_id(position.start),
             "n0": position.n0,
+            **_known(position),
         }
     return {"v": VERSION, "servers": servers}
+
+
+def _known(position: Position) -> dict[str, Any]:
+    """What there is to tell about the stream beside the batch."""
+    known: dict[str, Any] = {}
+    if position.head:
+        known["head"] = format_id(position.head)
+    if position.deleted:
+        known["deleted"] = format_id(position.deleted)
+    if position.end is not None:
+        known["end"] = format_id(position.end)
+    return known
 
 
 def from_json(
@@ -73,21 +117,34 @@ def from_json(
     Raises RedisStreamsError if the offset is not one of this mode, or if it names servers that
     are no longer in ``url`` and does not say clearly which stream is meant.
     """
-    if offset.get("v") != VERSION or "servers" not in offset:
+    if offset.get("v") not in (1, VERSION) or "servers" not in offset or "q" in offset:
         raise RedisStreamsError(
             "the checkpoint was not written by mode 'offsets' of this source: use the mode it "
             "was written with, or a new checkpoint"
         )
+    return {
+        stream: _position(entry, offset["v"])
+        for stream, entry in placed(offset["servers"], settings, there).items()
+    }
+
+
+def placed(
+    servers: Mapping[str, Any], settings: ServerSettings, there: Iterable[Stream]
+) -> dict[Stream, Any]:
+    """What an offset says about each stream, of which ``there`` tells where they are now.
+
+    Raises RedisStreamsError if it can't be said which stream is meant.
+    """
     labels = {settings.label(server): server for server in range(len(settings.urls))}
     known = list(there)
-    positions: dict[Stream, Position] = {}
-    for label, of_server in offset["servers"].items():
+    found: dict[Stream, Any] = {}
+    for label, of_server in servers.items():
         for name, entry in of_server.items():
             stream = _place(labels.get(label), name, label, known, len(labels))
-            if stream in positions:
+            if stream in found:
                 raise RedisStreamsError(_unclear(name, "several servers of the checkpoint"))
-            positions[stream] = _position(entry)
-    return positions
+            found[stream] = entry
+    return found
 
 
 def _place(server: int | None, name: str, label: str, known: list[Stream], servers: int) -> Stream:
@@ -107,5 +164,17 @@ def _unclear(name: str, where: str) -> str:
     return f"stream '{shown}' of the checkpoint is on {where}: give the URLs it was written with"
 
 
-def _position(entry: Mapping[str, Any]) -> Position:
-    return Position(parse_id(entry["id"]), entry["n"], parse_id(entry["from"]), entry["n0"])
+def _position(entry: Mapping[str, Any], version: int) -> Position:
+    return Position(
+        parse_id(entry["id"]),
+        entry["n"],
+        parse_id(entry["from"]),
+        entry["n0"],
+        head=_id(entry, "head") or 0,
+        deleted=None if version == 1 else _id(entry, "deleted") or 0,
+        end=_id(entry, "end"),
+    )
+
+
+def _id(entry: Mapping[str, Any], name: str) -> int | None:
+    return parse_id(entry[name]) if name in entry else None

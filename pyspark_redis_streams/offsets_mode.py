@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redis.exceptions import ResponseError
-
-from pyspark_redis_streams.errors import DataLossError
-from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.ids import format_id
+from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
+from pyspark_redis_streams.losses import Losses
+from pyspark_redis_streams.mirror import Mirror
 from pyspark_redis_streams.offsets import Position, Positions
 from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.sounding import Sounder
 from pyspark_redis_streams.starting_offsets import earliest, starts, walk
-from pyspark_redis_streams.stream_info import (
-    HINT,
-    Catalog,
-    Stream,
-    StreamInfo,
-    gone_message,
-    loss_message,
-    name_of,
-    share,
-)
-
-LOG = logging.getLogger("pyspark_redis_streams")
+from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of
 
 
 class Follower:
@@ -41,58 +30,72 @@ class Follower:
         self._initial: dict[Stream, Position] | None = None
         self._targets: dict[Stream, StreamInfo] | None = None
         self._latest: dict[Stream, StreamInfo] = {}
-        self._acknowledged: dict[Stream, int] = {}
+        self._mirror = Mirror(servers, settings)
+        self._losses = Losses(servers, settings)
+        self.sounder = Sounder(servers, settings)
+        self._turns = Turns()
+        self._patience = Patience(settings.max_trigger_delay, clock)
 
     def initial(self) -> Positions:
         """Where the query begins. It is decided once: Spark asks several times."""
         if self._initial is None:
             infos = self.catalog.infos(self.catalog.streams())
             found = starts(self._servers, self._settings, infos)
-            self._initial = {stream: Position.at(*start) for stream, start in found.items()}
+            self._initial = {s: Position.at(*start, infos[s]) for s, start in found.items()}
         return self._initial
 
     def stop_at_what_is_there(self) -> None:
         """From now on nothing counts that is added later."""
         self._targets = self.catalog.infos(self.catalog.streams())
 
-    def latest(self, start: Positions, limit: int | None) -> Positions | None:
-        """The batch that follows: everything new, or about ``limit`` entries of it.
+    def latest(self, start: Positions, limits: Limits) -> Positions | None:
+        """The batch that follows: everything new, or as much of it as the limits allow.
 
-        None if there is nothing new. Raises DataLossError if entries have gone that lie ahead.
+        None if there is nothing new, or too little to begin with. Raises DataLossError if
+        entries have gone that lie ahead.
         """
-        self._latest = self.catalog.infos({*self.catalog.streams(), *start})
+        read = {stream: position.id for stream, position in start.items()}
+        self._latest = self.catalog.infos({*self.catalog.streams(), *start}, read)
         begins = {
             stream: self._checked(stream, start.get(stream), info)
             for stream, info in self._latest.items()
+            if self.catalog.is_named(stream)
+            or not self._losses.is_over(stream, start.get(stream), info)
         }
+        # A stream that is over leaves with the next batch, and makes none by itself.
+        moved = any(begins.get(s, position) is not position for s, position in start.items())
+        begins = {s: position.counted_in(self._latest[s]) for s, position in begins.items()}
         ends = {stream: self._end(stream, position) for stream, position in begins.items()}
         lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
-        moved = any(begins[stream] is not position for stream, position in start.items())
-        if not moved and not any(lags.values()):
+        least = limits.least if self._targets is None else None
+        waiting = self._patience.asks_for_more(sum(lags.values()), least)
+        if not moved and (waiting or not any(lags.values())):
             return None
-        shares = lags if limit is None else share(limit, lags)
+        self._patience.end()
+        return self._batch(begins, ends, limits)
+
+    def _batch(
+        self,
+        begins: Mapping[Stream, Position],
+        ends: Mapping[Stream, tuple[int, int]],
+        limits: Limits,
+    ) -> Positions:
+        lags = {stream: _lag(begins[stream], end) for stream, end in ends.items()}
+        shares = self._turns.rows(limits.rows, lags)
+        sizes = {stream: info.size for stream, info in self._latest.items()}
+        byte_parts = byte_shares(limits.bytes, shares, sizes)
         return {
-            stream: self._advance(stream, position, ends[stream], shares[stream])
+            stream: self._advance(
+                *(stream, position, ends[stream], shares[stream]),
+                None if byte_parts is None else byte_parts[stream],
+            )
             for stream, position in begins.items()
         }
 
     def _checked(self, stream: Stream, position: Position | None, info: StreamInfo) -> Position:
-        """The position to go on from: another one only where data was lost and that is allowed."""
         if position is None:
-            return Position.at(*earliest(info))
-        if info.is_older_than(position.id, position.n):
-            self._report(gone_message(stream, position.id, position.n, info))
-            return Position.at(*earliest(info))
-        lost = info.lost(position.id, position.n)
-        if lost:
-            self._report(loss_message(stream, lost, position.id, info))
-            return Position.at(position.id, info.removed)
-        return position
-
-    def _report(self, message: str) -> None:
-        if self._settings.fail_on_loss:
-            raise DataLossError(message + HINT)
-        LOG.warning("%s", message)
+            return Position.at(*earliest(info), info)
+        return self._losses.checked(stream, position, info)
 
     def _end(self, stream: Stream, position: Position) -> tuple[int, int]:
         """The last entry to be read now and its number."""
@@ -105,55 +108,55 @@ class Follower:
         return info.last, info.added
 
     def _advance(
-        self, stream: Stream, position: Position, end: tuple[int, int], part: int
+        self,
+        stream: Stream,
+        position: Position,
+        end: tuple[int, int],
+        part: int,
+        part_bytes: int | None,
     ) -> Position:
+        info = self._latest[stream]
         if part == 0:
-            return position.to(position.id, position.n)
-        if part < _lag(position, end):
-            last, count = walk(self._servers, self._settings, stream, position.id, end[0], part)
-            if count == part:
-                return position.to(last, position.n + count)
-        return position.to(*end)
+            return position.to(position.id, position.n, info)
+        if part < _lag(position, end) or part_bytes is not None:
+            place = (stream, position.id, end[0], part, part_bytes)
+            last, count = walk(self._servers, self._settings, *place)
+            if last < end[0] and count:
+                return position.to(last, position.n + count, info)
+        return position.to(*end, info)
 
     def partitions(self, end: Positions) -> list[Partition]:
         """The tasks of a batch."""
         ranges = [
-            Range(stream, each.start, each.id, floor=each.n0, count=each.n - each.n0)
+            Range(
+                *(stream, each.start, each.id, each.n0, each.n - each.n0),
+                *(each.n, each.head, each.deleted, self._size(stream)),
+            )
             for stream, each in sorted(end.items())
             if not each.is_empty
         ]
-        divided = divide(ranges, self._settings.min_partitions, self.first_in)
+        divided = divide(ranges, self._settings.min_partitions, self.sounder.cuts)
         return gather(divided, self._settings.max_partitions)
 
-    def first_in(self, part: Range) -> int | None:
-        """The ID of the first entry of a range, None if there is none."""
-        bounds = (f"({format_id(part.after)}", format_id(part.to))
-        found = self._servers.call(
-            part.stream.server, "XRANGE", part.stream.key, *bounds, "COUNT", 1
-        )
-        return parse_id(found[0][0]) if found else None
+    def _size(self, stream: Stream) -> int:
+        """About how many bytes an entry has; unknown for a batch that is repeated."""
+        return self._latest[stream].size if stream in self._latest else 0
 
-    def acknowledge(self, positions: Positions) -> None:
-        """Moves the group, if there is one, to where everything before has been processed."""
-        if self._settings.group is None:
-            return
-        for stream, position in positions.items():
-            if self._acknowledged.get(stream) != position.id:
-                self._move_group(stream, position)
-                self._acknowledged[stream] = position.id
+    def acknowledge(self, positions: Positions, before: bool = False) -> None:
+        """Moves the group, if there is one, to where everything before has been processed.
 
-    def _move_group(self, stream: Stream, position: Position) -> None:
-        place = (stream.key, self._settings.group, format_id(position.id))
-        read = ("ENTRIESREAD", position.n)
-        try:
-            self._servers.call(stream.server, "XGROUP SETID", *place, *read)
-        except ResponseError as error:
-            if str(error).startswith("NOGROUP"):
-                self._servers.call(stream.server, "XGROUP CREATE", *place, *read)
-            # Otherwise the stream is not there yet: there is nothing to lag behind.
+        ``before`` says that the checkpoint knows it as moved. Raises RedisStreamsError if the
+        group is not this query's.
+        """
+        self._mirror.move(positions, before)
 
     def report(self) -> dict[str, Any] | None:
-        """The ends of the streams as they were seen last, in the form of an offset."""
+        """The ends of the streams as they were seen last, in the form of an offset.
+
+        Before the first look, as for a batch that is repeated, they are looked for.
+        """
+        if not self._latest:
+            self._latest = self.catalog.infos(self.catalog.streams())
         return ends_to_json(self._latest, self._settings) if self._latest else None
 
 

@@ -83,7 +83,6 @@ READ: Final = (
         values.ending,
         'latest, or JSON as {"stream": the last ID to be read}',
         meaning="Where a batch ends.",
-        setting="ending",
     ),
     Option(
         "startingTimestamp",
@@ -91,6 +90,22 @@ READ: Final = (
         values.timestamp,
         "Unix milliseconds, or an ISO 8601 time with its offset from UTC",
         meaning="Begin with the first entry that is not older, instead of `startingOffsets`.",
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        None,
+        values.timestamps,
+        'JSON as {"stream": Unix milliseconds, or an ISO 8601 time with its offset from UTC}',
+        meaning="Begin these streams with the first entry that is not older; the others as "
+        "`startingOffsets` says.",
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        None,
+        values.timestamps,
+        'JSON as {"stream": Unix milliseconds, or an ISO 8601 time with its offset from UTC}',
+        meaning="End a batch in these streams before the first entry that is not older; in the "
+        "others as `endingOffsets` says.",
     ),
     Option(
         "endingTimestamp",
@@ -104,8 +119,34 @@ READ: Final = (
         None,
         values.whole(1),
         "a whole number from 1",
-        meaning="The most entries of a micro-batch, shared among the streams by their lag.",
+        meaning="The most entries of a micro-batch, shared among the streams by their lag; each "
+        "that has any gets one at least.",
         setting="max_per_trigger",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        None,
+        values.size(1),
+        "bytes, as 1000000, 64k, 100m or 1g",
+        meaning="The most bytes of names and values in a micro-batch, shared in the same way; an "
+        "entry of each stream is taken however large it is.",
+        setting="max_bytes_per_trigger",
+    ),
+    Option(
+        "minOffsetsPerTrigger",
+        None,
+        values.whole(1),
+        "a whole number from 1, up to 'maxOffsetsPerTrigger'",
+        meaning="A micro-batch waits for that many entries, but not longer than `maxTriggerDelay`.",
+        setting="min_per_trigger",
+    ),
+    Option(
+        "maxTriggerDelay",
+        "15m",
+        values.duration,
+        "a time with its unit, as 500ms, 10s or 15m, with 'minOffsetsPerTrigger'",
+        meaning="How long after the batch before a micro-batch waits for `minOffsetsPerTrigger`.",
+        setting="max_trigger_delay",
     ),
     Option(
         "minPartitions",
@@ -125,13 +166,19 @@ READ: Final = (
         setting="max_partitions",
     ),
     Option(
+        "onDataLoss",
+        "fail",
+        values.choice("fail", "continue"),
+        "fail, continue",
+        meaning="What to do when entries were removed before they were read: fail, or go on with "
+        "what is there and say in a warning how many they were.",
+    ),
+    Option(
         "failOnDataLoss",
-        "true",
+        None,
         values.boolean,
         "true, false",
-        meaning="Whether to fail when entries were removed before they were read; otherwise a "
-        "warning says how many.",
-        setting="fail_on_loss",
+        meaning="`onDataLoss` by another name: `false` is `continue`.",
     ),
     Option(
         "mode",
@@ -151,6 +198,15 @@ READ: Final = (
         "Mode `offsets`: a group that is moved along, to make the lag visible; without it nothing "
         "is written. Mode `group`: the group to read with, required.",
         setting="group",
+    ),
+    Option(
+        "groupIsMirror",
+        "false",
+        values.boolean,
+        "true, false",
+        meaning="Mode `offsets`: the group is this query's to move, even if it has consumers, or "
+        "stands where this query has not left it.",
+        setting="group_is_mirror",
     ),
     Option(
         "consumerName",
@@ -197,6 +253,15 @@ READ: Final = (
         setting="fetch_count",
     ),
     Option(
+        "fetchBytes",
+        "16m",
+        values.size(1, 1 << 30),
+        "bytes up to 1g, as 1000000, 64k or 16m",
+        meaning="About how many bytes are asked for at once, and given to Spark at once: large "
+        "entries are fewer than `fetchCount`.",
+        setting="fetch_bytes",
+    ),
+    Option(
         "fieldsFormat",
         "map",
         values.choice("map", "array"),
@@ -204,6 +269,14 @@ READ: Final = (
         meaning="`map`: a field that an entry holds twice has its last value. `array`: all fields "
         "in their order, names as bytes.",
         setting="fields_format",
+    ),
+    Option(
+        "idColumns",
+        "false",
+        values.boolean,
+        "true, false",
+        meaning="Adds the columns `ms` and `seq`, the two numbers of the ID, by which rows sort.",
+        setting="id_columns",
     ),
     Option(
         "pollIntervalMs",
@@ -265,6 +338,15 @@ WRITE: Final = (
         meaning="Whether entries carry an idempotent ID, so that a repeated batch adds nothing "
         "twice: if the server can, or else fail, or never.",
         setting="idempotence",
+    ),
+    Option(
+        "idempotenceColumns",
+        None,
+        values.names,
+        "columns separated by commas, or a JSON list",
+        meaning="Columns that tell a row from every other of the query, as the stream and ID of "
+        "the entry it was made of. They make its idempotent ID, and are not written.",
+        setting="idempotence_columns",
     ),
     Option(
         "idempotenceSeconds",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
-from pyspark_redis_streams.ids import split_range
 from pyspark_redis_streams.stream_info import Stream
 
 T = TypeVar("T")
@@ -19,7 +19,9 @@ class Range:
     """Entries with IDs above ``after`` up to ``to``.
 
     When as many entries were removed from the stream as ``floor``, what is missing here counts
-    as lost; ``count`` is how many entries there are, if that is known.
+    as lost; ``count`` is how many entries there are, if that is known. ``number`` is how many the
+    stream had had added when it was planned, at least; ``head`` and ``deleted`` are those of the
+    batch (:mod:`pyspark_redis_streams.offsets`); ``size`` is about the bytes of an entry.
     """
 
     stream: Stream
@@ -27,6 +29,10 @@ class Range:
     to: int
     floor: int
     count: int | None = None
+    number: int = 0
+    head: int = 0
+    deleted: int | None = None
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,18 +58,18 @@ class Partition(InputPartition):
 
 
 def divide(
-    ranges: Sequence[Range], pieces: int | None, first: Callable[[Range], int | None]
+    ranges: Sequence[Range], pieces: int | None, cuts: Callable[[Range, int], Sequence[int]]
 ) -> list[Range]:
     """Cuts ranges until there are ``pieces`` of them.
 
-    The widest in entries are cut most, those of unknown count as if all had the same. ``first``
-    finds the ID of a range's first entry: nothing is known to lie before it.
+    The widest in entries are cut most, those of unknown count as if all had the same. ``cuts``
+    finds the IDs between the parts of a range, of which there may be fewer than asked for.
     """
     if pieces is None or not ranges or pieces <= len(ranges):
         return list(ranges)
     divided: list[Range] = []
     for piece, parts in zip(ranges, _parts([r.count or 1 for r in ranges], pieces), strict=True):
-        divided += _cut(piece, parts, first) if parts > 1 else [piece]
+        divided += _cut(piece, cuts(piece, parts)) if parts > 1 else [piece]
     return divided
 
 
@@ -76,13 +82,11 @@ def _parts(weights: Sequence[int], pieces: int) -> list[int]:
     return parts
 
 
-def _cut(whole: Range, parts: int, first: Callable[[Range], int | None]) -> list[Range]:
-    begin = first(whole)
-    if begin is None:
+def _cut(whole: Range, cuts: Sequence[int]) -> list[Range]:
+    if not cuts:
         return [whole]
-    cuts = split_range(begin - 1, whole.to, parts)
-    cuts[0] = (whole.after, cuts[0][1])
-    return [replace(whole, after=after, to=to, count=None) for after, to in cuts]
+    places = pairwise([whole.after, *cuts, whole.to])
+    return [replace(whole, after=after, to=to, count=None) for after, to in places]
 
 
 def gather(ranges: Sequence[Range | PendingRange], most: int | None) -> list[Partition]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from pyspark_redis_streams.fetching import Portions, bytes_of
+from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -24,9 +26,19 @@ class Pending(NamedTuple):
 
 
 class PendingEntries:
-    """The pending entries list of the query's group in one stream."""
+    """The pending entries list of the query's group in one stream.
 
-    def __init__(self, servers: Servers, settings: ReadSettings, stream: Stream) -> None:
+    ``memory`` is that of the dead letters' server, where there are any.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        settings: ReadSettings,
+        stream: Stream,
+        memory: Memory | None = None,
+    ) -> None:
+        self._memory = memory
         self._servers = servers
         self._settings = settings
         self.stream = stream
@@ -71,24 +83,45 @@ class PendingEntries:
                 break
         return taken, removed
 
-    def deliver(self, consumer: str, most: int) -> int:
-        """Has new entries delivered to the consumer; returns how many there were."""
+    def deliver(
+        self, consumer: str, most: int, most_bytes: int | None, size: int
+    ) -> tuple[int, bool]:
+        """Has new entries delivered to the consumer, of about so many bytes if that is limited.
+
+        ``size`` is what an entry is likely to have. Returns how many there were, and whether
+        there may be more.
+        """
         taken = 0
+        left = most_bytes
+        portions = Portions(self._settings.fetch_count, self._settings.fetch_bytes)
+        while taken < most and (left is None or left > 0 or not taken):
+            count = min(portions.count, most - taken)
+            if left is not None:
+                count = max(min(count, left // max(size, 1)), 1)
+            found = self._new(consumer, count)
+            taken += len(found)
+            if len(found) < count:
+                return taken, False
+            total = bytes_of(found)
+            portions.learn(count, total)
+            if left is not None:
+                left, size = left - total, total // count
+                if left < size:
+                    break
+        return taken, True
+
+    def _new(self, consumer: str, count: int) -> list[Any]:
         group = ("GROUP", self._settings.group, consumer)
-        while taken < most:
-            count = min(self._settings.fetch_count, most - taken)
-            where = ("COUNT", count, "STREAMS", self.stream.key, ">")
-            reply = self._servers.call(self.stream.server, "XREADGROUP", *group, *where)
-            if not reply:
-                break
-            taken += len(reply[0][1])
-        return taken
+        where = ("COUNT", count, "STREAMS", self.stream.key, ">")
+        reply = self._servers.call(self.stream.server, "XREADGROUP", *group, *where)
+        found: list[Any] = reply[0][1] if reply else []
+        return found
 
     def bury(self, entry: Pending, consumer: str) -> bool:
         """Moves an entry to the dead letters, and says whether it was still in the stream.
 
-        It is written there before it is acknowledged here: after a crash in between it is
-        written a second time rather than lost.
+        It is written there before it is acknowledged here: after a crash in between it would be
+        written a second time, unless the server knows idempotent IDs.
         """
         id = format_id(entry.id)
         found = self._servers.call(self.stream.server, "XRANGE", self.stream.key, id, id)
@@ -103,7 +136,20 @@ class PendingEntries:
             "dead-letter-reason": "delivered more than maxDeliveries times",
         }
         told = [part for pair in history.items() for part in pair]
-        letter = ("XADD", self._settings.dead_letters, "*", *told, *found[0][1])
+        number = self._number(id)
+        letter = ("XADD", self._settings.dead_letters, *number, "*", *told, *found[0][1])
         self._servers.call(self.stream.server, *letter)
         self.acknowledge(iter((id,)))
         return True
+
+    def _number(self, id: str) -> tuple[Any, ...]:
+        """The idempotent ID of a dead letter, if the server knows such.
+
+        Each is acknowledged before the next is written, so only the last may be written twice: it
+        is enough that the stream remembers one.
+        """
+        letters = (self._settings.dead_letters or "").encode()
+        producer = f"{self._settings.group}/{self._settings.consumer}"
+        name = b"/".join((self.stream.key, id.encode()))
+        known = self._memory is not None and self._memory.size(letters) is not None
+        return ("IDMP", producer, name) if known else ()

@@ -23,6 +23,27 @@ def lag(source: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
+def lag_ms(source: Mapping[str, Any]) -> dict[str, int]:
+    """How much older the last entry that was read is than the last of its stream, in milliseconds.
+
+    From one of ``lastProgress["sources"]``, with the same keys as :func:`lag`; a stream of which
+    nothing has been read is left out. The times are those in the IDs.
+    """
+    latest, end = _offset(source.get("latestOffset")), _offset(source.get("endOffset"))
+    found: dict[str, int] = {}
+    for server, streams in end.get("servers", {}).items():
+        for name, read in streams.items():
+            last = latest.get("servers", {}).get(server, {}).get(name)
+            if last is not None and read["id"] != "0-0":
+                behind = _milliseconds(last["id"]) - _milliseconds(read["id"])
+                found[f"{server}/{name}" if server else name] = max(behind, 0)
+    return found
+
+
+def _milliseconds(id: str) -> int:
+    return int(id.partition("-")[0])
+
+
 def _offset(value: Any) -> dict[str, Any]:
     """An offset as it comes: JSON text, a mapping, or nothing."""
     parsed = json.loads(value) if isinstance(value, str) else value

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any, Final
 
 from pyspark.sql.types import StructType
+from redis.exceptions import ResponseError
 
-from pyspark_redis_streams.arrow import Batches, Entry
-from pyspark_redis_streams.errors import DataLossError
+from pyspark_redis_streams.arrow import Batches
+from pyspark_redis_streams.fetching import Chunk, Portions, bytes_of, pieces
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, Range
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.stream_info import HINT, entries, gone_message, info_of, loss_message
+from pyspark_redis_streams.stream_info import (
+    dropped_message,
+    entries,
+    gone_message,
+    info_of,
+    loss_message,
+    no_group_message,
+    pairs,
+)
 
 LOG = logging.getLogger("pyspark_redis_streams")
 
 BATCH_ROWS: Final = 10_000
-"""Rows of an Arrow batch; fewer when the user fetches few at once, as for large entries."""
+"""Rows of an Arrow batch; fewer when the user fetches few at once, or entries are large."""
 
 MANY_OBJECTS: Final = 1_000_000
 """Lists that may be alive before Python looks for cycles among them.
@@ -32,14 +41,12 @@ Entries are lists without cycles, two each: to look at them every few hundred ta
 long as to read them.
 """
 
-Chunk = list[Entry]
-
 
 def read_partition(
     settings: ReadSettings, schema: StructType, partition: Partition
 ) -> Iterator[Any]:
     """The rows of a task as Arrow batches. Raises ServerError and DataLossError."""
-    batches = Batches(schema)
+    batches = Batches(schema, settings.id_columns)
     with _rare_collections(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
         for each in partition.ranges:
             chunks = (
@@ -47,7 +54,8 @@ def read_partition(
                 if isinstance(each, Range)
                 else _pending_of(servers, settings, each, pool)
             )
-            for found in _joined(chunks, min(BATCH_ROWS, 10 * settings.fetch_count)):
+            most = min(BATCH_ROWS, 10 * settings.fetch_count)
+            for found in pieces(chunks, most, settings.fetch_bytes):
                 yield batches.batch(each.stream, found)
 
 
@@ -62,30 +70,20 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _joined(chunks: Iterable[Chunk], most: int) -> Iterator[Chunk]:
-    """Joins chunks until they have that many rows, which amortises the overhead of each batch."""
-    waiting: list[Chunk] = []
-    rows = 0
-    for chunk in chunks:
-        waiting.append(chunk)
-        rows += len(chunk)
-        if rows >= most:
-            yield list(chain.from_iterable(waiting))
-            waiting, rows = [], 0
-    if rows:
-        yield list(chain.from_iterable(waiting))
-
-
 def _chunks(
-    pool: ThreadPoolExecutor, fetch: Callable[[int], Chunk], after: int, full: int
+    settings: ReadSettings, pool: ThreadPoolExecutor, fetch: Callable[[int, int], Chunk], after: int
 ) -> Iterator[Chunk]:
-    """All chunks from an ID on; one with fewer than ``full`` entries is the last.
+    """All chunks from an ID on, of a number of entries; one with fewer of them is the last.
 
     The next one is under way while one is worked on.
     """
-    chunk = fetch(after)
-    while len(chunk) >= full:
-        following = pool.submit(fetch, parse_id(chunk[-1][0]))
+    portions = Portions(settings.fetch_count, settings.fetch_bytes)
+    count = portions.count
+    chunk = fetch(after, count)
+    while len(chunk) >= count:
+        portions.learn(len(chunk), bytes_of(chunk))
+        count = portions.count
+        following = pool.submit(fetch, parse_id(chunk[-1][0]), count)
         yield chunk
         chunk = following.result()
     if chunk:
@@ -97,15 +95,15 @@ def _entries_of(
 ) -> Iterator[Chunk]:
     server, key = part.stream
 
-    def fetch(after: int) -> Chunk:
+    def fetch(after: int, count: int) -> Chunk:
         if after >= part.to:
             return []
         bounds = (f"({format_id(after)}", format_id(part.to))
-        chunk: Chunk = servers.call(server, "XRANGE", key, *bounds, "COUNT", settings.fetch_count)
+        chunk: Chunk = servers.call(server, "XRANGE", key, *bounds, "COUNT", count)
         return chunk
 
     rows = 0
-    for chunk in _chunks(pool, fetch, part.after, settings.fetch_count):
+    for chunk in _chunks(settings, pool, fetch, part.after):
         rows += len(chunk)
         yield chunk
     _check_range(servers, settings, part, rows)
@@ -121,41 +119,51 @@ def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: in
         return
     command = ("XINFO STREAM", part.stream.key)
     info = info_of(part.stream, servers.call_all(part.stream.server, [command])[0])
-    if info.last < part.to:
-        _report(settings, gone_message(part.stream, part.after, part.floor, info))
+    if info.is_older_than(part.to, part.number):
+        report_loss(settings, gone_message(part.stream, part.after, part.floor, info))
         return
-    lost = info.lost(part.after, part.floor)
+    lost = info.lost(part.after, part.floor, part.head, part.deleted)
     if lost:
         exact = part.count is not None
         missing = min(lost, part.count - rows) if part.count is not None else lost
-        _report(settings, loss_message(part.stream, missing, part.after, info, exact))
-
-
-def _report(settings: ReadSettings, message: str) -> None:
-    if settings.fail_on_loss:
-        raise DataLossError(message + HINT)
-    LOG.warning("%s", message)
+        report_loss(settings, loss_message(part.stream, missing, part.after, info, exact))
 
 
 def _pending_of(
     servers: Servers, settings: ReadSettings, part: PendingRange, pool: ThreadPoolExecutor
 ) -> Iterator[Chunk]:
-    group = ("XREADGROUP", "GROUP", settings.group, part.consumer, "COUNT", settings.fetch_count)
+    group = ("XREADGROUP", "GROUP", settings.group, part.consumer, "COUNT")
 
-    def fetch(after: int) -> Chunk:
+    def fetch(after: int, count: int) -> Chunk:
         if after >= part.to:
             return []
         where = ("STREAMS", part.stream.key, format_id(after))
-        reply = servers.call(part.stream.server, *group, *where)
+        reply = servers.call(part.stream.server, *group, count, *where)
         return _up_to(part.to, reply[0][1])
 
+    if not _is_there(servers, settings, part):
+        return
     removed = rows = 0
-    for chunk in _chunks(pool, fetch, part.after, settings.fetch_count):
+    for chunk in _chunks(settings, pool, fetch, part.after):
         present = [entry for entry in chunk if entry[1] is not None]
         removed += len(chunk) - len(present)
         rows += len(chunk)
         yield present
     _check_pending(settings, part, rows, removed)
+
+
+def _is_there(servers: Servers, settings: ReadSettings, part: PendingRange) -> bool:
+    """Whether the consumer is; reading would create it again, with nothing pending."""
+    command = ("XINFO CONSUMERS", part.stream.key, settings.group)
+    reply = servers.call_all(part.stream.server, [command])[0]
+    if isinstance(reply, ResponseError):
+        report_loss(settings, no_group_message(part.stream, settings.group))
+        return False
+    if not any(pairs(each)[b"name"] == part.consumer.encode() for each in reply):
+        message = dropped_message(part.stream, part.count, part.consumer, settings.group)
+        report_loss(settings, message)
+        return False
+    return True
 
 
 def _up_to(last: int, chunk: Chunk) -> Chunk:
@@ -172,7 +180,7 @@ def _check_pending(settings: ReadSettings, part: PendingRange, rows: int, remove
             f"{format_id(part.after)} and up to {format_id(part.to)} removed while pending "
             f"in group '{settings.group}'"
         )
-        _report(settings, message)
+        report_loss(settings, message)
     if rows < part.count:
         LOG.warning(
             "stream '%s': %d of %d entries of consumer '%s' are no longer pending: another "

@@ -55,6 +55,6 @@ class _Task:
         assert context is not None
         rows = Rows(self._settings, self._schema)
         producer = f"{self._query}-{context.partitionId()}"
-        task = TaskWrite(self._settings, producer, str(self._batch))
+        task = TaskWrite(self._settings, producer, str(self._batch), self._query)
         task.write(entry for batch in batches for entry in rows.entries(batch))
         yield from ()

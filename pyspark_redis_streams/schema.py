@@ -38,27 +38,35 @@ RESERVED: Final[dict[str, tuple[DataType, ...]]] = {
 }
 """Columns that are not fields of the entries, and the types they may have."""
 
+ID_PARTS: Final[dict[str, tuple[DataType, ...]]] = {"ms": (LongType(),), "seq": (LongType(),)}
+"""The same of the option ``idColumns``: an ID as two numbers, by which rows sort."""
+
+
+def reserved(id_columns: bool) -> dict[str, tuple[DataType, ...]]:
+    """The columns that are not fields, with or without those of the option ``idColumns``."""
+    return {**RESERVED, **ID_PARTS} if id_columns else RESERVED
+
+
 FIELD_TYPES: Final = (
     *(StringType, BinaryType, BooleanType, ByteType, ShortType, IntegerType, LongType),
     *(FloatType, DoubleType, DecimalType, DateType, TimestampType),
 )
 
 
-def default_schema(fields_format: str) -> StructType:
+def default_schema(fields_format: str, id_columns: bool = False) -> StructType:
     """The columns when the user gives none; ``fields`` is a map, or an array of pairs."""
+    known = reserved(id_columns)
+    names = ("stream", "id", *(ID_PARTS if id_columns else ()), "timestamp")
     fields = MAP if fields_format == "map" else ARRAY
     return StructType(
-        [
-            *(StructField(name, RESERVED[name][0]) for name in ("stream", "id", "timestamp")),
-            StructField("fields", fields),
-        ]
+        [*(StructField(name, known[name][0]) for name in names), StructField("fields", fields)]
     )
 
 
-def check_schema(schema: StructType) -> None:
+def check_schema(schema: StructType, id_columns: bool = False) -> None:
     """Raises SchemaError for a column that no entry can fill."""
     for field in schema.fields:
-        allowed = RESERVED.get(field.name)
+        allowed = reserved(id_columns).get(field.name)
         if allowed is not None:
             if not any(_same(field.dataType, kind) for kind in allowed):
                 kinds = " or ".join(kind.simpleString() for kind in allowed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,17 +43,23 @@ class ReadSettings:
     ending: Mapping[str, int]
     not_after: int
     max_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    min_per_trigger: int | None
+    max_trigger_delay: float
     min_partitions: int | None
     max_partitions: int | None
     fail_on_loss: bool
     mode: str
     group: str | None
+    group_is_mirror: bool
     consumer: str | None
     claim_min_idle_ms: int
     max_deliveries: int | None
     dead_letters: str | None
     fetch_count: int
+    fetch_bytes: int
     fields_format: str
+    id_columns: bool
     poll_interval_ms: int
     pattern_interval_ms: int
 
@@ -68,6 +74,7 @@ class WriteSettings:
     minid: int | None
     approximate: bool
     idempotence: str
+    idempotence_columns: tuple[str, ...] | None
     idempotence_seconds: int
     count: int
 
@@ -82,13 +89,16 @@ def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
     _need_streams(given)
     _need_names(given)
     _need_fitting_mode(given, streaming)
+    _need_fitting_limits(given)
     ending_ms = get("endingTimestamp")
     return ReadSettings(
         servers=_server_settings(given),
         subscribe=get("subscribe") or (),
         patterns=get("subscribePattern") or (),
         starting=_starting(given, streaming),
+        ending=_ending(given),
         not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
+        fail_on_loss=_fails_on_loss(given),
         **_plain_settings(given, READ),
     )
 
@@ -102,6 +112,9 @@ def write_settings(options: Mapping[str, str]) -> WriteSettings:
 
     if get("maxlen") is not None and get("minid") is not None:
         raise OptionError("minid", given.text(named("minid")), "not together with 'maxlen'")
+    if get("idempotenceColumns") is not None and get("idempotence") == "off":
+        text = given.text(named("idempotenceColumns"))
+        raise OptionError("idempotenceColumns", text, "not with 'idempotence' off")
     servers = _server_settings(given)
     if len(servers.urls) > 1:
         raise OptionError("url", "a list", "one server or one cluster, to write to")
@@ -117,17 +130,60 @@ def _starting(given: Given, streaming: bool) -> Starting:
     option = named("startingOffsets")
     since: int | None = given.get(named("startingTimestamp"))
     if since is not None:
+        if given.text(named("startingOffsetsByTimestamp")) is not None:
+            raise _apart("startingOffsetsByTimestamp", given, "'startingTimestamp'")
         if given.text(option) is not None:
             raise OptionError(option.name, given.text(option), "not with 'startingTimestamp'")
         return Starting("timestamp", {"": before_millisecond(since)})
     starting: Starting | None = given.get(option)
     if starting is None:
         starting = Starting("latest" if streaming else "earliest")
+    starting = replace(starting, times=_times(given, "startingOffsetsByTimestamp"))
+    if starting.times and starting.streams:
+        raise _apart("startingOffsetsByTimestamp", given, "a JSON of 'startingOffsets'")
     if starting.otherwise == "group" and given.get(named("groupId")) is None:
         raise OptionError("groupId", None, "a group, as 'startingOffsets' is 'group'")
     if not streaming and starting.otherwise == "latest":
         raise OptionError(option.name, "latest", "earliest, group or JSON in a batch")
     return starting
+
+
+def _fails_on_loss(given: Given) -> bool:
+    option, alias = named("onDataLoss"), named("failOnDataLoss")
+    fails: bool = given.get(option) == "fail"
+    asked: bool | None = given.get(alias)
+    if asked is None:
+        return fails
+    if given.text(option) is not None and asked is not fails:
+        allowed = f"{str(fails).lower()}, or nothing, as 'onDataLoss' is '{given.text(option)}'"
+        raise OptionError(alias.name, given.text(alias), allowed)
+    return asked
+
+
+def _apart(name: str, given: Given, other: str) -> OptionError:
+    return OptionError(name, given.text(named(name)), f"not with {other}")
+
+
+def _times(given: Given, name: str) -> dict[str, int]:
+    """The IDs before the times of an option, by stream."""
+    times: Mapping[str, int] = given.get(named(name)) or {}
+    return {stream: before_millisecond(time) for stream, time in times.items()}
+
+
+def _ending(given: Given) -> dict[str, int]:
+    ids: Mapping[str, int] = given.get(named("endingOffsets"))
+    times = _times(given, "endingOffsetsByTimestamp")
+    if ids.keys() & times.keys():
+        raise _apart("endingOffsetsByTimestamp", given, "an ID of the same stream")
+    return {**ids, **times}
+
+
+def _need_fitting_limits(given: Given) -> None:
+    low, high = (given.get(named(f"{end}OffsetsPerTrigger")) for end in ("min", "max"))
+    for name in ("minOffsetsPerTrigger", "maxTriggerDelay"):
+        text = given.text(named(name))
+        if text is not None and (low is None or (high is not None and low > high)):
+            raise OptionError(name, text, named(name).allowed)
 
 
 def _need_streams(given: Given) -> None:
@@ -140,7 +196,7 @@ def _need_names(given: Given) -> None:
     streams = given.get(named("subscribe")) or ()
     if given.get(named("subscribePattern")) is not None:
         return
-    for name in ("startingOffsets", "endingOffsets"):
+    for name in _BY_STREAM:
         value = given.get(named(name))
         mentioned = value.streams if isinstance(value, Starting) else value or {}
         for stream in mentioned:
@@ -155,6 +211,11 @@ def _need_fitting_mode(given: Given, streaming: bool) -> None:
     for name in ("groupId", "consumerName"):
         if group_mode and given.get(named(name)) is None:
             raise OptionError(name, None, f"{named(name).allowed}; mode 'group' needs it")
+    mirror = named("groupIsMirror")
+    if given.text(mirror) is not None and (group_mode or given.get(named("groupId")) is None):
+        raise OptionError(
+            mirror.name, given.text(mirror), "only with 'groupId', and in mode 'offsets'"
+        )
     for name in ("maxDeliveries", "deadLetterStream"):
         if given.text(named(name)) is not None and not group_mode:
             raise OptionError(name, given.text(named(name)), "only with mode 'group'")
@@ -163,9 +224,16 @@ def _need_fitting_mode(given: Given, streaming: bool) -> None:
         raise OptionError(
             "deadLetterStream" if both[1] else "maxDeliveries", None, "both of them, or none"
         )
-    for name in ("endingOffsets", "endingTimestamp"):
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if streaming and given.text(named(name)) is not None:
             raise OptionError(name, given.text(named(name)), "only in a batch")
+
+
+_BY_STREAM = (
+    *("startingOffsets", "endingOffsets"),
+    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
+)
+"""Options that may say something about each stream."""
 
 
 def _server_settings(given: Given) -> ServerSettings:

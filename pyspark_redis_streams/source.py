@@ -30,17 +30,19 @@ class RedisStreamsSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns when the user gives none; raises OptionError."""
-        return default_schema(Given(self.options).get(named("fieldsFormat")))
+        given = Given(self.options)
+        return default_schema(given.get(named("fieldsFormat")), given.get(named("idColumns")))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch read; raises OptionError and SchemaError."""
-        check_schema(schema)
-        return batch_reader(read_settings(self.options, streaming=False), schema)
+        settings = read_settings(self.options, streaming=False)
+        check_schema(schema, settings.id_columns)
+        return batch_reader(settings, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The streaming read of either mode; raises OptionError and SchemaError."""
-        check_schema(schema)
         settings = read_settings(self.options, streaming=True)
+        check_schema(schema, settings.id_columns)
         mode = GroupStreamReader if settings.mode == "group" else OffsetsStreamReader
         return mode(settings, schema)
 

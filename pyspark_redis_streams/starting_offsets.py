@@ -8,6 +8,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
+from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -33,12 +34,16 @@ def starts(
     found: dict[Stream, Start] = {}
     groups: list[Stream] = []
     for stream, info in infos.items():
-        choice = settings.starting.streams.get(name_of(stream.key), settings.starting.otherwise)
-        if choice == "group":
+        name = name_of(stream.key)
+        choice = settings.starting.streams.get(name, settings.starting.otherwise)
+        time = settings.starting.times.get(name)
+        if choice == "timestamp":
+            time = int(settings.starting.streams[""])
+        if time is None and choice == "group":
             groups.append(stream)
-        elif choice == "timestamp":
-            since = min(int(settings.starting.streams[""]), info.last)
-            found[stream] = _start(servers, settings, stream, since, info)
+        elif time is not None:
+            since = min(time, info.last)
+            found[stream] = since, number_at(servers, settings, stream, since, info)
         else:
             found[stream] = _chosen(servers, settings, stream, choice, info)
     found.update(_group_starts(servers, settings, {s: infos[s] for s in groups}))
@@ -58,35 +63,59 @@ def _chosen(
             f"{format_id(choice)} for stream '{stream.shown}'",
             f"an ID up to the stream's last one, {format_id(info.last)}",
         )
-    return _start(servers, settings, stream, choice, info)
+    return choice, number_at(servers, settings, stream, choice, info)
 
 
-def _start(
+def number_at(
     servers: Servers, settings: ReadSettings, stream: Stream, after: int, info: StreamInfo
-) -> Start:
+) -> int:
+    """How many entries a stream had had added up to an ID."""
     if info.first is None or after >= info.last:
-        return after, info.added
+        return info.added
     if after < info.first:
-        return after, info.removed
-    return after, info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
+        return info.removed
+    return info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
 
 
 def walk(
-    servers: Servers, settings: ReadSettings, stream: Stream, after: int, to: int, most: int
+    servers: Servers,
+    settings: ReadSettings,
+    stream: Stream,
+    after: int,
+    to: int,
+    most: int,
+    most_bytes: int | None = None,
 ) -> Start:
     """The last of the next entries, at most so many, and how many they are.
 
-    The server can't count entries without sending them.
+    With ``most_bytes`` they have no more than that together, unless it is only one. The server
+    can't count entries without sending them.
     """
-    count = 0
+    count = size = 0
+    portions = Portions(settings.fetch_count, settings.fetch_bytes)
     while count < most and after < to:
         bounds = (f"({format_id(after)}", format_id(to))
-        number = min(settings.fetch_count, most - count)
+        number = min(portions.count, most - count)
         chunk = servers.call(stream.server, "XRANGE", stream.key, *bounds, "COUNT", number)
         if not chunk:
             break
-        after, count = parse_id(chunk[-1][0]), count + len(chunk)
+        total = bytes_of(chunk)
+        portions.learn(len(chunk), total)
+        if most_bytes is not None and size + total > most_bytes:
+            chunk = _fitting(chunk, most_bytes - size, first=not count)
+            most = count + len(chunk)
+        if chunk:
+            after, count, size = parse_id(chunk[-1][0]), count + len(chunk), size + total
     return after, count
+
+
+def _fitting(chunk: list[Any], most_bytes: int, first: bool) -> list[Any]:
+    """The entries at the beginning that have so many bytes; one of them at least if ``first``."""
+    for index, entry in enumerate(chunk):
+        most_bytes -= bytes_of((entry,))
+        if most_bytes < 0:
+            return chunk[: max(index, first)]
+    return chunk
 
 
 def _group_starts(
@@ -103,7 +132,7 @@ def _group_starts(
                 "the option startingOffsets=group wants to go on"
             )
         after = min(parse_id(group[b"last-delivered-id"]), infos[stream].last)
-        found[stream] = _start(servers, settings, stream, after, infos[stream])
+        found[stream] = after, number_at(servers, settings, stream, after, infos[stream])
     return found
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import ServerError
+from pyspark_redis_streams.fetching import bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+
+LOG = logging.getLogger("pyspark_redis_streams")
 
 
 class Stream(NamedTuple):
@@ -38,27 +42,40 @@ def name_of(key: bytes) -> str:
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty."""
+    """The counters of a stream at one moment, IDs as integers; ``first`` is None if it is empty.
+
+    ``deleted`` is the highest ID that was deleted by its name (XDEL); trimming does not move it.
+    ``size`` is about how many bytes an entry has: the mean of the first and the last.
+    """
 
     added: int
     length: int
     last: int
     first: int | None
+    deleted: int = 0
+    size: int = 0
 
     @property
     def removed(self) -> int:
         """How many entries were added once and are gone."""
         return self.added - self.length
 
-    def lost(self, after: int, read: int) -> int:
+    def head_after(self, id: int) -> int:
+        """The first entry if it is above an ID, or else 0."""
+        return self.first if self.first is not None and self.first > id else 0
+
+    def lost(self, after: int, read: int, head: int = 0, deleted: int | None = None) -> int:
         """How many entries a reader has missed that has read up to ``after``, the first ``read``.
 
         Exact as long as entries are removed at the head only. While an entry at or below
-        ``after`` is still there, the head has not reached the reader and nothing counts as lost.
+        ``after`` is still there, or ``head``, which was once known to be the first above it, the
+        head has not reached the reader and nothing counts as lost. If ``deleted`` was once the
+        highest ID deleted by its name, and is no more, one entry was not trimmed.
         """
-        if self.first is not None and self.first <= after:
+        if self.first is not None and self.first <= max(after, head):
             return 0
-        return max(self.removed - read, 0)
+        by_name = deleted is not None and self.deleted > deleted
+        return max(self.removed - read - by_name, 0)
 
     def is_older_than(self, after: int, read: int) -> bool:
         """Whether this can't be the stream, or not all of it, that was read up to there."""
@@ -72,6 +89,13 @@ NOTHING = StreamInfo(added=0, length=0, last=0, first=None)
 def pairs(reply: list[Any]) -> dict[bytes, Any]:
     """A reply of names and values in turn as a dict."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+LARGE: Final = 64 * 1024
+"""Bytes of an entry from which on it matters that XINFO STREAM sends the first and the last."""
+
+LARGE_INTERVAL_S: Final = 10
+"""How old the counters of such a stream may be while nothing is added to it."""
 
 
 def info_of(stream: Stream, reply: Any) -> StreamInfo:
@@ -89,6 +113,8 @@ def info_of(stream: Stream, reply: Any) -> StreamInfo:
         length=int(found[b"length"]),
         last=parse_id(found[b"last-generated-id"]),
         first=parse_id(first[0]) if first else None,
+        deleted=parse_id(found.get(b"max-deleted-entry-id", b"0-0")),
+        size=bytes_of([each for each in (first, found[b"last-entry"]) if each]) // 2,
     )
 
 
@@ -103,6 +129,8 @@ class Catalog:
         self._clock = clock
         self._found: list[Stream] = []
         self._searched: float | None = None
+        self._seen: dict[Stream, tuple[StreamInfo, float]] = {}
+        self._has_told = False
 
     def streams(self) -> list[Stream]:
         """All streams, those that are subscribed to by name first."""
@@ -114,6 +142,10 @@ class Catalog:
             for server in range(len(self._servers))
         )
         return list(dict.fromkeys([*named, *self._found]))
+
+    def is_named(self, stream: Stream) -> bool:
+        """Whether the stream is subscribed to by its name."""
+        return name_of(stream.key) in self._settings.subscribe
 
     def _is_time(self) -> bool:
         interval = self._settings.pattern_interval_ms / 1000
@@ -130,10 +162,53 @@ class Catalog:
         )
         self._searched = self._clock()
 
-    def infos(self, streams: Iterable[Stream]) -> dict[Stream, StreamInfo]:
-        """The counters of streams, asked all at once; :data:`NOTHING` for a missing one."""
-        replies = ask_each(self._servers, streams, lambda stream: ("XINFO STREAM", stream.key))
-        return {stream: info_of(stream, reply) for stream, reply in replies.items()}
+    def infos(
+        self, streams: Iterable[Stream], read: Mapping[Stream, int] | None = None
+    ) -> dict[Stream, StreamInfo]:
+        """The counters of streams, asked all at once; :data:`NOTHING` for a missing one.
+
+        ``read`` says up to where each has been read: of one with large entries and nothing new,
+        the counters may be those of some seconds ago.
+        """
+        wanted = list(streams)
+        idle = self._idle(wanted, read or {})
+        due = [stream for stream in wanted if stream not in idle]
+        replies = ask_each(self._servers, due, lambda stream: ("XINFO STREAM", stream.key))
+        fresh = {stream: info_of(stream, reply) for stream, reply in replies.items()}
+        now = self._clock()
+        self._seen.update({s: (info, now) for s, info in fresh.items() if info.size > LARGE})
+        self._tell_missing(fresh)
+        return {stream: fresh.get(stream) or self._seen[stream][0] for stream in wanted}
+
+    def _idle(self, streams: list[Stream], read: Mapping[Stream, int]) -> set[Stream]:
+        """Streams with large entries to which nothing was added: XINFO sends two entries."""
+        now = self._clock()
+        likely = {
+            stream: self._seen[stream][0].last
+            for stream in streams
+            if stream in self._seen
+            and now - self._seen[stream][1] < LARGE_INTERVAL_S
+            and self._seen[stream][0].last <= read.get(stream, -1)
+        }
+        replies = ask_each(
+            self._servers,
+            likely,
+            lambda stream: ("XRANGE", stream.key, f"({format_id(likely[stream])}", "+", "COUNT", 1),
+        )
+        return {stream for stream, reply in replies.items() if reply == []}
+
+    def _tell_missing(self, infos: Mapping[Stream, StreamInfo]) -> None:
+        """Warns at the first look of streams that are subscribed to by name and not there."""
+        if self._has_told:
+            return
+        self._has_told = True
+        missing = {stream for stream, info in infos.items() if info is NOTHING}
+        there = {stream.key for stream, info in infos.items() if info is not NOTHING}
+        for key in sorted({s.key for s in missing if self.is_named(s)} - there):
+            LOG.warning(
+                "stream '%s' does not exist yet: check its name; it is read as soon as it does",
+                Stream(0, key).shown,
+            )
 
 
 def ask_each(
@@ -165,28 +240,62 @@ def entries(count: int) -> str:
 
 
 def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str:
-    """What to tell about a stream that is not the one that was read."""
+    """What to tell about a stream that is not the one that was read, or not all of it."""
+    was = f"it was read up to {format_id(after)}, entry {read},"
+    if info == NOTHING:
+        return f"stream '{stream.shown}' was deleted: {was} and is not there now"
     return (
-        f"stream '{stream.shown}' was deleted, or deleted and created again: it was read up to "
-        f"{format_id(after)}, entry {read}, and now ends at {format_id(info.last)}, "
-        f"entry {info.added}"
+        f"stream '{stream.shown}' lost its end, or was deleted and created again: {was} and now "
+        f"ends at {format_id(info.last)}, entry {info.added}"
+    )
+
+
+def no_group_message(stream: Stream, group: str | None) -> str:
+    """What to tell about a stream without its group."""
+    return (
+        f"stream '{stream.shown}': group '{group}' was destroyed, or the stream was deleted and "
+        "created again"
+    )
+
+
+def dropped_message(stream: Stream, count: int, consumer: str, group: str | None) -> str:
+    """What to tell about pending entries whose consumer is not there any more."""
+    return (
+        f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group '{group}' "
+        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER)"
     )
 
 
 HINT = (
-    "; with the option failOnDataLoss=false the query goes on with what is there, "
+    "; with the option onDataLoss=continue the query goes on with what is there, "
     "and keeping more entries than the query lags behind prevents this"
 )
 
 
-def share(limit: int, lags: Mapping[Stream, int]) -> dict[Stream, int]:
-    """Divides a number of entries among streams by how many each has; none gets more than that."""
-    total = sum(lags.values())
-    if total <= limit:
+def share(limit: int, lags: Mapping[Stream, int], turn: int = 0) -> dict[Stream, int]:
+    """Divides a number of entries among streams by how many each has; none gets more than that.
+
+    Each that has any gets one at least. Where there are more of them than entries allowed, they
+    take turns: ``turn`` says how many were served before.
+    """
+    if sum(lags.values()) <= limit:
         return dict(lags)
-    shares = {stream: limit * lag // total for stream, lag in lags.items()}
-    rest = limit - sum(shares.values())
-    # The ones that rounding down cost most get the rest, so that small streams don't starve.
-    for stream in sorted(lags, key=lambda s: -(limit * lags[s] % total))[:rest]:
+    waiting = [stream for stream, lag in lags.items() if lag]
+    if len(waiting) >= limit:
+        first = turn % len(waiting)
+        return dict.fromkeys(lags, 0) | dict.fromkeys([*waiting[first:], *waiting][:limit], 1)
+    large = waiting
+    while True:
+        limit_of_large = limit - len(waiting) + len(large)
+        total = sum(lags[stream] for stream in large)
+        remaining = [stream for stream in large if limit_of_large * lags[stream] >= total]
+        if len(remaining) == len(large):
+            break
+        large = remaining
+    shares = dict.fromkeys(lags, 0) | dict.fromkeys(waiting, 1)
+    shares |= {stream: limit_of_large * lags[stream] // total for stream in large}
+    left = limit - sum(shares.values())
+    # The ones that rounding down cost most get what is left.
+    for stream in sorted(large, key=lambda s: -(limit_of_large * lags[s] % total))[:left]:
         shares[stream] += 1
     return shares

@@ -10,11 +10,14 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
+from pyspark_redis_streams.limits import Limits
 from pyspark_redis_streams.offsets import Positions, from_json, to_json
 from pyspark_redis_streams.offsets_mode import Follower
 from pyspark_redis_streams.partitions import Partition
@@ -65,9 +68,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return type(self), (self._settings, self._schema)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The option maxOffsetsPerTrigger."""
-        most = self._settings.max_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """The first limit that the options set; :func:`limits_of` knows the others."""
+        limits = Limits.of(self._settings)
+        if limits.rows is not None:
+            return ReadMaxRows(limits.rows)
+        if limits.bytes is not None:
+            return ReadMaxBytes(limits.bytes)
+        return ReadAllAvailable() if limits.least is None else ReadMinRows(limits.least)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow batches."""
@@ -95,10 +102,10 @@ class OffsetsStreamReader(StreamReader):
         self._pace.wait()
         begin = self._positions(start)
         # Spark asks for more only when everything up to here is in its commit log.
-        self._follower.acknowledge(begin)
-        end = self._follower.latest(begin, row_limit(limit))
+        self._follower.acknowledge(begin, self._has_moved(start))
+        end = self._follower.latest(begin, limits_of(limit, self._settings))
         self._pace.found(end is not None)
-        return start if end is None else to_json(end, self._settings.servers)
+        return start if end is None else self._json(end)
 
     def reportLatestOffset(self) -> Json | None:
         """Where the streams ended when they were last asked."""
@@ -114,12 +121,21 @@ class OffsetsStreamReader(StreamReader):
 
     def commit(self, end: Json) -> None:
         """Everything up to there has been processed."""
-        self._follower.acknowledge(self._positions(end))
+        self._follower.acknowledge(self._positions(end), self._has_moved(end))
+
+    def _has_moved(self, offset: Json) -> bool:
+        """Whether the query had moved its group when it wrote the offset."""
+        return offset.get("group") == self._settings.group
+
+    def _json(self, end: Positions) -> Json:
+        group = self._settings.group
+        offset = to_json(end, self._settings.servers)
+        return offset if group is None else {**offset, "group": group}
 
     def _positions(self, offset: Json) -> Positions:
         return from_json(offset, self._settings.servers, self._follower.catalog.streams())
 
 
-def row_limit(limit: ReadLimit) -> int | None:
-    """The most rows that Spark asks for."""
-    return limit.max_rows if isinstance(limit, ReadMaxRows) else None
+def limits_of(limit: ReadLimit, settings: ReadSettings) -> Limits:
+    """All limits of the options, unless Spark asks for everything, as a trigger may."""
+    return Limits() if isinstance(limit, ReadAllAvailable) else Limits.of(settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,9 @@ from pyspark_redis_streams.ids import parse_id
 from pyspark_redis_streams.urls import ALLOWED, ServerUrl, parse_urls
 
 URL_FORMS: Final = ALLOWED
+_SIZE: Final = re.compile(r"(\d+) ?([kmg])?b?")
+_DURATION: Final = re.compile(r"(\d+) ?(ms|s|m|h|d)(?:ec(?:ond)?s?|in(?:ute)?s?|ours?|ays?)?")
+_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 urls: Callable[[str], tuple[ServerUrl, ...]] = parse_urls
 
@@ -20,11 +24,13 @@ urls: Callable[[str], tuple[ServerUrl, ...]] = parse_urls
 class Starting:
     """Where streams begin: ``otherwise`` is earliest, latest or group, ``streams`` are exceptions.
 
-    A value of ``streams`` is one of these words or an ID, the last one not to be read.
+    A value of ``streams`` is one of these words or an ID, the last one not to be read; one of
+    ``times`` is an ID that is older than the time to begin at.
     """
 
     otherwise: str
     streams: Mapping[str, str | int] = field(default_factory=dict)
+    times: Mapping[str, int] = field(default_factory=dict)
 
 
 def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
@@ -53,6 +59,27 @@ def choice(*words: str) -> Callable[[str], str]:
 def boolean(text: str) -> bool:
     """True or false, in any case."""
     return choice("true", "false")(text) == "true"
+
+
+def size(lowest: int, highest: int | None = None) -> Callable[[str], int]:
+    """A parser of bytes within bounds, as 1000, 64k, 16m or 1gb."""
+
+    def parse(text: str) -> int:
+        found = _SIZE.fullmatch(text.strip().lower())
+        if found is None:
+            raise ValueError(text)
+        number = int(found[1]) << 10 * " kmg".index(found[2] or " ")
+        return whole(lowest, highest)(str(number))
+
+    return parse
+
+
+def duration(text: str) -> float:
+    """Seconds of a time with its unit, as 500ms, 10s, 15m or 1 hour."""
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None:
+        raise ValueError(text)
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 def text(value: str) -> str:
@@ -88,6 +115,16 @@ def timestamp(value: str) -> int:
     if moment.tzinfo is None or moment.timestamp() < 0:
         raise ValueError(value)
     return round(moment.timestamp() * 1000)
+
+
+def timestamps(value: str) -> Mapping[str, int]:
+    """Unix milliseconds of each stream, from JSON with numbers or ISO 8601 times."""
+    given: Any = json.loads(value)
+    if not isinstance(given, dict) or not given:
+        raise ValueError(value)
+    if not all(isinstance(time, str | int) and time is not True for time in given.values()):
+        raise ValueError(value)
+    return {name: timestamp(str(time)) for name, time in given.items()}
 
 
 def starting(value: str) -> Starting:

@@ -28,9 +28,13 @@ T = TypeVar("T")
 
 
 class TaskWrite:
-    """Writes the rows of one task. ``batch`` is part of each row's idempotent ID."""
+    """Writes the rows of one task. ``batch`` is part of each row's idempotent ID.
 
-    def __init__(self, settings: WriteSettings, producer: str, batch: str) -> None:
+    Rows with a name have that instead, under the producers of the ``query``.
+    """
+
+    def __init__(self, settings: WriteSettings, producer: str, batch: str, query: str = "") -> None:
+        self._query = query
         self._settings = settings
         self._producer = producer
         self._batch = batch
@@ -39,7 +43,7 @@ class TaskWrite:
     def write(self, rows: Iterable[Entry]) -> None:
         """Adds all rows; raises ServerError, and RedisStreamsError for one that is refused."""
         with Servers(self._settings.servers) as servers:
-            idempotence = Idempotence(servers, self._settings, self._producer)
+            idempotence = Idempotence(servers, self._settings, self._producer, self._query)
             for part in _portions(enumerate(rows), self._settings.count):
                 commands = [self._command(idempotence, row, entry) for row, entry in part]
                 replies = servers.call_all(0, commands)
@@ -64,6 +68,9 @@ class TaskWrite:
         raise _refusal(entry, error)
 
     def _command(self, idempotence: Idempotence, row: int, entry: Entry) -> tuple[Any, ...]:
+        if entry.name is not None and entry.id is None:
+            named = idempotence.producer_of(entry.key, entry.name)
+            return xadd(entry, self._trimming, named, entry.name)
         # An entry with an ID of its own can't be added twice anyway.
         producer = idempotence.producer(entry.key, row) if entry.id is None else None
         return xadd(entry, self._trimming, producer, f"{self._batch}-{row}")
@@ -95,7 +102,7 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Adds the rows of one task."""
         rows = Rows(self._settings, self._schema)
-        task = TaskWrite(self._settings, f"{self._job}-{_context().partitionId()}", "0")
+        task = TaskWrite(self._settings, f"{self._job}-{_context().partitionId()}", "0", self._job)
         task.write(entry for batch in iterator for entry in rows.entries(batch))
         return WriterCommitMessage()
 
@@ -115,7 +122,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = _context()
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
-        task = TaskWrite(self._settings, f"{query}-{context.partitionId()}", str(batch))
+        task = TaskWrite(self._settings, f"{query}-{context.partitionId()}", str(batch), query)
         task.write(entry for batch in iterator for entry in rows.entries(batch))
         return WriterCommitMessage()
 

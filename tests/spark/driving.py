@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 import redis
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.partitions import Partition
@@ -18,6 +19,9 @@ from pyspark_redis_streams.source import RedisStreamsSource
 from pyspark_redis_streams.streaming import StreamReader
 
 SCHEMA = default_schema("array")
+
+LIMITS = ReadLimitRegistry()
+"""How Spark gives a limit back to the source."""
 
 Row = tuple[str, str]
 """Stream and ID."""
@@ -92,8 +96,8 @@ class Query:
     def plan(self) -> bool:
         """Asks for the next batch and writes it ahead; whether there is one."""
         begin = self.planned[-1] if self.planned else self.start
-        limit: ReadLimit = self.reader.getDefaultReadLimit()
-        assert isinstance(limit, ReadAllAvailable | ReadMaxRows)
+        default = self.reader.getDefaultReadLimit()
+        limit = LIMITS.get({**asdict(default), "_type": type(default).__name__})
         end = json.dumps(self.reader.latestOffset(json.loads(begin), limit))
         if end == begin:
             return False

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_redis_streams import arrow
 from pyspark_redis_streams.arrow import Batches
 from pyspark_redis_streams.errors import SchemaError
 from pyspark_redis_streams.schema import check_schema, default_schema
@@ -104,6 +105,20 @@ def test_the_timestamp_is_the_time_of_the_id() -> None:
     ]
 
 
+def test_an_id_may_be_had_as_two_numbers_that_sort() -> None:
+    last = 2**64 - 1
+    entries = [[id, [b"ms", b"v"]] for id in (b"9-1", b"10-7", b"%d-%d" % (last, last))]
+    schema = default_schema("map", id_columns=True)
+    batch = Batches(schema, id_columns=True).batch(ORDERS, entries)
+    assert batch.schema == to_arrow_schema(schema, timezone="UTC")
+    rows = batch.to_pylist()
+    assert [(row["ms"], row["seq"]) for row in rows] == [(9, 1), (10, 7), (None, None)]
+    fields = StructType([StructField("ms", StringType())])
+    assert Batches(fields).batch(ORDERS, entries).to_pylist()[0] == {"ms": "v"}
+    with pytest.raises(SchemaError, match="column 'ms' is string; allowed: bigint"):
+        check_schema(fields, id_columns=True)
+
+
 def test_an_id_after_the_year_9999_has_no_timestamp() -> None:
     entries = [[b"253402300799999-0", [b"f", b"v"]], [b"253402300800000-0", [b"f", b"v"]]]
     batch = Batches(default_schema("map")).batch(ORDERS, entries)
@@ -161,6 +176,23 @@ def test_a_column_of_a_users_schema_is_read_from_text(
 
 def test_one_bad_value_does_not_spoil_the_others() -> None:
     assert column(IntegerType(), b"1", b"x", None, b"4") == [1, None, None, 4]
+
+
+def test_a_bad_value_costs_the_others_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    casts: list[int] = []
+
+    def counted(texts: Any, kind: Any) -> Any:
+        casts.append(len(texts))
+        return usual(texts, kind)
+
+    usual = arrow._cast
+    monkeypatch.setattr(arrow, "_cast", counted)
+    values = [b"%d" % number for number in range(9000)]
+    values[4711] = b"x"
+    found = column(IntegerType(), *values)
+    assert found == [None if number == 4711 else number for number in range(9000)]
+    assert len(casts) < 40
+    assert sum(casts) < 5 * 9000
 
 
 def test_a_schema_may_not_give_reserved_columns_another_type() -> None:

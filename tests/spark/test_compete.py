@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 import redis
 
 from pyspark_redis_streams.errors import DataLossError, RedisStreamsError
+from pyspark_redis_streams.pending import PendingEntries
 from tests.spark.driving import Query, add, contents, url_of, warnings_of
 
 
@@ -38,7 +40,8 @@ def test_a_batch_is_what_is_pending_for_its_consumer(on_each: redis.Redis) -> No
     add(on_each, "s", *numbers(1, 5))
     query = Query(options(on_each, maxOffsetsPerTrigger="3"))
     query.plan()
-    assert query.planned == ['{"q": "q", "n": 1}']
+    assert len(query.planned) == 1
+    assert json.loads(query.planned[0]).items() >= {"v": 2, "q": "q", "n": 1}.items()
     pending = on_each.xpending_range("s", "g", "-", "+", 10)
     assert [(p["message_id"], p["consumer"]) for p in pending] == [
         (id.encode(), b"q-1") for id in numbers(1, 3)
@@ -301,6 +304,24 @@ def test_a_batch_that_fails_again_and_again_is_given_up(on_each: redis.Redis) ->
         query.committed = 0
         assert query.ids == (["1-1", "1-2"] if attempt < 2 else [])
     assert on_each.xlen("dead") == 2
+    query.close()
+
+
+def test_a_dead_letter_that_was_not_acknowledged_is_not_written_twice(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(server, "s", "1-1", "1-2")
+    query = Query(options(server, maxDeliveries="1", deadLetterStream="dead"))
+    query.step()
+    query.committed = 0
+    with monkeypatch.context() as crash:
+        crash.setattr(PendingEntries, "acknowledge", lambda _mine, _ids: sys.exit("killed"))
+        with pytest.raises(SystemExit):
+            query.restart()
+    assert server.xlen("dead") == 1
+    query.restart()
+    letters = [fields[b"dead-letter-id"] for _, fields in contents(server, "dead")]
+    assert letters == [b"1-1", b"1-2"]
     query.close()
 
 

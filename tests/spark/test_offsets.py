@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from pyspark_redis_streams.urls import parse_urls
 
 IDS = st.integers(0, MAX_ID)
 COUNTS = st.integers(0, 2**63)
-POSITIONS = st.builds(Position, IDS, COUNTS, IDS, COUNTS)
+POSITIONS = st.builds(Position, IDS, COUNTS, IDS, COUNTS, IDS, IDS, st.none() | IDS)
 
 
 def servers(*urls: str) -> ServerSettings:
@@ -37,20 +38,31 @@ def test_an_offset_survives_json(positions: dict[Stream, Position]) -> None:
 
 
 def test_an_offset_looks_like_this() -> None:
-    position = Position.at(3 << 64, 10).to((5 << 64) + 1, 12)
+    position = Position((5 << 64) + 1, 12, 3 << 64, 10, 4 << 64, 6 << 64)
     assert to_json({Stream(0, b"orders"): position}, ONE) == {
-        "v": 1,
-        "servers": {"": {"orders": {"id": "5-1", "n": 12, "from": "3-0", "n0": 10}}},
+        "v": 2,
+        "servers": {
+            "": {
+                "orders": {
+                    "id": "5-1",
+                    "n": 12,
+                    "from": "3-0",
+                    "n0": 10,
+                    "head": "4-0",
+                    "deleted": "6-0",
+                }
+            }
+        },
     }
     assert list(to_json({Stream(1, b"orders"): position}, TWO)["servers"]) == ["b:6379/0"]
 
 
-HERE = Position.at(5 << 64, 7)
+HERE = Position(5 << 64, 7, 5 << 64, 7, deleted=0)
 
 
 def offset(label: str, *names: str) -> Any:
     entry = {"id": "5-0", "n": 7, "from": "5-0", "n0": 7}
-    return {"v": 1, "servers": {label: dict.fromkeys(names, entry)}}
+    return {"v": 2, "servers": {label: dict.fromkeys(names, entry)}}
 
 
 def test_a_query_goes_on_when_its_only_url_is_changed() -> None:
@@ -82,6 +94,12 @@ def test_a_stream_that_is_on_two_servers_is_not_guessed() -> None:
         from_json(offset("c:1/0", "s"), TWO, there)
 
 
-def test_the_checkpoint_of_the_other_mode_is_refused() -> None:
+def test_what_the_first_version_did_not_ask_is_not_known() -> None:
+    old = {**offset("", "s"), "v": 1}
+    assert from_json(old, ONE, []) == {Stream(0, b"s"): replace(HERE, deleted=None)}
+
+
+@pytest.mark.parametrize("other", [{"q": "c", "n": 3}, {"v": 2, "q": "c", "n": 3, "servers": {}}])
+def test_the_checkpoint_of_the_other_mode_is_refused(other: dict[str, Any]) -> None:
     with pytest.raises(RedisStreamsError, match="was not written by mode 'offsets'"):
-        from_json({"q": "c", "n": 3}, ONE, [])
+        from_json(other, ONE, [])

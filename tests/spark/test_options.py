@@ -152,6 +152,7 @@ def test_streams_have_to_be_named() -> None:
         ({"startingOffsets": "latest", "startingTimestamp": "5"}, "startingOffsets"),
         ({"host": "h", "url": "redis://h"}, "host"),
         ({"timeout": "soon"}, "timeout"),
+        ({"groupIsMirror": "true"}, "groupIsMirror"),
         ({"host": "h", "ssl": "yes"}, "ssl"),
     ],
 )
@@ -208,3 +209,79 @@ def test_every_option_says_what_it_means_and_what_is_allowed() -> None:
     assert all(option.meaning and option.allowed for option in OPTIONS)
     names = [name.lower() for option in OPTIONS for name in (option.name, *option.aliases)]
     assert len(set(names)) == len(names) - 1, "only `path` stands for two, one to read one to write"
+
+
+@pytest.mark.parametrize(
+    ("options", "fails"),
+    [
+        ({}, True),
+        ({"onDataLoss": "fail"}, True),
+        ({"onDataLoss": "Continue"}, False),
+        ({"failOnDataLoss": "false"}, False),
+        ({"failOnDataLoss": "true"}, True),
+        ({"onDataLoss": "continue", "failOnDataLoss": "false"}, False),
+    ],
+)
+def test_loss_is_a_decision_with_two_names(options: dict[str, str], fails: bool) -> None:
+    assert settings(**options).fail_on_loss is fails
+
+
+def test_the_two_names_of_the_decision_may_not_contradict_each_other() -> None:
+    assert refused(onDataLoss="continue", failOnDataLoss="true") == (
+        "option 'failOnDataLoss' is 'true'; allowed: false, or nothing, as 'onDataLoss' is "
+        "'continue'"
+    )
+    assert refused(onDataLoss="fail", failOnDataLoss="false") == (
+        "option 'failOnDataLoss' is 'false'; allowed: true, or nothing, as 'onDataLoss' is 'fail'"
+    )
+    assert refused(onDataLoss="ignore").startswith(
+        "option 'onDataLoss' is 'ignore'; allowed: fail, continue"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("5", 5), ("3k", 3072), ("2MB", 2 << 20), ("1g", 1 << 30)]
+)
+def test_bytes_have_units(text: str, size: int) -> None:
+    assert settings(maxBytesPerTrigger=text).max_bytes_per_trigger == size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("10s", 10), ("10 seconds", 10), ("15m", 900), ("1h", 3600)],
+)
+def test_delays_have_units(text: str, seconds: float) -> None:
+    assert settings(maxTriggerDelay=text, minOffsetsPerTrigger="5").max_trigger_delay == seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger"),
+        ({"fetchBytes": "2g"}, "fetchBytes"),
+        ({"fetchBytes": "soon"}, "fetchBytes"),
+        ({"maxTriggerDelay": "10"}, "maxTriggerDelay"),
+        ({"maxTriggerDelay": "10s"}, "maxTriggerDelay"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, "minOffsetsPerTrigger"),
+        ({"startingOffsetsByTimestamp": '{"t": 5}'}, "startingOffsetsByTimestamp"),
+        ({"startingOffsetsByTimestamp": '{"s": true}'}, "startingOffsetsByTimestamp"),
+        (
+            {"startingOffsetsByTimestamp": '{"s": 5}', "startingTimestamp": "5"},
+            "startingOffsetsByTimestamp",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"s": 5}', "startingOffsets": '{"s": "5"}'},
+            "startingOffsetsByTimestamp",
+        ),
+        ({"endingOffsetsByTimestamp": '{"s": 5}'}, "endingOffsetsByTimestamp"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(options: dict[str, str], named: str) -> None:
+    assert refused(**options).startswith(f"option '{named}' is ")
+
+
+def test_each_stream_of_a_batch_may_end_at_a_time_of_its_own() -> None:
+    given = batch(
+        subscribe="a,b", endingOffsetsByTimestamp='{"a": 1000}', endingOffsets='{"b": "7"}'
+    )
+    assert given.ending == {"a": parse_id(f"999-{MAX_PART}"), "b": 7 << 64}

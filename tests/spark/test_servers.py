@@ -101,7 +101,7 @@ Options = Callable[..., dict[str, str]]
 
 def test_the_documented_commands_are_enough_to_read(as_user: Options) -> None:
     assert read_batch({**as_user("read in mode `offsets`"), "subscribe": "s"}) == [("s", "1-1")]
-    more = ("the same with `subscribePattern`", "the same with `groupId`")
+    more = [f"the same with `{name}`" for name in ("subscribePattern", "groupId", "minPartitions")]
     options = as_user("read in mode `offsets`", *more)
     begin = {"subscribePattern": "s*", "startingOffsets": "earliest", "groupId": "g"}
     query = Query({**options, **begin, "maxOffsetsPerTrigger": "1", "minPartitions": "2"})

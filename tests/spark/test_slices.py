@@ -15,30 +15,29 @@ def whole(stream: Stream, count: int | None = None, to: int = 1000) -> Range:
     return Range(stream, 0, to, floor=0, count=count)
 
 
+def halves(each: Range, parts: int) -> list[int]:
+    """Cuts as if entries came evenly."""
+    return [each.after + (each.to - each.after) * part // parts for part in range(1, parts)]
+
+
 def test_ranges_stay_whole_without_a_wish_for_more() -> None:
     ranges = [whole(A, 10), whole(B, 10)]
-    assert divide(ranges, None, lambda _: 1) == ranges
-    assert divide(ranges, 2, lambda _: 1) == ranges
+    assert divide(ranges, None, halves) == ranges
+    assert divide(ranges, 2, halves) == ranges
 
 
 def test_the_range_with_the_most_entries_is_cut_most() -> None:
-    pieces = divide([whole(A, 10), whole(B, 100)], 5, lambda _: 1)
+    pieces = divide([whole(A, 10), whole(B, 100)], 5, halves)
     assert [piece.stream for piece in pieces] == [A, B, B, B, B]
     assert pieces[0].count == 10
     assert [piece.count for piece in pieces[1:]] == [None] * 4
+    assert [(piece.after, piece.to) for piece in pieces[1:]] == [
+        *((0, 250), (250, 500), (500, 750), (750, 1000))
+    ]
 
 
-def test_a_range_is_cut_from_its_first_entry_on() -> None:
-    pieces = divide([whole(A)], 2, lambda _: 801)
-    assert [(piece.after, piece.to) for piece in pieces] == [(0, 900), (900, 1000)]
-
-
-def test_an_empty_range_is_not_cut() -> None:
-    assert divide([whole(A, 5)], 4, lambda _: None) == [whole(A, 5)]
-
-
-def test_a_range_of_one_id_can_not_be_cut() -> None:
-    assert [(r.after, r.to) for r in divide([whole(A)], 4, lambda _: 1000)] == [(0, 1000)]
+def test_a_range_that_can_not_be_cut_stays_whole() -> None:
+    assert divide([whole(A, 5)], 4, lambda _range, _parts: []) == [whole(A, 5)]
 
 
 @given(st.integers(1, 30), st.none() | st.integers(1, 8))

@@ -67,6 +67,24 @@ def test_a_table_follows_its_stream(
     assert table.ids() == [*ids, "26-1"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "batches"),
+    [({"maxBytesPerTrigger": "20"}, [4, 4, 2]), ({"minOffsetsPerTrigger": "100"}, [10])],
+    ids=["bytes", "least"],
+)
+def test_spark_knows_the_other_limits_too(
+    spark: SparkSession,
+    server: redis.Redis,
+    url: str,
+    tmp_path: Path,
+    limit: dict[str, str],
+    batches: list[int],
+) -> None:
+    add(server, "s", *(f"{number}-1" for number in range(10, 20)))
+    query = Table(spark, tmp_path, url, **limit).fill()
+    assert [p["numInputRows"] for p in query.recentProgress if p["numInputRows"]] == batches
+
+
 @pytest.mark.parametrize("more", [{}, GROUP], ids=["offsets", "group"])
 def test_a_task_that_fails_is_repeated(
     spark: SparkSession, server: redis.Redis, url: str, tmp_path: Path, more: dict[str, str]
@@ -114,9 +132,10 @@ def test_the_checkpoint_holds_the_offsets_that_the_docs_show(
     add(server, "s", "1-1", "1-2", "1-3")
     table = Table(spark, tmp_path, url, maxOffsetsPerTrigger="2")
     table.fill()
+    first = {"id": "1-2", "n": 2, "from": "0-0", "n0": 0}
     assert table.offsets() == [
-        {"v": 1, "servers": {"": {"s": {"id": "1-2", "n": 2, "from": "0-0", "n0": 0}}}},
-        {"v": 1, "servers": {"": {"s": {"id": "1-3", "n": 3, "from": "1-2", "n0": 2}}}},
+        {"v": 2, "servers": {"": {"s": {**first, "head": "1-1"}}}},
+        {"v": 2, "servers": {"": {"s": {"id": "1-3", "n": 3, "from": "1-2", "n0": 2}}}},
     ]
 
 

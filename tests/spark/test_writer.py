@@ -5,11 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 import redis
+from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_redis_streams.commands import Entry
-from pyspark_redis_streams.errors import RedisStreamsError, ServerError
+from pyspark_redis_streams.commands import Entry, Rows
+from pyspark_redis_streams.errors import (
+    OptionError,
+    RedisStreamsError,
+    SchemaError,
+    ServerError,
+)
 from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.writer import TaskWrite
 from tests.spark.driving import contents, url_of
@@ -20,7 +27,7 @@ def write(
 ) -> None:
     """One attempt of a task."""
     settings = write_settings({"url": url_of(client), **more})
-    TaskWrite(settings, f"query-{partition}", batch).write(rows)
+    TaskWrite(settings, f"query-{partition}", batch, "query").write(rows)
 
 
 def rows(count: int, key: bytes = b"s") -> list[Entry]:
@@ -158,3 +165,50 @@ def test_a_key_that_is_no_stream_is_named(on_each: redis.Redis) -> None:
     on_each.set("s", "text")
     with pytest.raises(RedisStreamsError, match=r"(stream|key) 's' .*WRONGTYPE"):
         write(on_each, rows(1))
+
+
+def named(*numbers: int) -> list[Entry]:
+    return [Entry(b"s", None, [b"n", b"%d" % n], b"orders/%d-0" % n) for n in numbers]
+
+
+def test_rows_with_names_are_added_once_whatever_else_a_batch_holds(server: redis.Redis) -> None:
+    write(server, named(*range(300)), partition=0)
+    write(server, named(*range(150, 400, 2)), partition=1, batch="7")
+    assert sorted(numbers(server)) == [*range(300), *range(300, 400, 2)]
+
+
+def test_names_are_those_of_one_query(server: redis.Redis) -> None:
+    write(server, named(1))
+    settings = write_settings({"url": url_of(server)})
+    TaskWrite(settings, "other-0", "0", "other").write(named(1))
+    assert numbers(server) == [1, 1]
+
+
+def test_two_rows_of_one_name_are_refused(server: redis.Redis) -> None:
+    with pytest.raises(RedisStreamsError, match="two rows of a batch have 'orders/5-0' in their"):
+        write(server, named(5, 6, 5))
+    assert server.xlen("s") == 0
+
+
+def test_more_rows_than_a_stream_remembers_are_refused(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_redis_streams.idempotence.BUCKETS", 1)
+    write(server, named(*range(100)))
+    with pytest.raises(RedisStreamsError, match="more rows than the stream remembers"):
+        write(server, named(*range(101)))
+
+
+def test_columns_may_name_a_row_and_are_not_written() -> None:
+    schema = StructType([StructField(name, StringType()) for name in ("stream", "id", "n")])
+    given = {"stream": "t", "idempotenceColumns": "stream,id"}
+    batch = pa.record_batch({"stream": ["s"], "id": ["5-1"], "n": ["x"]})
+    (entry,) = Rows(write_settings(given), schema).entries(batch)
+    assert entry == Entry(b"t", None, [b"n", b"x"], b"s/5-1")
+    with pytest.raises(SchemaError, match="'idempotenceColumns' names 'no', and there is no such"):
+        Rows(write_settings({**given, "idempotenceColumns": "no"}), schema)
+    missing = pa.record_batch({"stream": ["s"], "id": pa.array([None], pa.string()), "n": ["x"]})
+    with pytest.raises(RedisStreamsError, match="a row has null in the column 'id' of 'idempote"):
+        [*Rows(write_settings(given), schema).entries(missing)]
+    with pytest.raises(OptionError, match="option 'idempotenceColumns' is 'id'; allowed: not with"):
+        write_settings({"idempotenceColumns": "id", "idempotence": "off"})

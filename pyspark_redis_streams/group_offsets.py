@@ -1,0 +1,115 @@
+"""The offset of mode ``group``, as the checkpoint holds it.
+
+::
+
+    {"v": 2, "q": "name", "n": 7, "servers": {"": {"orders":
+        {"id": "5-0", "n": 12, "from": "3-0", "n0": 10, "count": 2}}}}
+
+Batch 7 is what is pending for the consumer ``name-7``: ``count`` entries of each stream. ``id`` and
+``n`` say where the group stood when the batch had been delivered, ``from`` and ``n0`` where it
+stood before; ``n`` is null where the server does not know how many entries it had given out.
+They are needed only if the group is not there any more. ``head`` and ``deleted`` are those of
+:mod:`pyspark_redis_streams.offsets`. Version 1, which is still read, held ``q`` and ``n`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_redis_streams.errors import RedisStreamsError
+from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.offsets import placed
+from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.stream_info import Stream, StreamInfo, name_of
+
+VERSION = 2
+
+
+@dataclass(frozen=True)
+class GroupPosition:
+    """Where the group stood in a stream after a batch and before it, and the batch's entries."""
+
+    id: int
+    n: int | None
+    start: int
+    n0: int | None
+    count: int = 0
+    head: int = 0
+    deleted: int = 0
+
+    @classmethod
+    def of(
+        cls, info: StreamInfo, group: Mapping[bytes, Any], before: GroupPosition | None, count: int
+    ) -> GroupPosition:
+        """Where a group stands now, and where it stood before."""
+        id, n = place_of(group)
+        start, n0 = (id, n) if before is None else (before.id, before.n)
+        return cls(id, n, start, n0, count, info.head_after(id), info.deleted)
+
+
+@dataclass(frozen=True)
+class GroupOffset:
+    """A batch by its number; ``positions`` is None if the checkpoint is too old to tell."""
+
+    batch: int
+    positions: Mapping[Stream, GroupPosition] | None
+
+
+def place_of(group: Mapping[bytes, Any]) -> tuple[int, int | None]:
+    """Where a group stands, from XINFO GROUPS: the last ID and how many entries it gave out."""
+    return parse_id(group[b"last-delivered-id"]), group[b"entries-read"]
+
+
+def to_json(offset: GroupOffset, settings: ReadSettings) -> dict[str, Any]:
+    """The offset that Spark stores."""
+    servers: dict[str, dict[str, Any]] = {}
+    for stream, position in sorted((offset.positions or {}).items()):
+        of_server = servers.setdefault(settings.servers.label(stream.server), {})
+        of_server[name_of(stream.key)] = _entry(position)
+    return {"v": VERSION, "q": settings.consumer, "n": offset.batch, "servers": servers}
+
+
+def _entry(position: GroupPosition) -> dict[str, Any]:
+    known = {"head": position.head, "deleted": position.deleted}
+    return {
+        "id": format_id(position.id),
+        "n": position.n,
+        "from": format_id(position.start),
+        "n0": position.n0,
+        "count": position.count,
+        **{name: format_id(id) for name, id in known.items() if id},
+    }
+
+
+def from_json(
+    offset: Mapping[str, Any], settings: ReadSettings, there: Iterable[Stream]
+) -> GroupOffset:
+    """The offset of a checkpoint, of which ``there`` tells where the streams are now.
+
+    Raises RedisStreamsError if it is of the other mode or another consumer.
+    """
+    if "q" not in offset or offset.get("v", 1) not in (1, VERSION):
+        raise RedisStreamsError(
+            "the checkpoint was not written by mode 'group' of this source: use the mode it was "
+            "written with, or a new checkpoint"
+        )
+    if offset["q"] != settings.consumer:
+        raise RedisStreamsError(
+            f"the checkpoint belongs to consumerName '{offset['q']}', not to "
+            f"'{settings.consumer}': entries may be pending for it"
+        )
+    if "servers" not in offset:
+        return GroupOffset(int(offset["n"]), None)
+    found = placed(offset["servers"], settings.servers, there)
+    return GroupOffset(int(offset["n"]), {s: _position(entry) for s, entry in found.items()})
+
+
+def _position(entry: Mapping[str, Any]) -> GroupPosition:
+    return GroupPosition(
+        *(parse_id(entry["id"]), entry["n"], parse_id(entry["from"]), entry["n0"]),
+        count=entry["count"],
+        head=parse_id(entry.get("head", "0-0")),
+        deleted=parse_id(entry.get("deleted", "0-0")),
+    )
