@@ -12,6 +12,10 @@ class PipelineError(Exception):
     """The one kind of error that this package raises on purpose."""
 
 
+class NotWritable(PipelineError):
+    """Rows that a sink can't take, which another attempt would not change."""
+
+
 @dataclass(frozen=True, order=True)
 class Problem:
     """Something wrong in a file: the line (from 1; 0 if there is none), the key, and what."""

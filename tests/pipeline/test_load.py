@@ -9,6 +9,7 @@ import pytest
 from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Watermark
+from penstock.pipeline.sinks.kinds import KINDS
 from penstock.pipeline.sinks.parquet import ParquetSink
 from tests.pipeline.conftest import Load
 
@@ -199,8 +200,7 @@ every = 5
         "1: source: is missing: a table with the options of the data source",
         "1: sources: unknown; did you mean 'source'?",
         "2: sink[1]: 'path' is missing: the folder of the table",
-        "3: sink[1].type: is 'parqet'; allowed: parquet, stream, console, jdbc; "
-        "did you mean 'parquet'?",
+        f"3: sink[1].type: is 'parqet'; allowed: {', '.join(KINDS)}; did you mean 'parquet'?",
         "4: sink[1].pth: unknown; did you mean 'path'?",
         "6: trigger.every: is 5; allowed: text in quotes",
     ]
