@@ -12,6 +12,8 @@ from penstock.pipeline.plan import describe
 from penstock.pipeline.run.frames import source_options
 from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
+from penstock.pipeline.sinks.iceberg import IcebergSink
+from penstock.pipeline.sinks.iceberg_partitions import Partition
 from tests.pipeline.conftest import Load
 
 HEAD = '[source]\nsubscribe = "s"\n[checkpoint]\npath = "c"\n[[sink]]\n'
@@ -107,6 +109,66 @@ def test_problems_of_a_table_name_line_key_and_what_is_allowed(
     with pytest.raises(InvalidFile) as caught:
         load_text(f'{HEAD}type = "delta"\npath = "t"\n{keys}\n')
     assert str(caught.value).startswith(f"{tmp_path}/p.toml:{line}: {message}")
+
+
+def test_an_iceberg_table_may_say_everything(load_text: Load, tmp_path: Path) -> None:
+    text = f"""{HEAD}type = "iceberg"
+table = "shop.t"
+keys = ["k"]
+partition_by = ["k", "day(at)"]
+file_size = "64 KB"
+compact_every = 3
+[sink.catalog]
+name = "main"
+type = "sql"
+uri = "sqlite:///lake/c.db"
+warehouse = "lake"
+s3.secret-access-key = "${{SECRET}}"
+"""
+    pipeline = load_text(text, SECRET="hush")
+    (sink,) = pipeline.sinks
+    assert sink == IcebergSink(
+        *("entries", "entries", "shop.t", "append"),
+        partition_by=("k", "at"),
+        options={
+            "name": "main",
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/lake/c.db",
+            "warehouse": str(tmp_path / "lake"),
+            "s3.secret-access-key": "hush",
+        },
+        changes=Changes("upsert", ("k",)),
+        file_size=65536,
+        compact_every=3,
+        transforms=(Partition("k"), Partition("at", "day")),
+    )
+    plan = describe(pipeline)
+    assert "to                   iceberg shop.t of the catalog 'main' (upsert by k)\n" in plan
+    assert "hush" not in plan
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            'table = "t"\n',
+            "7: sink[1].table: is 't'; allowed: names with dots, as 'shop.customers'",
+        ),
+        ("", "5: sink[1]: 'table' is missing: the table in the catalog, as 'shop.customers'"),
+        ("", "5: sink[1]: 'catalog' is missing: a table with the properties of the catalog, as {"),
+        (
+            'partition_by = ["week(at)"]',
+            "7: sink[1].partition_by: is 'week(at)'; allowed: a column, year(c), month(c), day(c), "
+            "hour(c), bucket(n, c), truncate(n, c)",
+        ),
+    ],
+)
+def test_problems_of_an_iceberg_table_are_named(
+    load_text: Load, tmp_path: Path, keys: str, message: str
+) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        load_text(f'{HEAD}type = "iceberg"\n{keys}\n')
+    assert f"{tmp_path}/p.toml:{message}" in str(caught.value)
 
 
 def test_batches_that_go_through_the_driver_have_a_limit(load_text: Load) -> None:

@@ -93,11 +93,15 @@ def plain(rows: pa.Table) -> pa.Table:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type with all times in it in UTC."""
+    """The type with all times in it in UTC, and without offsets of 64 bits."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp("us", "UTC")
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(plain_type(kind.value_type))
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, plain_type(f.type)) for f in kind])
     if pa.types.is_map(kind):

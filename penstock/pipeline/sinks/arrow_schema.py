@@ -68,7 +68,7 @@ def completed(rows: pa.Table, table: pa.Schema, sink: str) -> pa.Table:
 
 def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether every value of one type is one of the other, too."""
-    given, wanted = _comparable(given), _comparable(wanted)
+    given, wanted = plain_type(given), plain_type(wanted)
     if given == wanted:
         return True
     types = pa.types
@@ -80,13 +80,3 @@ def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:
         whole = wanted.precision - wanted.scale >= given.precision - given.scale
         return bool(whole and wanted.scale >= given.scale)
     return False
-
-
-def _comparable(kind: pa.DataType) -> pa.DataType:
-    """The type without what does not change values: offsets of 64 bits, units of times."""
-    kind = plain_type(kind)
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind):
-        return pa.binary()
-    return kind
