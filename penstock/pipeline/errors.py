@@ -40,7 +40,7 @@ _OWN: Final = re.compile(r"(?:pyspark_redis_streams\.errors|penstock\.pipeline\.
 _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILINE)
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")
-_JAVA: Final = re.compile(r"Caused by: [\w.$]+: (.+)")
+_JAVA: Final = re.compile(r"^(?:Caused by)?: [\w.$]+: (.+)", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:

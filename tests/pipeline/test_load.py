@@ -276,8 +276,9 @@ PROBLEMS = [
          "writes"),
         ('path = "out"', 'type = "stream"\nstream = "x"\nmaxlen = -1',
          "7: sink[1].maxlen: option 'maxlen' is '-1'; allowed: a whole number from 0"),
-        ('path = "out"', 'type = "jdbc"\nurl = "postgres://x"\ntable = "t"',
-         "6: sink[1].url: does not begin with 'jdbc:'"),
+        ('path = "out"', 'type = "jdbc"\nurl = "http://x"\ntable = "t"',
+         "6: sink[1].url: does not begin with 'jdbc:' or one of postgresql, postgres, sqlite, "
+         "mysql, mariadb"),
         ("[checkpoint]", '[spark.conf]\n"spark.sql.adaptive.enabled" = true\n[checkpoint]',
          "7: spark.conf: 'spark.sql.adaptive.enabled' can't be changed: a repeated batch would be "
          "another one"),

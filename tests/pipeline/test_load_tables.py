@@ -14,6 +14,7 @@ from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.iceberg_partitions import Partition
+from penstock.pipeline.sinks.jdbc import JdbcSink, SparkJdbcSink
 from tests.pipeline.conftest import Load
 
 HEAD = '[source]\nsubscribe = "s"\n[checkpoint]\npath = "c"\n[[sink]]\n'
@@ -171,6 +172,27 @@ def test_problems_of_an_iceberg_table_are_named(
     assert f"{tmp_path}/p.toml:{message}" in str(caught.value)
 
 
+def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_named(
+    load_text: Load, tmp_path: Path
+) -> None:
+    text = f'{HEAD}type = "jdbc"\nurl = "jdbc:sqlite:base.db"\ntable = "t"\n'
+    (sink,) = load_text(f'{text}keys = ["k"]\n').sinks
+    url = f"jdbc:sqlite:{tmp_path}/base.db"
+    changes = Changes("upsert", ("k",))
+    assert sink == JdbcSink(
+        "entries", "entries", "t", "append", options={"url": url}, changes=changes
+    )
+    assert sink.destination == f"table t of {url} (upsert by k)"
+    (sink,) = load_text(f'{text}driver = "org.Driver"\n').sinks
+    assert isinstance(sink, SparkJdbcSink)
+    assert sink.guarantees["offsets"] == "each row at least once"
+    with pytest.raises(InvalidFile) as caught:
+        load_text(f'{text}driver = "org.Driver"\noutput_mode = "update"\nkeys = ["k"]\n')
+    assert str(caught.value).endswith(
+        "sink[1].mode: is 'upsert', which needs a driver in Python: leave 'driver' out"
+    )
+
+
 def test_batches_that_go_through_the_driver_have_a_limit(load_text: Load) -> None:
     text = f'{HEAD}type = "delta"\npath = "t"\n[[sink]]\nname = "files"\npath = "u"\n'
     limit: Any = source_options(load_text(text), "entries").get("maxOffsetsPerTrigger")
@@ -186,6 +208,9 @@ def test_a_missing_package_is_named_with_its_extra(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.pipeline.sinks.base.find_spec", lambda name: None)
+    (base,) = load_text(f'{HEAD}type = "jdbc"\nurl = "postgresql://h/d"\ntable = "t"\n').sinks
+    with pytest.raises(PipelineError, match=r"'psycopg': pip install 'penstock\[postgres\]'"):
+        base.require()
     (sink,) = load_text(f'{HEAD}type = "delta"\npath = "t"\n').sinks
     with pytest.raises(PipelineError) as caught:
         sink.require()

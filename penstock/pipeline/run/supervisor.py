@@ -139,6 +139,8 @@ def run(
     stopping.install()
     with ExitStack() as stack:
         stack.callback(spark.stop)
+        for output in pipeline.outputs:
+            output.require_of(spark)
         found = queries(spark, pipeline)
         reporter = stack.enter_context(make_reporter([query.name for query in found]))
         runs: list[Run] = []

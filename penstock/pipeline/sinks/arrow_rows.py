@@ -36,7 +36,7 @@ def split(rows: pa.Table, changes: Changes, sink: str) -> Split:
             )
     rows = last_of_keys(rows, keys, changes, sink)
     if changes.mode == DELETE:
-        return Split(rows.slice(0, 0), rows.select(keys))
+        return Split(rows.slice(0, 0).select(keys), rows.select(keys))
     removed = rows.slice(0, 0)
     if REMOVE in rows.column_names:
         removed = rows.filter(rows[REMOVE])

@@ -18,7 +18,7 @@ from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Common(NamedTuple):
@@ -96,12 +96,19 @@ class Sink(ABC):
 
     def require(self) -> None:
         """Raises PipelineError if something that the sink needs is not installed."""
-        for package, extra in self.packages.items():
+        self.require_packages(self.packages)
+
+    def require_packages(self, packages: Mapping[str, str]) -> None:
+        """Raises PipelineError for the first package that is not installed, with its extra."""
+        for package, extra in packages.items():
             if find_spec(package) is None:
                 raise self.error(
                     f"type '{self.kind}' needs the package '{package}': "
                     f"pip install 'penstock[{extra}]'"
                 )
+
+    def require_of(self, spark: SparkSession) -> None:  # noqa: B027
+        """Raises PipelineError if something that the sink needs is not there in Java."""
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that cannot be written."""
