@@ -12,11 +12,15 @@ from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
+from penstock.pipeline.sinks.python_function import PythonSink
 from penstock.pipeline.sinks.stream import StreamSink
 
 KINDS: Final[dict[str, type[Sink]]] = {
     kind.kind: kind
-    for kind in (ParquetSink, StreamSink, ConsoleSink, JdbcSink, DeltaSink, IcebergSink)
+    for kind in (
+        *(ParquetSink, StreamSink, ConsoleSink, JdbcSink, DeltaSink, IcebergSink),
+        PythonSink,
+    )
 }
 """Every kind of sink by its ``type``; the first is the default."""
 
