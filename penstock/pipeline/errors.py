@@ -12,6 +12,10 @@ class PipelineError(Exception):
     """The one kind of error that this package raises on purpose."""
 
 
+class NotWritable(PipelineError):
+    """Rows that a sink can't take, which another attempt would not change."""
+
+
 @dataclass(frozen=True, order=True)
 class Problem:
     """Something wrong in a file: the line (from 1; 0 if there is none), the key, and what."""
@@ -36,7 +40,7 @@ _OWN: Final = re.compile(r"(?:pyspark_redis_streams\.errors|penstock\.pipeline\.
 _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILINE)
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")
-_JAVA: Final = re.compile(r"Caused by: [\w.$]+: (.+)")
+_JAVA: Final = re.compile(r"^(?:Caused by)?: [\w.$]+: (.+)", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:

@@ -61,7 +61,7 @@ Sink copy
 Sink base
   rows                 sums
   to                   table t of jdbc:postgresql://db/x
-  guarantee            each row at least once
+  guarantee            each row once
 
 Sink look
   rows                 sums

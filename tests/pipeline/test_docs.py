@@ -12,6 +12,7 @@ from penstock.pipeline.model import Column
 from tests.pipeline.conftest import ROOT, Load
 
 PAGE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+TABLES = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
 
 
 def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
@@ -38,4 +39,5 @@ def test_every_key_of_a_file_is_on_the_page() -> None:
     )
     keys = set(re.findall(rf'{calls}\("(\w+)"', code))
     assert {"name", "sink", "attempts", "watermark"} <= keys
-    assert {key for key in keys if not re.search(rf"[`\[.{{ ]{key}\b", PAGE)} == set()
+    text = PAGE + TABLES
+    assert {key for key in keys if not re.search(rf"[`\[.{{ ]{key}\b", text)} == set()

@@ -9,6 +9,7 @@ import pytest
 from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Watermark
+from penstock.pipeline.sinks.kinds import KINDS
 from penstock.pipeline.sinks.parquet import ParquetSink
 from tests.pipeline.conftest import Load
 
@@ -199,8 +200,7 @@ every = 5
         "1: source: is missing: a table with the options of the data source",
         "1: sources: unknown; did you mean 'source'?",
         "2: sink[1]: 'path' is missing: the folder of the table",
-        "3: sink[1].type: is 'parqet'; allowed: parquet, stream, console, jdbc; "
-        "did you mean 'parquet'?",
+        f"3: sink[1].type: is 'parqet'; allowed: {', '.join(KINDS)}; did you mean 'parquet'?",
         "4: sink[1].pth: unknown; did you mean 'path'?",
         "6: trigger.every: is 5; allowed: text in quotes",
     ]
@@ -276,8 +276,9 @@ PROBLEMS = [
          "writes"),
         ('path = "out"', 'type = "stream"\nstream = "x"\nmaxlen = -1',
          "7: sink[1].maxlen: option 'maxlen' is '-1'; allowed: a whole number from 0"),
-        ('path = "out"', 'type = "jdbc"\nurl = "postgres://x"\ntable = "t"',
-         "6: sink[1].url: does not begin with 'jdbc:'"),
+        ('path = "out"', 'type = "jdbc"\nurl = "http://x"\ntable = "t"',
+         "6: sink[1].url: does not begin with 'jdbc:' or one of postgresql, postgres, sqlite, "
+         "mysql, mariadb"),
         ("[checkpoint]", '[spark.conf]\n"spark.sql.adaptive.enabled" = true\n[checkpoint]',
          "7: spark.conf: 'spark.sql.adaptive.enabled' can't be changed: a repeated batch would be "
          "another one"),

@@ -130,6 +130,10 @@ def test_records_that_can_t_be_written_are_told(tmp_path: Path) -> None:
             "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012",
         ),
         ("text\nCaused by: java.io.IOException: No space\n\tat x", "No space"),
+        (
+            "An error occurred while calling o1.save.\n: java.sql.SQLException: No driver\n\tat x",
+            "No driver",
+        ),
         ("Traceback\n  File x\nValueError: five\n", "ValueError: five"),
         ("first\nsecond", "first"),
         ("", "Exception('')"),

@@ -23,9 +23,16 @@ STATEFUL = frozenset(
 """Nodes of a plan whose rows depend on more than one row, or do not keep their order."""
 
 
+COLLECTED = 500_000
+"""The most entries of a batch whose rows go through the driver, unless the file sets a limit."""
+
+
 def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
     """The options of the source for one query; mode offsets has a group for each query."""
     options = {**pipeline.source}
+    writers = [o for o in pipeline.outputs if pipeline.mode == "group" or o.name == output]
+    if any(each.collects for each in writers):
+        options.setdefault("maxOffsetsPerTrigger", str(COLLECTED))
     if pipeline.parse is not None:
         options["fieldsFormat"] = "array"
     if pipeline.mode == "offsets" and "groupId" in options:

@@ -20,7 +20,10 @@ from penstock.pipeline.run.session import start
 
 POLL_S: Final = 0.1
 
-HOPELESS: Final = ("OptionError", "SchemaError", "AnalysisException", "ParseException")
+HOPELESS: Final = (
+    *("OptionError", "SchemaError", "NotWritable"),
+    *("AnalysisException", "ParseException"),
+)
 """Errors that a restart cannot fix."""
 
 
@@ -129,11 +132,15 @@ def run(
     """Runs a pipeline until it is done (``once``) or a signal comes; raises PipelineError."""
     stopping = Stopping()
     stopping.install()
+    for output in pipeline.outputs:
+        output.require()
     spark = start(pipeline, master)
     # Spark installs a handler for SIGINT, which is replaced here.
     stopping.install()
     with ExitStack() as stack:
         stack.callback(spark.stop)
+        for output in pipeline.outputs:
+            output.require_of(spark)
         found = queries(spark, pipeline)
         reporter = stack.enter_context(make_reporter([query.name for query in found]))
         runs: list[Run] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -17,7 +18,7 @@ from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Common(NamedTuple):
@@ -63,6 +64,10 @@ class Sink(ABC):
     """Which of Spark's output modes the kind can take, the default first."""
     guarantees: ClassVar[Mapping[str, str]]
     """What is guaranteed after a crash, by the mode of the source."""
+    packages: ClassVar[Mapping[str, str]] = {}
+    """Packages that a write needs beside Spark's, and the extra of the project for each."""
+    collects: ClassVar[bool] = False
+    """Whether the rows of a batch go through the memory of the driver."""
 
     @classmethod
     @abstractmethod
@@ -88,6 +93,22 @@ class Sink(ABC):
     def left_out(self) -> tuple[str, ...]:
         """Columns of the table that are not written."""
         return ()
+
+    def require(self) -> None:
+        """Raises PipelineError if something that the sink needs is not installed."""
+        self.require_packages(self.packages)
+
+    def require_packages(self, packages: Mapping[str, str]) -> None:
+        """Raises PipelineError for the first package that is not installed, with its extra."""
+        for package, extra in packages.items():
+            if find_spec(package) is None:
+                raise self.error(
+                    f"type '{self.kind}' needs the package '{package}': "
+                    f"pip install 'penstock[{extra}]'"
+                )
+
+    def require_of(self, spark: SparkSession) -> None:  # noqa: B027
+        """Raises PipelineError if something that the sink needs is not there in Java."""
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that cannot be written."""

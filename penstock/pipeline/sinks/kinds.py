@@ -8,12 +8,19 @@ from typing import Final
 from penstock.pipeline.config.table import Table
 from penstock.pipeline.sinks.base import Common, Sink, Surroundings
 from penstock.pipeline.sinks.console import ConsoleSink
+from penstock.pipeline.sinks.delta import DeltaSink
+from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
+from penstock.pipeline.sinks.python_function import PythonSink
 from penstock.pipeline.sinks.stream import StreamSink
 
 KINDS: Final[dict[str, type[Sink]]] = {
-    kind.kind: kind for kind in (ParquetSink, StreamSink, ConsoleSink, JdbcSink)
+    kind.kind: kind
+    for kind in (
+        *(ParquetSink, StreamSink, ConsoleSink, JdbcSink, DeltaSink, IcebergSink),
+        PythonSink,
+    )
 }
 """Every kind of sink by its ``type``; the first is the default."""
 

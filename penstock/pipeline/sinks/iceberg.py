@@ -1,0 +1,278 @@
+"""Sink ``iceberg``: a table of Apache Iceberg, written by the driver with ``pyiceberg``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from penstock.pipeline.config.paths import resolve
+from penstock.pipeline.config.sizes import size
+from penstock.pipeline.config.table import Table
+from penstock.pipeline.config.texts import texts
+from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.sinks.changes import EVOLVE, FREEZE, UPSERT, Changes, read_changes
+from penstock.pipeline.sinks.collect import check_changes, collect, run_only
+from penstock.pipeline.sinks.iceberg_partitions import Partition, partition, partitions_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table as IcebergTable
+    from pyspark.sql import DataFrame
+
+FILE_SIZE: Final = 128 << 20
+COMPACT_EVERY: Final = 50
+_SIZE_PROPERTY: Final = "write.target-file-size-bytes"
+_PROPERTIES: Final = {
+    # Each batch adds a manifest and a file of metadata: without these they are never fewer.
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+
+
+@dataclass(frozen=True)
+class IcebergSink(Sink):
+    """A table of a catalog, whose properties are ``options``; ``place`` is its name in it."""
+
+    changes: Changes = field(default_factory=Changes)
+    schema: str = EVOLVE
+    file_size: int = FILE_SIZE
+    compact_every: int = COMPACT_EVERY
+    transforms: tuple[Partition, ...] = ()
+
+    kind = "iceberg"
+    output_modes = ("append", "update")
+    guarantees: ClassVar = {
+        "offsets": "each row once",
+        "group": "each row once, if no other consumer claims entries of a batch",
+    }
+    packages: ClassVar = {"pyiceberg": "iceberg", "sqlalchemy": "iceberg"}
+    collects = True
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The catalog, the table in it, how rows change it, and how its files are kept."""
+        place = table.needed("table", "the table in the catalog, as 'shop.customers'")
+        if place and not re.fullmatch(r"[^.\s]+(\.[^.\s]+)+", place):
+            table.wrong("table", f"is '{place}'; allowed: names with dots, as 'shop.customers'")
+        transforms = _partitions(table)
+        sink = cls(
+            *(common.name, common.origin, place, common.output_mode),
+            partition_by=tuple(each.column for each in transforms),
+            transforms=transforms,
+            changes=read_changes(table, common),
+            schema=table.choice("schema", EVOLVE, EVOLVE, FREEZE),
+            file_size=table.parsed("file_size", size, FILE_SIZE),
+            compact_every=table.whole("compact_every", COMPACT_EVERY, 0) or 0,
+            options=_catalog(table, around.folder),
+        )
+        table.end()
+        return sink
+
+    @property
+    def destination(self) -> str:
+        """The table, its catalog, and how rows change it."""
+        catalog = self.options.get("name", "default")
+        return f"iceberg {self.place} of the catalog '{catalog}'{self.changes.describe()}"
+
+    def check(self, frame: DataFrame) -> None:
+        """Raises PipelineError for columns that don't exist or can't be written."""
+        super().check(frame)
+        check_changes(frame, self, self.changes)
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Writes a batch in one commit, which carries query and batch.
+
+        A batch that the table has is not written again.
+        """
+        with self._errors():
+            catalog = self._open()
+            if self._has(catalog, batch):
+                if not batch.ordered:
+                    run_only(frame)
+            else:
+                self._write(catalog, collect(frame, self, self.changes), batch)
+            if self.compact_every and (batch.number + 1) % self.compact_every == 0:
+                self._compact(catalog)
+
+    def _open(self) -> Catalog:
+        from pyiceberg.catalog import load_catalog
+
+        properties = dict(self.options)
+        file = properties.get("uri", "").partition("sqlite:///")[2]
+        if file:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        return load_catalog(properties.pop("name", "default"), **properties)
+
+    def _property(self, batch: Batch) -> str:
+        return f"penstock.batch.{batch.query}.{self.name}"
+
+    def _has(self, catalog: Catalog, batch: Batch) -> bool:
+        """Whether the table holds the batch.
+
+        Its properties say so, and not its snapshots, which may be removed as they age.
+        """
+        if not catalog.table_exists(self.place):
+            return False
+        last = catalog.load_table(self.place).properties.get(self._property(batch))
+        return last is not None and int(last) >= batch.number
+
+    def _write(self, catalog: Catalog, rows: pa.Table, batch: Batch) -> None:
+        from penstock.pipeline.sinks.arrow_rows import plain, split
+        from penstock.pipeline.sinks.arrow_schema import fitted
+
+        if not len(rows):
+            return
+        rows, removed = plain(rows), None
+        if self.changes.is_keyed:
+            rows, removed = split(rows, self.changes, self.name)
+        table, rows = self._prepared(catalog, rows)
+        if removed is not None:
+            removed = fitted(removed, table.schema().as_arrow(), self.schema, self.name).rows
+        self._commit(table, rows, removed, batch)
+
+    def _prepared(self, catalog: Catalog, rows: pa.Table) -> tuple[IcebergTable, pa.Table]:
+        """The table, with all columns of the rows, and the rows in its types.
+
+        Making the table and adding columns are commits of their own, which a repetition finds done.
+        """
+        import pyarrow as pa
+
+        from penstock.pipeline.sinks.arrow_schema import fitted
+
+        if not catalog.table_exists(self.place):
+            self._create(catalog, rows.schema)
+        table = catalog.load_table(self.place)
+        self._check_partitions(table)
+        rows, added = fitted(rows, table.schema().as_arrow(), self.schema, self.name)
+        if added:
+            with table.update_schema() as update:
+                update.union_by_name(pa.schema(added))
+        if table.properties.get(_SIZE_PROPERTY) != str(self.file_size):
+            with table.transaction() as transaction:
+                transaction.set_properties({_SIZE_PROPERTY: str(self.file_size)})
+        target = table.schema().as_arrow()
+        if self.changes.mode == UPSERT:
+            self._check_whole(rows, target)
+        # Types that Iceberg does not have, as smallint, are wider in the table.
+        return table, fitted(rows, target, FREEZE, self.name).rows
+
+    def _create(self, catalog: Catalog, schema: pa.Schema) -> None:
+        catalog.create_namespace_if_not_exists(self.place.rpartition(".")[0])
+        with catalog.create_table_transaction(
+            self.place, schema, properties={**_PROPERTIES, _SIZE_PROPERTY: str(self.file_size)}
+        ) as transaction:
+            if self.transforms:
+                names = {name.lower(): name for name in schema.names}
+                with transaction.update_spec() as spec:
+                    for each in self.transforms:
+                        spec.add_field(names[each.column.lower()], each.make())
+
+    def _check_partitions(self, table: IcebergTable) -> None:
+        found = [each.of_iceberg + " of " + each.column for each in partitions_of(table)]
+        wanted = [each.of_iceberg + " of " + each.column for each in self.transforms]
+        if wanted and [text.lower() for text in found] != [text.lower() for text in wanted]:
+            raise NotWritable(
+                f"sink '{self.name}': table {self.place} is partitioned by "
+                f"{', '.join(found) or 'nothing'}, and partition_by says {', '.join(wanted)}"
+            )
+
+    def _check_whole(self, rows: pa.Table, target: pa.Schema) -> None:
+        """An upsert replaces whole rows: a column that they lack would lose its values."""
+        lacking = [name for name in target.names if name not in rows.column_names]
+        if lacking:
+            raise NotWritable(
+                f"sink '{self.name}': table '{self.origin}' lacks columns of the Iceberg table, "
+                f"which an upsert would empty: {', '.join(lacking)}; select them, too"
+            )
+
+    def _commit(
+        self, table: IcebergTable, rows: pa.Table, removed: pa.Table | None, batch: Batch
+    ) -> None:
+        """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
+        from penstock.pipeline.sinks.arrow_schema import completed
+        from penstock.pipeline.sinks.iceberg_keys import has_keys
+
+        noted = {"penstock.query": f"{batch.query}/{self.name}"}
+        noted["penstock.batch"] = str(batch.number)
+        with table.transaction() as transaction:
+            if removed is not None:
+                # Nothing to remove is nothing to be warned of: most rows of an upsert are new.
+                warnings.filterwarnings("ignore", "Delete operation did not match any records")
+                keys = _both(removed, rows.select(removed.column_names))
+                transaction.delete(has_keys(keys), snapshot_properties=noted)
+            if len(rows):
+                whole = completed(rows, table.schema().as_arrow(), self.name)
+                transaction.append(whole, snapshot_properties=noted)
+            transaction.set_properties({self._property(batch): str(batch.number)})
+
+    def _compact(self, catalog: Catalog) -> None:
+        """Merges small files; leaves it to the next time on a conflict."""
+        from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+        from penstock.pipeline.sinks.iceberg_compaction import compact
+
+        try:
+            if catalog.table_exists(self.place):
+                compact(catalog.load_table(self.place), self.file_size)
+        except (CommitFailedException, ValidationException):
+            return
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Names the sink in what the package raises."""
+        from pyiceberg import exceptions
+        from sqlalchemy.exc import SQLAlchemyError
+
+        own = [e for e in vars(exceptions).values() if isinstance(e, type)]
+        try:
+            yield
+        except exceptions.NotInstalledError as error:
+            raise NotWritable(f"sink '{self.name}': {_line(error)}") from None
+        except (*own, SQLAlchemyError) as error:
+            raise self.error(_line(error)) from None
+
+
+def _partitions(table: Table) -> tuple[Partition, ...]:
+    found = []
+    for text in table.names("partition_by"):
+        try:
+            found.append(partition(text))
+        except ValueError as error:
+            table.wrong("partition_by", str(error))
+    return tuple(found)
+
+
+def _catalog(table: Table, folder: Path) -> dict[str, str]:
+    """The properties of the catalog, with its own files beside the pipeline's file."""
+    given = table.table("catalog")
+    if given is None:
+        table.wrong(
+            "",
+            "'catalog' is missing: a table with the properties of the catalog, as { type = 'sql', "
+            "uri = 'sqlite:///lake/catalog.db', warehouse = 'lake' }",
+        )
+    properties = texts(given)
+    for key, prefix in (("uri", "sqlite:///"), ("warehouse", "")):
+        value = properties.get(key, "")
+        if value.startswith(prefix) and value != prefix:
+            properties[key] = prefix + resolve(value.removeprefix(prefix), folder)
+    return properties
+
+
+def _both(first: pa.Table, second: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([first, second.cast(first.schema)])
+
+
+def _line(error: Any) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else repr(error)

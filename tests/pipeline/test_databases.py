@@ -1,0 +1,191 @@
+"""A batch in a database: upserts, deletions, and what is left after a kill, on real databases."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks import database_write
+from penstock.pipeline.sinks.database_write import Target, has_batch, write_batch
+from penstock.pipeline.sinks.databases import Database, database
+from tests.pipeline.databases import mariadb, postgres
+
+SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), 'Odd %s "name"': pa.float64()})
+
+
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    pytest.importorskip("psycopg", reason="needs the extra `postgres`")
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    pytest.importorskip("pymysql", reason="needs the extra `mysql`")
+    with mariadb() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    if request.param == "sqlite":
+        url = f"jdbc:sqlite:{tmp_path}/base.db"
+    else:
+        url = request.getfixturevalue(f"{request.param}_url")
+    found = database(url, None, None)
+    assert found is not None
+    for table in ("t", "penstock_batches", "u"):
+        execute(found, f"DROP TABLE IF EXISTS {table}")
+    return found
+
+
+@pytest.fixture
+def target(base: Database) -> Target:
+    return Target(base, "t", ("k",), "sink")
+
+
+def execute(base: Database, statement: str) -> list[tuple[Any, ...]]:
+    with closing(base.connect()) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+        found = cursor.fetchall() if cursor.description else []
+        connection.commit()
+    return [tuple(row) for row in found]
+
+
+def batch(*values: tuple[Any, ...]) -> pa.Table:
+    columns = list(map(list, zip(*values, strict=True))) or [[], [], []]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def contents(target: Target) -> list[tuple[Any, ...]]:
+    return sorted(execute(target.database, "SELECT * FROM t"))
+
+
+def test_a_batch_is_written_once(target: Target) -> None:
+    adding = target._replace(keys=())
+    assert not has_batch(adding, "q", 0)
+    for number, value in ((0, "a"), (1, "b"), (1, "again"), (0, "again")):
+        write_batch(adding, batch((number, value, 0.5)), None, "q", number)
+    assert contents(target) == [(0, "a", 0.5), (1, "b", 0.5)]
+    assert has_batch(adding, "q", 1)
+    assert not has_batch(adding, "q", 2)
+    assert not has_batch(adding, "other", 0)
+    write_batch(adding, batch((2, "c", None)), None, "other", 0)
+    assert contents(target)[2] == (2, "c", None)
+
+
+def test_rows_are_replaced_added_and_removed_by_their_keys(target: Target) -> None:
+    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), None, "q", 0)
+    removed = pa.table({"k": [2, 9]})
+    for _ in range(2):
+        write_batch(target, batch((1, "new", None), (4, "d", 4.0)), removed, "q", 1)
+        assert contents(target) == [(1, "new", None), (3, "c", 3.0), (4, "d", 4.0)]
+    write_batch(target, batch().select(["k"]), pa.table({"k": [1, 3]}), "q", 2)
+    assert contents(target) == [(4, "d", 4.0)]
+
+
+def test_a_row_may_have_several_keys_and_nothing_else(base: Database) -> None:
+    target = Target(base, "t", ("a", "B"), "sink")
+    rows = pa.table({"A": ["x", "x", "y"], "b": pa.array([1, 2, 1], pa.int32())})
+    write_batch(target, rows, None, "q", 0)
+    write_batch(target, rows, rows.slice(0, 0), "q", 1)
+    write_batch(target, rows.slice(0, 0), rows.slice(1), "q", 2)
+    assert contents(target) == [("x", 1)]
+
+
+@pytest.mark.parametrize("step", ["_prepared", "_remove", "_add", "_note"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_between_the_steps_of_a_write_loses_and_repeats_nothing(
+    target: Target, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    original = getattr(database_write, step)
+
+    def kill(*args: Any) -> None:
+        if after:
+            original(*args)
+        raise Killed
+
+    rows = batch((1, "new", 1.0), (4, "d", 4.0))
+    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0)), None, "q", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(database_write, step, kill)
+        with pytest.raises(Killed):
+            write_batch(target, rows, pa.table({"k": [2]}), "q", 1)
+    assert contents(target) == [(1, "a", 1.0), (2, "b", 2.0)]
+    write_batch(target, rows, pa.table({"k": [2]}), "q", 1)
+    assert contents(target) == [(1, "new", 1.0), (4, "d", 4.0)]
+
+
+def test_values_are_kept(base: Database) -> None:
+    target = Target(base, "t", (), "sink")
+    moment = dt.datetime(2026, 1, 31, 10, 0, 0, 5, tzinfo=dt.UTC)
+    values: dict[str, tuple[Any, pa.DataType]] = {
+        "a": (True, pa.bool_()),
+        "b": (7, pa.int8()),
+        "c": (2**40, pa.int64()),
+        "d": (1.5, pa.float32()),
+        "e": (Decimal("12345678901234567.125"), pa.decimal128(20, 3)),
+        "f": ("ä\t\\N\n'", pa.string()),
+        "g": (b"\x00\xff", pa.binary()),
+        "h": (dt.date(2026, 1, 31), pa.date32()),
+        "i": (moment, pa.timestamp("us", "UTC")),
+        "j": (moment.replace(tzinfo=None), pa.timestamp("us")),
+        "l": (None, pa.string()),
+    }
+    schema = pa.schema({name: kind for name, (_, kind) in values.items()})
+    row = {name: value for name, (value, _) in values.items()}
+    write_batch(target, pa.Table.from_pylist([row] * 3, schema=schema), None, "q", 0)
+    found = dict(zip(schema.names, contents_of(base)[0], strict=True))
+    if base.package is None:
+        texts = {name: str(row[name]) for name in "ehj"}
+        assert found == {**row, **texts, "i": texts["j"]}
+    elif base.package == "pymysql":
+        assert found == {**row, "i": row["j"]}
+    else:
+        assert found == row
+
+
+def contents_of(base: Database) -> list[tuple[Any, ...]]:
+    return execute(base, "SELECT * FROM t")
+
+
+def test_columns_that_do_not_fit_are_named_and_nothing_is_written(target: Target) -> None:
+    execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
+    with pytest.raises(NotWritable) as caught:
+        write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
+    assert str(caught.value) == (
+        "sink 'sink': table t has no column 'Odd %s \"name\"'; it has k, v; add it there, or leave "
+        "it out in SQL"
+    )
+    lists = pa.table({"k": [1], "l": [[1]]})
+    with pytest.raises(NotWritable, match=r"column 'l' is list<.*>, which no column of a database"):
+        write_batch(target._replace(table="u"), lists, None, "q", 0)
+    assert contents(target) == []
+
+
+def test_keys_need_a_unique_index(target: Target) -> None:
+    execute(target.database, "CREATE TABLE t (k bigint, v varchar(9))")
+    driver = target.database.driver
+    with pytest.raises((NotWritable, driver.Error), match=r"(?i)unique"):
+        write_batch(target, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", 0)
+    assert contents(target) == []
+
+
+def test_a_url_may_have_the_form_of_java_or_not() -> None:
+    for url in ("jdbc:postgresql://h/d", "postgres://h/d", "postgresql://h/d"):
+        found = database(url, "u", "p")
+        assert found is not None
+        assert (found.package, found.url) == ("psycopg", "postgresql://h/d")
+    assert database("jdbc:oracle:thin:@h", None, None) is None
