@@ -96,7 +96,9 @@ def _add_run(commands: Commands) -> None:
         "--once", action="store_true", help="end when everything that is there now is done"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print a line of JSON for each batch, and nothing else"
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each batch, failure and warning, and nothing else",
     )
     parser.add_argument("--master", metavar="URL", help="where Spark runs, as spark://host:7077")
 
@@ -126,12 +128,27 @@ def _add_validate(commands: Commands) -> None:
     parser.add_argument(
         "--sql", action="store_true", help="start Spark as well, and check the SQL with it"
     )
+    parser.add_argument(
+        "--connect",
+        action="store_true",
+        help="ask the servers as well: which streams and groups are there",
+    )
 
 
 def _validate(given: argparse.Namespace) -> int:
     from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
+    if given.connect:
+        from penstock.pipeline.live.report import look_at_servers
+
+        report = look_at_servers(pipeline)
+        print(*report.lines, sep="\n")
+        if report.problems:
+            count = len(report.problems)
+            problems = "1 problem" if count == 1 else f"{count} problems"
+            print(f"{given.file}: {problems} on the servers", file=sys.stderr)
+            return FAILED
     if given.sql:
         from penstock.pipeline.run.validate import check_sql
 

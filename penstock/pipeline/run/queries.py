@@ -31,6 +31,15 @@ class Query:
 
     name: str
     start: Start
+    poison_counts: bool = False
+    """Whether each attempt counts as a delivery, until entries that fail are dead letters."""
+
+
+def query_names(pipeline: Pipeline) -> list[str]:
+    """The names of the queries of a pipeline."""
+    if pipeline.mode == "group":
+        return [GROUP_QUERY]
+    return [output.name for output in pipeline.outputs]
 
 
 def queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
@@ -83,6 +92,7 @@ def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
     return Query(
         GROUP_QUERY,
         lambda once: _started(pipeline, frame, GROUP_QUERY, "append", write_all, once),
+        poison_counts="maxDeliveries" in pipeline.source,
     )
 
 
