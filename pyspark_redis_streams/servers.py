@@ -32,7 +32,7 @@ from pyspark_redis_streams.urls import ServerUrl
 T = TypeVar("T")
 
 RAW: Final = (
-    *("XADD", "XRANGE", "XREADGROUP", "XPENDING", "XAUTOCLAIM", "XACK", "XCFGSET"),
+    *("XADD", "XRANGE", "XREVRANGE", "XREADGROUP", "XPENDING", "XAUTOCLAIM", "XACK", "XCFGSET"),
     *("XINFO STREAM", "XINFO GROUPS", "XINFO CONSUMERS", "COMMAND INFO"),
 )
 """Commands whose replies come as hiredis has parsed them."""

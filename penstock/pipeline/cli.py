@@ -10,18 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
+from penstock.pipeline.cli_base import command as _command
+from penstock.pipeline.cli_base import output as _output
+from penstock.pipeline.cli_samples import add_preview, add_test
 from penstock.pipeline.errors import PipelineError
-from penstock.terminal import Parser, console
+from penstock.terminal import Parser
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    Commands = argparse._SubParsersAction[Parser]
-
-OK: Final = 0
-FAILED: Final = 1
-USAGE: Final = 2
-INTERRUPTED: Final = 130
+    from penstock.pipeline.cli_base import Commands
 
 _EPILOG: Final = """\
 Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
@@ -67,23 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (_add_run, _add_validate, _add_plan, _add_redrive, _add_archive, _add_replay):
+    for add in _COMMANDS:
         add(commands)
     return parser
-
-
-def _command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, allow_abbrev=False
-    )
-    parser.set_defaults(command=run)
-    return parser
-
-
-def _output() -> Console:
-    return console(soft_wrap=True)
 
 
 # --- run, validate, plan -----------------------------------------------------------------------
@@ -264,3 +247,10 @@ def _replay(given: argparse.Namespace) -> int:
             _output(),
         )
     return OK
+
+
+_COMMANDS: Final = (
+    *(_add_run, _add_validate, _add_plan, add_test, add_preview),
+    *(_add_redrive, _add_archive, _add_replay),
+)
+"""What adds each command, in the order of the help."""
