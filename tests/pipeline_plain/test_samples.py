@@ -191,7 +191,7 @@ def test_cases_are_beside_the_pipeline(tmp_path: Path, command: Command) -> None
 
 def test_equal_rows_in_any_order_are_no_difference() -> None:
     expected: list[dict[str, Any]] = [{"a": 2, "b": "x"}, {"a": 1}]
-    found = [{"a": 1, "b": None, "c": 9}, {"a": 2, "b": "x", "c": 9}]
+    found: list[dict[str, Any]] = [{"a": 1, "b": None, "c": 9}, {"a": 2, "b": "x", "c": 9}]
     assert not compare("t", expected, found, ["a", "b", "c"])
 
 
