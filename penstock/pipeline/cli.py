@@ -14,6 +14,7 @@ from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
 from penstock.pipeline.cli_base import command as _command
 from penstock.pipeline.cli_base import output as _output
 from penstock.pipeline.cli_samples import add_preview, add_test
+from penstock.pipeline.cli_watch import add_status, add_watching
 from penstock.pipeline.errors import PipelineError
 from penstock.terminal import Parser
 
@@ -84,14 +85,17 @@ def _add_run(commands: Commands) -> None:
         help="print a line of JSON for each batch, failure and warning, and nothing else",
     )
     parser.add_argument("--master", metavar="URL", help="where Spark runs, as spark://host:7077")
+    add_watching(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
     from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
+    from penstock.pipeline.run.queries import query_names
     from penstock.pipeline.run.report import Bars, Reporter, open_records
     from penstock.pipeline.run.supervisor import run
+    from penstock.pipeline.watch.watched import Watch, watched
 
     screen = _output()
     screen.quiet = given.json
@@ -100,8 +104,10 @@ def _run(given: argparse.Namespace) -> int:
         records = [sys.stdout] if given.json else []
         if pipeline.metrics is not None:
             records.append(stack.enter_context(open_records(pipeline.metrics)))
-        reporter = partial(kind, screen, pipeline.name, records)
-        run(pipeline, reporter, given.once, given.master)
+        watch = Watch(given.status_file, given.metrics_bind, given.metrics_port)
+        state = stack.enter_context(watched(pipeline, query_names(pipeline), watch))
+        reporter = partial(kind, screen, pipeline.name, records, observers=[state])
+        run(pipeline, reporter, given.once, given.master, given.spark_ui)
     return OK
 
 
@@ -250,7 +256,7 @@ def _replay(given: argparse.Namespace) -> int:
 
 
 _COMMANDS: Final = (
-    *(_add_run, _add_validate, _add_plan, add_test, add_preview),
+    *(_add_run, add_status, _add_validate, _add_plan, add_test, add_preview),
     *(_add_redrive, _add_archive, _add_replay),
 )
 """What adds each command, in the order of the help."""

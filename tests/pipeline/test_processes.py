@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,10 +120,19 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
     fill(server, 0, 20)
-    running = process("run", write(tmp_path, text(url)))
+    running = process("run", write(tmp_path, text(url)), "--metrics-port", "0")
     wait_for(lambda: len({b["query"] for b in batches(tmp_path)}) == 3)
     fill(server, 20, 40)
     wait_for(lambda: server.xlen("copied") == 36)
+    assert running.stderr is not None
+    watched = re.fullmatch(
+        r"metrics and page: (http://127.0.0.1:\d+/)\n", running.stderr.readline()
+    )
+    assert watched is not None
+    with urllib.request.urlopen(f"{watched[1]}metrics") as response:
+        assert b'penstock_pipeline_rows_total{pipeline="p",query="copy"} ' in response.read()
+    status = json.loads((tmp_path / "checkpoint/status.json").read_text())
+    assert (status["state"], status["pid"]) == ("running", running.pid)
     # To the whole group, as a container's runtime or a terminal may send it.
     os.killpg(running.pid, signal.SIGTERM)
     out, err = running.communicate(timeout=LIMIT_S)
@@ -133,6 +144,9 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     assert "copy: 40 rows in 2 batches" in lines
     assert server.xlen("copied") == 36
     assert server.xlen("dead") == 4
+    status = json.loads((tmp_path / "checkpoint/status.json").read_text())
+    assert (status["state"], status["queries"]["copy"]["rows"]) == ("ended", 40)
+    assert status["dead_letters"] == {"field 'n' is not int": 4}
     # What was planned was also written down: nothing is repeated.
     offsets = {file.name for file in (tmp_path / "checkpoint/copy/offsets").glob("[0-9]")}
     assert {file.name for file in (tmp_path / "checkpoint/copy/commits").glob("[0-9]")} == offsets
