@@ -24,7 +24,8 @@ def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "validate", "status", "test", "preview", "redrive", "archive", "replay"]
+    "command",
+    ["new", "run", "validate", "status", "test", "preview", "redrive", "archive", "replay"],
 )
 def test_every_option_of_a_command_is_on_the_page(
     command: str, capsys: pytest.CaptureFixture[str]
