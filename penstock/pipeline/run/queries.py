@@ -72,7 +72,14 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
 
     return Query(
         output.name,
-        lambda once: _started(pipeline, frame, output.name, output.output_mode, write_one, once),
+        lambda once: _started(
+            pipeline,
+            frame,
+            output.name,
+            output.output_mode,
+            write_one,
+            None if once else pipeline.interval(output),
+        ),
     )
 
 
@@ -91,7 +98,14 @@ def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
 
     return Query(
         GROUP_QUERY,
-        lambda once: _started(pipeline, frame, GROUP_QUERY, "append", write_all, once),
+        lambda once: _started(
+            pipeline,
+            frame,
+            GROUP_QUERY,
+            "append",
+            write_all,
+            None if once else pipeline.interval(),
+        ),
         poison_counts="maxDeliveries" in pipeline.source,
     )
 
@@ -147,11 +161,12 @@ def _started(
     name: str,
     mode: str,
     write_batch: Callable[[DataFrame, int], None],
-    once: bool,
+    every: str | None,
 ) -> Any:
+    """Starts a query with a batch so often, or to the end of what is there now (None)."""
     writer = frame.writeStream.foreachBatch(write_batch).outputMode(mode)
     writer = writer.queryName(f"{pipeline.name}.{name}")
     writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
-    if once:
+    if every is None:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=pipeline.every).start()
+    return writer.trigger(processingTime=every).start()
