@@ -6,6 +6,7 @@ for the commands below, because Arrow batches are built from the raw reply.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -52,9 +53,9 @@ _TEXTS = {
 
 
 class _Retry(Retry):
-    """Tries again when a server can't be reached, but not when it refuses the credentials.
+    """Tries again when a server can't be reached, but not when credentials or TLS do not fit.
 
-    For redis-py a refusal is a kind of lost connection.
+    For redis-py both are kinds of lost connections.
     """
 
     def call_with_retry(
@@ -65,7 +66,7 @@ class _Retry(Retry):
         with_failure_count: bool = False,
     ) -> T:
         def worth_it(error: Exception) -> bool:
-            return not isinstance(error, AuthenticationError) and (
+            return not (isinstance(error, AuthenticationError) or _is_tls(error)) and (
                 is_retryable is None or is_retryable(error)
             )
 
@@ -188,7 +189,7 @@ def describe(name: str, error: Exception, tries: int = 1) -> str:
     """What went wrong with the server of that name, after so many tries."""
     if isinstance(error, (AuthenticationError, ResponseError)):
         return f"{name} refuses: {_reply_text(error)}"
-    if tries == 1:
+    if tries == 1 or _is_tls(error):
         return f"{name} can't be reached: {_reason(error)}"
     return f"{name} can't be reached after {tries} tries: {_reason(error)}"
 
@@ -210,9 +211,19 @@ def _advice(error: Exception) -> str:
     return ""
 
 
+def _is_tls(error: BaseException | None) -> bool:
+    """Whether a handshake of TLS has failed: OpenSSL's errors name their place in its binding."""
+    if error is None:
+        return False
+    return "_ssl.c" in str(error) or _is_tls(error.__cause__ or error.__context__)
+
+
 def _reason(error: Exception) -> str:
     """Why a connection failed, without the address, which is told before."""
     cause = error.__cause__ or error.__context__
+    if _is_tls(error):
+        why = re.sub(r"\s*\(?_ssl\.c:\d+\)?:?\s*", "", str(cause or error)).strip(". ")
+        return f"TLS fails: {why}; does the server speak TLS on this port, with such a certificate?"
     if isinstance(cause, OSError) and str(cause):
         return cause.strerror or str(cause)
     return str(error).rstrip(".") or (str(cause) if cause else type(error).__name__)
@@ -243,6 +254,13 @@ def _single(url: ServerUrl, arguments: dict[str, Any]) -> Client:
         return redis.Redis(unix_socket_path=url.path, db=url.database, **arguments)
     host, port = url.nodes[0]
     return redis.Redis(host=host, port=port, db=url.database, **arguments)
+
+
+def check_client(settings: ServerSettings) -> None:
+    """Raises OptionError for a value that no client can be made with, without connecting."""
+    _arguments(settings.client, "redis.")
+    for url in settings.urls:
+        url_arguments(url)
 
 
 def url_arguments(url: ServerUrl) -> dict[str, Any]:

@@ -181,6 +181,8 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
     "penstock.pipeline": {"pyspark_redis_streams"},
+    # The page of a run is made of parts of the server's page.
+    "penstock.pipeline.watch": {"pyspark_redis_streams", "server"},
     "penstock.check_aof": {"storage"},
     "penstock.cli": {"server"},
     "penstock.health": set(),

@@ -48,7 +48,8 @@ class Running:
             raise SystemExit("the pipeline has ended by itself")
         if not self._metrics.exists():
             return 0
-        batches = map(json.loads, self._metrics.read_text().splitlines())
+        records = map(json.loads, self._metrics.read_text().splitlines())
+        batches = (record for record in records if record["kind"] == "batch")
         return sum(batch["rows"] for batch in batches if batch["query"] == "delays")
 
     def wait_for(self, flights: int) -> None:

@@ -10,18 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
+from penstock.pipeline.cli_base import command as _command
+from penstock.pipeline.cli_base import output as _output
+from penstock.pipeline.cli_new import add_new
+from penstock.pipeline.cli_samples import add_preview, add_test
+from penstock.pipeline.cli_watch import add_status, add_watching
 from penstock.pipeline.errors import PipelineError
-from penstock.terminal import Parser, console
+from penstock.terminal import Parser
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    Commands = argparse._SubParsersAction[Parser]
-
-OK: Final = 0
-FAILED: Final = 1
-USAGE: Final = 2
-INTERRUPTED: Final = 130
+    from penstock.pipeline.cli_base import Commands
 
 _EPILOG: Final = """\
 Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
@@ -67,23 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in (_add_run, _add_validate, _add_plan, _add_redrive, _add_archive, _add_replay):
+    for add in _COMMANDS:
         add(commands)
     return parser
-
-
-def _command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, allow_abbrev=False
-    )
-    parser.set_defaults(command=run)
-    return parser
-
-
-def _output() -> Console:
-    return console(soft_wrap=True)
 
 
 # --- run, validate, plan -----------------------------------------------------------------------
@@ -96,17 +81,22 @@ def _add_run(commands: Commands) -> None:
         "--once", action="store_true", help="end when everything that is there now is done"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print a line of JSON for each batch, and nothing else"
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each batch, failure and warning, and nothing else",
     )
     parser.add_argument("--master", metavar="URL", help="where Spark runs, as spark://host:7077")
+    add_watching(parser)
 
 
 def _run(given: argparse.Namespace) -> int:
     from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
+    from penstock.pipeline.run.queries import query_names
     from penstock.pipeline.run.report import Bars, Reporter, open_records
     from penstock.pipeline.run.supervisor import run
+    from penstock.pipeline.watch.watched import Watch, watched
 
     screen = _output()
     screen.quiet = given.json
@@ -115,8 +105,10 @@ def _run(given: argparse.Namespace) -> int:
         records = [sys.stdout] if given.json else []
         if pipeline.metrics is not None:
             records.append(stack.enter_context(open_records(pipeline.metrics)))
-        reporter = partial(kind, screen, pipeline.name, records)
-        run(pipeline, reporter, given.once, given.master)
+        watch = Watch(given.status_file, given.metrics_bind, given.metrics_port)
+        state = stack.enter_context(watched(pipeline, query_names(pipeline), watch))
+        reporter = partial(kind, screen, pipeline.name, records, observers=[state])
+        run(pipeline, reporter, given.once, given.master, given.spark_ui)
     return OK
 
 
@@ -126,12 +118,27 @@ def _add_validate(commands: Commands) -> None:
     parser.add_argument(
         "--sql", action="store_true", help="start Spark as well, and check the SQL with it"
     )
+    parser.add_argument(
+        "--connect",
+        action="store_true",
+        help="ask the servers as well: which streams and groups are there",
+    )
 
 
 def _validate(given: argparse.Namespace) -> int:
     from penstock.pipeline.config.load import load
 
     pipeline = load(given.file)
+    if given.connect:
+        from penstock.pipeline.live.report import look_at_servers
+
+        report = look_at_servers(pipeline)
+        print(*report.lines, sep="\n")
+        if report.problems:
+            count = len(report.problems)
+            problems = "1 problem" if count == 1 else f"{count} problems"
+            print(f"{given.file}: {problems} on the servers", file=sys.stderr)
+            return FAILED
     if given.sql:
         from penstock.pipeline.run.validate import check_sql
 
@@ -247,3 +254,10 @@ def _replay(given: argparse.Namespace) -> int:
             _output(),
         )
     return OK
+
+
+_COMMANDS: Final = (
+    *(add_new, add_preview, add_test, _add_validate, _add_plan, _add_run, add_status),
+    *(_add_redrive, _add_archive, _add_replay),
+)
+"""What adds each command, in the order of the help."""

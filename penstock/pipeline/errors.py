@@ -40,7 +40,8 @@ _OWN: Final = re.compile(r"(?:pyspark_redis_streams\.errors|penstock\.pipeline\.
 _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILINE)
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")
-_JAVA: Final = re.compile(r"^(?:Caused by)?: [\w.$]+: (.+)", re.MULTILINE)
+_JAVA: Final = re.compile(r"(?:^Caused by|^): ([\w.$]+): (.+)", re.MULTILINE)
+_JARS: Final = "name its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]"
 
 
 def reason(error: BaseException) -> str:
@@ -57,6 +58,14 @@ def reason(error: BaseException) -> str:
         return str(spark[0]).rstrip(";")
     java = _JAVA.findall(text)
     if java:
-        return str(java[-1])
+        return _said_by_java(*java[-1])
     python = [": ".join(found) for found in _PYTHON.findall(text)]
     return python[-1] if python else text.strip().splitlines()[0] if text.strip() else repr(error)
+
+
+def _said_by_java(kind: str, text: str) -> str:
+    if kind.endswith(("ClassNotFoundException", "NoClassDefFoundError")):
+        return f"the Java class '{text.replace('/', '.')}' is missing: {_JARS}"
+    if "No suitable driver" in text:
+        return f"no driver for this URL is among Spark's jars: {_JARS}"
+    return text

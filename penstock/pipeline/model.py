@@ -16,6 +16,13 @@ DEAD_LETTERS: Final = "dead-letters"
 """The name of the query that writes what does not parse, beside those of the sinks."""
 
 
+EVERY: Final = "1 second"
+"""How often a query looks for new entries unless the file says it."""
+
+FILES_EVERY: Final = "1 minute"
+"""The same where each batch makes files: at 20 entries a second a batch a second is dust."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of the parsed table, and the field or JSON member that it is made of."""
@@ -83,7 +90,7 @@ class Pipeline:
     transforms: tuple[Transform, ...]
     sinks: tuple[Sink, ...]
     checkpoint: str
-    every: str
+    every: str | None
     metrics: str | None
     retry: Retry
     master: str | None
@@ -94,6 +101,20 @@ class Pipeline:
     def mode(self) -> str:
         """Who keeps the position: ``offsets`` or ``group``."""
         return self.source.get("mode", "offsets").lower()
+
+    def interval(self, output: Sink | None = None) -> str:
+        """How often the query of an output looks for entries; without one, that of all outputs.
+
+        Unless the file says it, sinks of files take a minute, since every batch is a folder of
+        files, and others a second. Dead letters keep up with the fastest sink.
+        """
+        if self.every is not None:
+            return self.every
+        if output is None:
+            return FILES_EVERY if any(sink.writes_files for sink in self.sinks) else EVERY
+        if output.name == DEAD_LETTERS:
+            return FILES_EVERY if all(sink.writes_files for sink in self.sinks) else EVERY
+        return FILES_EVERY if output.writes_files else EVERY
 
     @property
     def outputs(self) -> tuple[Sink, ...]:

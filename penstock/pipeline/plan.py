@@ -87,8 +87,20 @@ def _running(pipeline: Pipeline) -> Iterator[str]:
     else:
         yield f"A query for each: {', '.join(names)}"
     yield f"  {'checkpoint':<20} {pipeline.checkpoint}"
-    yield f"  {'a batch every':<20} {pipeline.every}"
+    yield f"  {'a batch every':<20} {_intervals(pipeline)}"
     retry = pipeline.retry
     yield f"  {'after a failure':<20} {retry.attempts} attempts, {retry.pause_s:g} s apart"
     if pipeline.metrics is not None:
         yield f"  {'metrics':<20} {pipeline.metrics}"
+
+
+def _intervals(pipeline: Pipeline) -> str:
+    """How often there is a batch, with the outputs where they differ."""
+    if pipeline.mode == "group":
+        return pipeline.interval()
+    names: dict[str, list[str]] = {}
+    for output in pipeline.outputs:
+        names.setdefault(pipeline.interval(output), []).append(output.name)
+    if len(names) == 1:
+        return next(iter(names))
+    return "; ".join(f"{every} ({', '.join(found)})" for every, found in names.items())

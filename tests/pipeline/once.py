@@ -40,6 +40,11 @@ class Once:
 
     @property
     def batches(self) -> list[dict[str, Any]]:
+        """What machines see of batches."""
+        return [record for record in self.records if record["kind"] == "batch"]
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
         """What machines see."""
         return [json.loads(line) for line in self._records.getvalue().splitlines()]
 

@@ -13,6 +13,7 @@ from tests.pipeline.conftest import ROOT, Load
 
 PAGE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 TABLES = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
+PAGES = PAGE + TABLES + (ROOT / "docs/pipeline-operations.md").read_text(encoding="utf-8")
 
 
 def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
@@ -23,13 +24,16 @@ def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
     assert pipeline.parse.columns[0] == Column("item", "string", "item", required=True)
 
 
-@pytest.mark.parametrize("command", ["run", "validate", "redrive", "archive", "replay"])
+@pytest.mark.parametrize(
+    "command",
+    ["new", "run", "validate", "status", "test", "preview", "redrive", "archive", "replay"],
+)
 def test_every_option_of_a_command_is_on_the_page(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--help"]) == 0
     options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
-    assert {option for option in options if f"{option}" not in PAGE} == set()
+    assert {option for option in options if f"{option}" not in PAGES} == set()
 
 
 def test_every_key_of_a_file_is_on_the_page() -> None:
@@ -39,5 +43,4 @@ def test_every_key_of_a_file_is_on_the_page() -> None:
     )
     keys = set(re.findall(rf'{calls}\("(\w+)"', code))
     assert {"name", "sink", "attempts", "watermark"} <= keys
-    text = PAGE + TABLES
-    assert {key for key in keys if not re.search(rf"[`\[.{{ ]{key}\b", text)} == set()
+    assert {key for key in keys if not re.search(rf"[`\[.{{ ]{key}\b", PAGES)} == set()

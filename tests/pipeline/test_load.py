@@ -119,7 +119,7 @@ def test_a_file_may_be_short(load_text: Load, tmp_path: Path) -> None:
         "entries", "entries", out, "append", options={"compression": "snappy"}
     )
     assert pipeline.checkpoint == str(tmp_path / "checkpoint")
-    assert (pipeline.every, pipeline.metrics, pipeline.master) == ("1 second", None, None)
+    assert (pipeline.every, pipeline.metrics, pipeline.master) == (None, None, None)
     assert pipeline.retry == Retry(3, 5.0)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import redis
 from tests.pipeline.commands import kill, process, write
 from tests.pipeline.conftest import SPARK_SETTINGS
 from tests.pipeline.once import rows
+from tests.spark.backends import Backend
 from tests.spark.driving import contents
 
 LIMIT_S = 180
@@ -95,11 +98,12 @@ def wait_for(condition: Callable[[], Any]) -> None:
 
 
 def batches(folder: Path) -> list[dict[str, Any]]:
-    """What the metrics tell so far."""
+    """What the metrics tell of batches so far."""
     file = folder / "metrics.jsonl"
     if not file.exists():
         return []
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    records = map(json.loads, file.read_text().splitlines())
+    return [record for record in records if record["kind"] == "batch"]
 
 
 def more_batches(folder: Path, count: int) -> Callable[[], bool]:
@@ -116,11 +120,21 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
     fill(server, 0, 20)
-    running = process("run", write(tmp_path, text(url)))
+    running = process("run", write(tmp_path, text(url)), "--metrics-port", "0")
     wait_for(lambda: len({b["query"] for b in batches(tmp_path)}) == 3)
     fill(server, 20, 40)
     wait_for(lambda: server.xlen("copied") == 36)
-    running.send_signal(signal.SIGTERM)
+    assert running.stderr is not None
+    watched = re.fullmatch(
+        r"metrics and page: (http://127.0.0.1:\d+/)\n", running.stderr.readline()
+    )
+    assert watched is not None
+    with urllib.request.urlopen(f"{watched[1]}metrics") as response:
+        assert b'penstock_pipeline_rows_total{pipeline="p",query="copy"} ' in response.read()
+    status = json.loads((tmp_path / "checkpoint/status.json").read_text())
+    assert (status["state"], status["pid"]) == ("running", running.pid)
+    # To the whole group, as a container's runtime or a terminal may send it.
+    os.killpg(running.pid, signal.SIGTERM)
     out, err = running.communicate(timeout=LIMIT_S)
     assert (running.returncode, err) == (0, "")
     lines = out.splitlines()
@@ -130,6 +144,9 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     assert "copy: 40 rows in 2 batches" in lines
     assert server.xlen("copied") == 36
     assert server.xlen("dead") == 4
+    status = json.loads((tmp_path / "checkpoint/status.json").read_text())
+    assert (status["state"], status["queries"]["copy"]["rows"]) == ("ended", 40)
+    assert status["dead_letters"] == {"field 'n' is not int": 4}
     # What was planned was also written down: nothing is repeated.
     offsets = {file.name for file in (tmp_path / "checkpoint/copy/offsets").glob("[0-9]")}
     assert {file.name for file in (tmp_path / "checkpoint/copy/commits").glob("[0-9]")} == offsets
@@ -187,9 +204,10 @@ def test_a_run_that_can_t_reach_its_server_says_so(tmp_path: Path) -> None:
 
 
 def test_without_java_it_is_named(tmp_path: Path) -> None:
-    file = write(tmp_path, text("redis://127.0.0.1:1"))
-    running = process("run", file, JAVA_HOME="/nowhere")
-    _, err = running.communicate(timeout=LIMIT_S)
+    with Backend(None) as backend:
+        file = write(tmp_path, text(backend.url))
+        running = process("run", file, JAVA_HOME="/nowhere")
+        _, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 1
     assert err.splitlines()[-1].startswith("Spark does not start, for which it needs Java: ")
     assert "/nowhere/bin/java: No such file or directory" in err.splitlines()[-1]
@@ -204,3 +222,16 @@ def test_validate_with_spark_tells_the_line_of_bad_sql(tmp_path: Path) -> None:
     (line,) = err.splitlines()
     message = f"{file}:3: transform[1]: transform 't': [UNRESOLVED_COLUMN.WITH_SUGGESTION]"
     assert line.startswith(message)
+
+
+def test_a_wrong_password_ends_a_run_before_spark_is_started(tmp_path: Path) -> None:
+    with Backend(None, "--requirepass", "right") as backend:
+        wrong = backend.url.replace("//", "//:secret@")
+        running = process("run", write(tmp_path, text(wrong)), "--json", JAVA_HOME="/nowhere")
+        out, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 1
+    (record,) = map(json.loads, out.splitlines())
+    assert (record["kind"], record["query"], record["retry"]) == ("failure", None, False)
+    assert "refuses: WRONGPASS" in record["message"]
+    assert err.rstrip("\n") == record["message"]
+    assert "secret" not in out + err

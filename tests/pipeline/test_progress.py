@@ -54,6 +54,7 @@ def test_a_report_of_spark_becomes_a_batch() -> None:
 def test_a_batch_is_a_line_for_people_and_one_for_machines() -> None:
     assert BATCH.line() == "10:20:30 q: batch 3, 5 rows, 1,235 rows/s, lag 4"
     assert json.loads(BATCH.record("p")) == {
+        "kind": "batch",
         "pipeline": "p",
         "time": "2026-01-01T10:20:30.123Z",
         "query": "q",

@@ -43,9 +43,10 @@ def _cycle(stream: str) -> str:
 
 
 def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
+    from penstock.pipeline.config.same_server import share_server
     from pyspark_redis_streams.values import names
 
-    if options.get("url") != pipeline.source.get("url"):
+    if not share_server(options, pipeline.source):
         return False
     given = [pipeline.source.get(name) for name in ("subscribe", "subscribePattern")]
     named, patterns = (() if text is None else _try(names, text) for text in given)

@@ -141,12 +141,13 @@ def _checkpoint(root: Table, folder: Path) -> str:
     return resolve(path, folder)
 
 
-def _every(root: Table) -> str:
+def _every(root: Table) -> str | None:
     table = root.table("trigger")
     if table is None:
-        return "1 second"
-    every = table.text("every", "1 second") or "1 second"
-    table.note_if_bad("every", lambda: duration(every))
+        return None
+    every = table.text("every")
+    if every is not None:
+        table.note_if_bad("every", lambda: duration(every))
     table.end()
     return every
 

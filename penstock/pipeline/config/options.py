@@ -25,7 +25,8 @@ def data_source_options(table: Table, used: str) -> dict[str, str]:
     for key, value in table.rest().items():
         if key == "redis" and isinstance(value, dict):
             redis = Table(value, (*table.path, key), table.findings)
-            options |= {f"redis.{name}": _text(redis, name, v) for name, v in redis.rest().items()}
+            for own, each in redis.rest().items():
+                _put(options, f"redis.{own}", _text(redis, own, each))
             continue
         name = key if key.lower().startswith("redis.") else names.get(_plain(key))
         if name is None:
@@ -33,19 +34,28 @@ def data_source_options(table: Table, used: str) -> dict[str, str]:
         elif name in options:
             table.wrong(key, f"is given twice, as '{name}' is the same")
         else:
-            options[name] = _text(table, key, value)
+            _put(options, name, _text(table, key, value))
     return options
+
+
+def _put(options: dict[str, str], name: str, text: str | None) -> None:
+    """Sets an option, unless its value is a problem that has been reported: more would be false."""
+    if text is not None:
+        options[name] = text
 
 
 def check(table: Table, keys: Mapping[str, Any], options: Mapping[str, str], read: Check) -> None:
     """Lets the data source check the options; a problem is reported with the key concerned."""
     from pyspark_redis_streams.errors import OptionError
+    from pyspark_redis_streams.servers import check_client
 
     try:
-        read(options)
+        check_client(read(options).servers)
     except OptionError as error:
         wanted = _plain(error.option)
         key = next((key for key in keys if _plain(key) == wanted), "")
+        if not key and wanted.startswith("redis."):
+            key = "redis"
         table.wrong(key, str(error))
 
 
@@ -92,10 +102,13 @@ def snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-def _text(table: Table, key: str, value: Any) -> str:
-    """The option's text: lists and tables become JSON, which the data source takes."""
+def _text(table: Table, key: str, value: Any) -> str | None:
+    """The option's text: lists and tables become JSON, which the data source takes.
+
+    None, and a problem, for what can't be one.
+    """
     if isinstance(value, str):
-        return table.expanded(key, value) or ""
+        return table.expanded(key, value)
     if isinstance(value, bool | int):
         return str(value).lower()
     if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
@@ -103,4 +116,4 @@ def _text(table: Table, key: str, value: Any) -> str:
     if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
         return json.dumps({name: table.expanded(key, each) for name, each in value.items()})
     table.wrong(key, "has a value of a kind that no option takes")
-    return ""
+    return None

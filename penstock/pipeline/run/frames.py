@@ -101,7 +101,10 @@ def _prepared(frame: DataFrame, transform: Transform) -> DataFrame:
             )
         frame = frame.withWatermark(column, transform.watermark.delay)
     if transform.deduplicate is not None:
-        frame = frame.dropDuplicatesWithinWatermark(list(transform.deduplicate.keys))
+        keys = list(transform.deduplicate.keys)
+        # Samples are a batch, in which there is no watermark to wait for.
+        is_stream = frame.isStreaming
+        frame = (frame.dropDuplicatesWithinWatermark if is_stream else frame.dropDuplicates)(keys)
     return frame
 
 

@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
     def record(self, pipeline: str) -> str:
         """A line of JSON."""
-        fields = {"pipeline": pipeline, **self._asdict()}
+        fields = {"kind": "batch", "pipeline": pipeline, **self._asdict()}
         fields["batch"] = fields.pop("number")
         return json.dumps(fields)
 

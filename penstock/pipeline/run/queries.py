@@ -31,6 +31,15 @@ class Query:
 
     name: str
     start: Start
+    poison_counts: bool = False
+    """Whether each attempt counts as a delivery, until entries that fail are dead letters."""
+
+
+def query_names(pipeline: Pipeline) -> list[str]:
+    """The names of the queries of a pipeline."""
+    if pipeline.mode == "group":
+        return [GROUP_QUERY]
+    return [output.name for output in pipeline.outputs]
 
 
 def queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
@@ -63,7 +72,14 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
 
     return Query(
         output.name,
-        lambda once: _started(pipeline, frame, output.name, output.output_mode, write_one, once),
+        lambda once: _started(
+            pipeline,
+            frame,
+            output.name,
+            output.output_mode,
+            write_one,
+            None if once else pipeline.interval(output),
+        ),
     )
 
 
@@ -82,7 +98,15 @@ def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
 
     return Query(
         GROUP_QUERY,
-        lambda once: _started(pipeline, frame, GROUP_QUERY, "append", write_all, once),
+        lambda once: _started(
+            pipeline,
+            frame,
+            GROUP_QUERY,
+            "append",
+            write_all,
+            None if once else pipeline.interval(),
+        ),
+        poison_counts="maxDeliveries" in pipeline.source,
     )
 
 
@@ -137,11 +161,12 @@ def _started(
     name: str,
     mode: str,
     write_batch: Callable[[DataFrame, int], None],
-    once: bool,
+    every: str | None,
 ) -> Any:
+    """Starts a query with a batch so often, or to the end of what is there now (None)."""
     writer = frame.writeStream.foreachBatch(write_batch).outputMode(mode)
     writer = writer.queryName(f"{pipeline.name}.{name}")
     writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
-    if once:
+    if every is None:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=pipeline.every).start()
+    return writer.trigger(processingTime=every).start()

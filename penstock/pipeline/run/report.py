@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
@@ -13,18 +14,35 @@ from rich.table import Column
 from rich.text import Text
 
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.run.failures import Failure, now_text
 from penstock.pipeline.run.progress import Batch
+
+
+class Observer(Protocol):
+    """What else is told of a run: a status file, or what is scraped."""
+
+    def batch(self, batch: Batch) -> None:
+        """A query has finished a batch."""
+
+    def failure(self, failure: Failure) -> None:
+        """An attempt has failed."""
 
 
 class Reporter:
     """A line for each batch on a terminal or in a log, and records in files."""
 
     def __init__(
-        self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
+        self,
+        console: Console,
+        pipeline: str,
+        records: Sequence[TextIO],
+        queries: Sequence[str],
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._console = console
         self._pipeline = pipeline
         self._records = records
+        self._observers = observers
         self._totals = {query: [0, 0] for query in queries}
 
     def add(self, batch: Batch) -> None:
@@ -32,10 +50,29 @@ class Reporter:
         total = self._totals[batch.query]
         total[0] += 1
         total[1] += batch.rows
-        for file in self._records:
-            file.write(batch.record(self._pipeline) + "\n")
-            file.flush()
+        self._write(batch.record(self._pipeline))
+        for observer in self._observers:
+            observer.batch(batch)
         self.show(batch, total[1])
+
+    def fail(self, failure: Failure) -> None:
+        """Reports a failure; one without a retry ends the run, whose error is shown elsewhere."""
+        self._write(failure.record(self._pipeline))
+        for observer in self._observers:
+            observer.failure(failure)
+        if failure.retry:
+            self.say(failure.line())
+
+    def warn(self, text: str) -> None:
+        """Reports what may be wrong, and does not end the run."""
+        fields = {"kind": "warning", "pipeline": self._pipeline, "time": now_text()}
+        self._write(json.dumps({**fields, "message": text}))
+        self.say(f"warning: {text}")
+
+    def _write(self, record: str) -> None:
+        for file in self._records:
+            file.write(record + "\n")
+            file.flush()
 
     def show(self, batch: Batch, rows: int) -> None:
         """Shows a batch; ``rows`` is how many the query has had in this run."""
@@ -67,9 +104,14 @@ class Bars(Reporter):
     """A bar for each query, for a run that ends when all present entries are processed."""
 
     def __init__(
-        self, console: Console, pipeline: str, records: Sequence[TextIO], queries: Sequence[str]
+        self,
+        console: Console,
+        pipeline: str,
+        records: Sequence[TextIO],
+        queries: Sequence[str],
+        observers: Sequence[Observer] = (),
     ) -> None:
-        super().__init__(console, pipeline, records, queries)
+        super().__init__(console, pipeline, records, queries, observers)
         self._bars = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),

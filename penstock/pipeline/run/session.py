@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import Pipeline
+from penstock.pipeline.run.signals import deaf_children
 from penstock.pipeline.run.stderr_filter import StderrFilter
 
 SETTINGS: Final = {
@@ -39,10 +40,11 @@ JAVA: Final = "spark.driver.extraJavaOptions"
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
-def start(pipeline: Pipeline, master: str | None = None) -> SparkSession:
+def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> SparkSession:
     """A session on ``master``, or on the file's, or on what ``spark-submit`` says, or local.
 
-    Raises PipelineError if it cannot be started.
+    ``ui`` turns Spark's own page on, as ``spark.ui.enabled`` of the file does. Raises PipelineError
+    if the session cannot be started.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(pipeline.name)
@@ -52,6 +54,8 @@ def start(pipeline: Pipeline, master: str | None = None) -> SparkSession:
     if address is not None:
         builder = builder.master(address)
     settings = {"spark.log.level": pipeline.log_level, **SETTINGS, **pipeline.spark}
+    if ui:
+        settings["spark.ui.enabled"] = "true"
     quiet = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     settings[JAVA] = " ".join(filter(None, (quiet, settings.get(JAVA))))
     for name, value in settings.items():
@@ -61,7 +65,7 @@ def start(pipeline: Pipeline, master: str | None = None) -> SparkSession:
     for name in LOGGERS if is_quiet else ():
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        with stderr_filter.on() if is_quiet else nullcontext():
+        with stderr_filter.on() if is_quiet else nullcontext(), deaf_children():
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         stderr_filter.wait(LAST_WORDS_S)

@@ -5,26 +5,31 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.live.preflight import preflight
 from penstock.pipeline.model import Pipeline, Retry
+from penstock.pipeline.run.failures import failure_of, now_text
 from penstock.pipeline.run.progress import Follower
-from penstock.pipeline.run.queries import Query, queries
+from penstock.pipeline.run.queries import Query, queries, query_names
 from penstock.pipeline.run.report import Reporter
 from penstock.pipeline.run.session import start
 
 POLL_S: Final = 0.1
 
-HOPELESS: Final = (
-    *("OptionError", "SchemaError", "NotWritable"),
-    *("AnalysisException", "ParseException"),
+JAVA_IS_GONE: Final = (
+    "Spark's Java process has ended, as when it is killed or runs out of memory; "
+    "start the pipeline again, it goes on from its checkpoint"
 )
-"""Errors that a restart cannot fix."""
+
+
+class Ended(PipelineError):
+    """The end of a run by a failure that has been reported already."""
 
 
 class Stopping:
@@ -63,8 +68,17 @@ class Run:
     def _started(self) -> Any:
         try:
             return self._query.start(self._once)
+        except Py4JNetworkError:
+            raise
         except (PySparkException, Py4JError) as error:
-            raise PipelineError(f"{self.name}: {reason(error)}") from None
+            self._failures += 1
+            raise self._final(error) from None
+
+    def _final(self, error: BaseException) -> Ended:
+        """Reports that there is no other attempt."""
+        found = failure_of(now_text(), self.name, error, self._failures, 0, 0)
+        self._reporter.fail(found)
+        return Ended(found.line())
 
     def step(self, clock: Callable[[], float] = time.monotonic) -> bool:
         """Reports new batches and restarts the query after a failure; whether it still runs.
@@ -94,11 +108,19 @@ class Run:
         if self._follower.last > self._failed_after:
             self._failures, self._failed_after = 0, self._follower.last
         self._failures += 1
-        why = f"{self.name}: {reason(error)}"
-        if self._failures > self._retry.attempts or any(word in str(error) for word in HOPELESS):
-            raise PipelineError(why)
+        found = failure_of(
+            now_text(),
+            self.name,
+            error,
+            self._failures,
+            self._retry.attempts,
+            self._retry.pause_s,
+            self._query.poison_counts,
+        )
+        self._reporter.fail(found)
+        if not found.retry:
+            raise Ended(found.line())
         self._again_at = now + self._retry.pause_s
-        self._reporter.say(f"{why}; attempt {self._failures} of {self._retry.attempts} follows")
 
     def finish(self) -> bool:
         """Stops the query if no batch is being processed; whether it has stopped."""
@@ -128,27 +150,56 @@ def run(
     make_reporter: Callable[[Sequence[str]], Reporter],
     once: bool,
     master: str | None,
+    ui: bool = False,
 ) -> None:
-    """Runs a pipeline until it is done (``once``) or a signal comes; raises PipelineError."""
+    """Runs a pipeline until it is done (``once``) or a signal comes; raises PipelineError.
+
+    The servers are asked first: what is wrong there is found without waiting for Spark. ``ui``
+    turns Spark's own page on.
+    """
     stopping = Stopping()
     stopping.install()
-    for output in pipeline.outputs:
-        output.require()
-    spark = start(pipeline, master)
+    with make_reporter(query_names(pipeline)) as reporter:
+        try:
+            for output in pipeline.outputs:
+                output.require()
+            for warning in preflight(pipeline):
+                reporter.warn(warning)
+            if not stopping.asked:
+                _run_queries(pipeline, reporter, stopping, once, master, ui)
+        except Ended:
+            raise
+        except PipelineError as error:
+            reporter.fail(failure_of(now_text(), None, error, 1, 0, 0))
+            raise
+    reporter.summary()
+
+
+def _run_queries(
+    pipeline: Pipeline,
+    reporter: Reporter,
+    stopping: Stopping,
+    once: bool,
+    master: str | None,
+    ui: bool,
+) -> None:
+    spark = start(pipeline, master, ui)
     # Spark installs a handler for SIGINT, which is replaced here.
     stopping.install()
+    if ui and spark.sparkContext.uiWebUrl:
+        reporter.say(f"Spark's page: {spark.sparkContext.uiWebUrl}")
     with ExitStack() as stack:
-        stack.callback(spark.stop)
+        stack.callback(_quietly, spark.stop)
         for output in pipeline.outputs:
             output.require_of(spark)
-        found = queries(spark, pipeline)
-        reporter = stack.enter_context(make_reporter([query.name for query in found]))
         runs: list[Run] = []
         stack.callback(_stop_all, runs)
-        for query in found:
-            runs.append(Run(query, pipeline.retry, once, reporter))
-        follow(runs, stopping)
-    reporter.summary()
+        try:
+            for query in queries(spark, pipeline):
+                runs.append(Run(query, pipeline.retry, once, reporter))
+            follow(runs, stopping)
+        except (Py4JNetworkError, ConnectionError):
+            raise PipelineError(JAVA_IS_GONE) from None
 
 
 def follow(runs: Sequence[Run], stopping: Stopping) -> None:
@@ -164,4 +215,10 @@ def follow(runs: Sequence[Run], stopping: Stopping) -> None:
 
 def _stop_all(runs: Sequence[Run]) -> None:
     for each in runs:
-        each.stop()
+        _quietly(each.stop)
+
+
+def _quietly(stop: Callable[[], object]) -> None:
+    """Calls what ends something of Java's, which may have ended already."""
+    with suppress(Py4JError, ConnectionError):
+        stop()

@@ -85,6 +85,11 @@ class Sink(ABC):
         return None
 
     @property
+    def writes_files(self) -> bool:
+        """Whether each batch makes new files, so that there should not be many batches."""
+        return self.folder is not None
+
+    @property
     def stream(self) -> str | None:
         """The stream that the rows are added to, if there is one."""
         return None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -16,6 +14,7 @@ from server.runtime.phase import Phase
 from server.services import Services
 from server.web.page.actions import act
 from server.web.page.addresses import Fields
+from server.web.page.assets import Assets
 from server.web.page.document import document, notice, secured
 from server.web.page.events import Events
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
@@ -29,17 +28,6 @@ from server.web.page.server_screen import server_screen
 from server.web.page.stream_screen import stream_screen
 from server.web.page.viewer import Viewer
 
-FILES: Final = Path(__file__).parent / "static"
-
-TYPES: Final = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-"""Of which kinds files are sent; licences and the list of versions stay here."""
-
-_KEPT_S: Final = 3600
-
 Screen = Callable[[Look], Awaitable[Html] | Html]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -50,9 +38,7 @@ class Page:
     def __init__(self, server: Services) -> None:
         self._server = server
         self._gate = Gatekeeper(server)
-        self._files = {
-            path.name: path.read_bytes() for path in FILES.iterdir() if path.suffix in TYPES
-        }
+        self._assets = Assets()
         self.sampler = Sampler(server)
         self._events = Events(self.sampler)
         # Many at a time would each take a step of a round of the event loop.
@@ -72,7 +58,7 @@ class Page:
             Route("/login", self._allowed(self._ask), methods=["GET"]),
             Route("/login", self._allowed(self._gate.log_in), methods=["POST"]),
             Route("/logout", self._seen(self._log_out, by_form=True), methods=["POST"]),
-            Route("/static/{name}", self._static),
+            Route("/static/{name}", self._assets.answer),
         ]
 
     # --- who asks -------------------------------------------------------------------------
@@ -151,15 +137,6 @@ class Page:
         if login is None or not login.sent(look.fields.secret("csrf")):
             return secured(PlainTextResponse("this is no form of this page\n", 403))
         return self._gate.log_out(login)
-
-    async def _static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        content = self._files.get(name)
-        if content is None:
-            return secured(PlainTextResponse("not found\n", 404))
-        kind = TYPES[Path(name).suffix]
-        headers = {"Cache-Control": f"max-age={_KEPT_S}"}
-        return secured(Response(content, media_type=kind, headers=headers))
 
 
 def _refused(title: str, refused: Refused, look: Look) -> Response:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from server.web.page.routes import FILES, TYPES
+from server.web.page.assets import FILES, TYPES
 
 ROOT = Path(__file__).parents[4]
 OWN = {"page.css", "page.js", "icon.svg", "VENDORED.md"}

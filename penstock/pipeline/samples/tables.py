@@ -1,0 +1,126 @@
+"""Makes the tables of a pipeline of sample entries, with Spark in batch mode.
+
+Entries go through the same expressions and SQL as in a run. What depends on time passing is taken
+to its end: windows are there as if all later entries had come, and deduplication has no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.model import ENTRIES, Pipeline
+from penstock.pipeline.run import frames
+from penstock.pipeline.run.parse_sql import REASON
+from penstock.pipeline.run.session import JAVA, start
+from penstock.pipeline.samples.entries import Entry
+from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
+from pyspark_redis_streams.schema import default_schema
+
+SMALL: Final = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
+"""Settings for a handful of rows: compiling a plan takes longer than running it."""
+
+_QUICK: Final = "-XX:TieredStopAtLevel=1"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table; ``more`` says that there are others."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    more: bool = False
+
+
+@contextmanager
+def small_session(pipeline: Pipeline) -> Iterator[SparkSession]:
+    """A session for samples, with one core; raises PipelineError if it can't be started."""
+    options = " ".join(filter(None, (_QUICK, pipeline.spark.get(JAVA))))
+    spark = start(replace(pipeline, spark={**pipeline.spark, **SMALL, JAVA: options}), "local[1]")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Samples:
+    """Entries, and the tables that the pipeline makes of them."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, entries: Sequence[Entry]) -> None:
+        self._pipeline = pipeline
+        # Views of another case are not seen in a session of its own.
+        self._session = spark.newSession()
+        form = "array" if pipeline.parse else pipeline.source.get("fieldsFormat", "map")
+        schema = default_schema(form)
+        rows = [_row(entry, form == "array") for entry in entries]
+        self._parsed = frames.parsed(self._frame(rows, schema), pipeline)
+
+    def _frame(self, rows: list[tuple[Any, ...]], schema: StructType) -> DataFrame:
+        return self._session.createDataFrame(rows, schema)
+
+    def table(self, name: str, most: int | None = None) -> Rows:
+        """The rows of a table, at most so many; raises PipelineError for SQL that fails."""
+        with _told():
+            return self._rows(name, frames.table(self._parsed, self._pipeline, name), most)
+
+    def dead_letters(self, most: int | None = None) -> Rows:
+        """The entries that do not parse: ``stream``, ``id`` and ``reason``."""
+        with _told():
+            bad = self._parsed.where(f"{REASON} IS NOT NULL")
+            return self._rows(
+                "dead letters", bad.selectExpr("stream", "id", f"{REASON} AS reason"), most
+            )
+
+    def _rows(self, name: str, frame: DataFrame, most: int | None) -> Rows:
+        limited = frame if most is None else frame.limit(most + 1)
+        rows = [_values(row.asDict(recursive=True)) for row in limited.collect()]
+        return Rows(
+            name, tuple(frame.columns), tuple(rows[:most]), most is not None and len(rows) > most
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise PipelineError(reason(error)) from None
+
+
+def _row(entry: Entry, as_array: bool) -> tuple[Any, ...]:
+    milliseconds = parse_id(entry.id) >> SEQUENCE_BITS
+    at = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    if as_array:
+        return entry.stream, entry.id, at, list(entry.fields)
+    named = {name.decode("utf-8", "backslashreplace"): value for name, value in entry.fields}
+    return entry.stream, entry.id, at, named
+
+
+def _values(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with times in UTC: Spark hands them out in the zone of this machine, without it."""
+    return {name: _in_utc(value) for name, value in row.items()}
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return {name: _in_utc(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_in_utc(each) for each in value]
+    return value
+
+
+def table_names(pipeline: Pipeline) -> list[str]:
+    """The tables of a pipeline in their order."""
+    return [ENTRIES, *(transform.name for transform in pipeline.transforms)]

@@ -1,0 +1,1 @@
+"""What of pipelines works without Spark: it is tested by ``make test``."""
