@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -26,10 +27,13 @@ ENTRY_EACH_MS: Final = 100
 class RedisProcess(PenstockProcess):
     """A real server, used in the same way; its port is ``port``."""
 
-    def __init__(self, path: str, port: int, *options: str) -> None:
-        self._port = port
+    def __init__(self, path: str, folder: Path, *options: str) -> None:
+        self._port = free_port()
+        # Nobody reads a pipe meanwhile: one that is full would make the server wait.
+        self._log = folder / "redis.log"
+        where = ("--port", str(self._port), "--logfile", str(self._log))
         self.process = subprocess.Popen(
-            [path, "--port", str(port), *options, "--save", ""],
+            [path, *where, *options, "--save", ""],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -40,10 +44,10 @@ class RedisProcess(PenstockProcess):
         self.errors = ""
 
     def __enter__(self) -> RedisProcess:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if "Ready to accept connections" in line:
+        while self.process.poll() is None:
+            if self._log.exists() and "Ready to accept connections" in self._log.read_text():
                 return self
+            time.sleep(0.01)
         raise AssertionError("the server ended before it was ready")
 
     @property
@@ -77,7 +81,7 @@ def server(
     started = (
         PenstockProcess("--port", "0", *options)
         if kind == "penstock"
-        else RedisProcess(str(find_server()), free_port(), *options)
+        else RedisProcess(str(find_server()), tmp_path, *options)
     )
     with started as process:
         results = results_of(request.config)
