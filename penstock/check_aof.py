@@ -53,12 +53,15 @@ class _Target(NamedTuple):
             self.folder.load()
             if not self.file:
                 return check_folder(self.folder, apply)
-        return [check_file(self.file, Disk(), torn=self._is_last(), apply=apply)]
+        return [check_file(self.file, Disk(), torn=self._may_be_torn(), apply=apply)]
 
-    def _is_last(self) -> bool:
-        """Whether it is the last file; true for a file that no manifest names."""
-        names = [file.name for file in self.folder.manifest.files] if self.folder else []
-        return os.path.basename(self.file) not in names[:-1]
+    def _may_be_torn(self) -> bool:
+        """Whether it is the file that was written to last, or one that no manifest names."""
+        if self.folder is None:
+            return True
+        name = os.path.basename(self.file)
+        named = any(file.name == name for file in self.folder.manifest.files)
+        return not named or name == os.path.basename(self.folder.growing())
 
 
 def main(args: Sequence[str], apply: Apply | None = None) -> int:
@@ -152,11 +155,11 @@ def _run(target: _Target, options: _Options, apply: Apply | None) -> int:
         if all(found.whole for found in findings):
             _say("The append-only file is whole.")
             return 0
-        last = findings[-1]
-        if last.tail is None:
+        torn = [(found.path, found.tail) for found in findings if found.tail is not None]
+        if findings[-1].damage or not torn:
             _say("The append-only file is damaged. --fix can't repair that: restore a copy.")
             return 1
-        return _offer_cut(last.path, last.tail, options)
+        return _offer_cut(*torn[0], options)
 
 
 @contextlib.contextmanager

@@ -32,15 +32,21 @@ class RecoveryStopped(Exception):
 
 
 class Recovery:
-    """The loading of files, in order; only the last may end in the middle of a command."""
+    """The loading of files, in order; only ``growing`` may end in the middle of a command."""
 
     def __init__(
-        self, state: ServerState, dispatcher: Dispatcher, disk: Disk, paths: list[str]
+        self,
+        state: ServerState,
+        dispatcher: Dispatcher,
+        disk: Disk,
+        paths: list[str],
+        growing: str,
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher
         self._disk = disk
         self._paths = paths
+        self._growing = growing
         self.total_bytes = sum(disk.length(path) for path in paths)
         self.loaded_bytes = 0
         self.started_ms = state.clock()
@@ -51,7 +57,7 @@ class Recovery:
     def of_folder(cls, state: ServerState, dispatcher: Dispatcher, folder: Folder) -> Recovery:
         """The loading of all files that a folder's manifest names."""
         paths = [folder.path_of(file.name) for file in folder.manifest.files]
-        return cls(state, dispatcher, folder.disk, paths)
+        return cls(state, dispatcher, folder.disk, paths, folder.growing())
 
     async def run(self) -> None:
         """Loads everything, and gives clients a turn now and then. Raises
@@ -81,7 +87,7 @@ class Recovery:
         try:
             for path in self._paths:
                 loader.begin_file()
-                torn = path == self._paths[-1]
+                torn = path == self._growing
                 reader = Reader(path, self._disk, torn=torn, take_run=loader.take_run)
                 yield from self._load(reader, loader)
                 self._end_file(reader, loader)

@@ -25,7 +25,7 @@ class Findings(NamedTuple):
     commands: int
     """How many whole commands there are in front of the first problem."""
     tail: Tail | None = None
-    """What was being written at the end; only where the manifest has no further file."""
+    """What was being written at the end; only in the file that was written to last."""
     damage: str = ""
     """What is wrong, if it is anything else; empty if nothing is."""
     offset: int = 0
@@ -69,11 +69,10 @@ def _apply_all(batch: Batch, apply: Apply) -> tuple[int, str] | None:
 def check_folder(folder: Folder, apply: Apply | None = None) -> list[Findings]:
     """Reads the files of a folder whose manifest has been loaded, up to the first with damage."""
     findings: list[Findings] = []
-    files = folder.manifest.files
-    for file in files:
+    growing = folder.growing()
+    for file in folder.manifest.files:
         path = folder.path_of(file.name)
-        last = file is files[-1]
-        findings.append(check_file(path, folder.disk, torn=last, apply=apply))
+        findings.append(check_file(path, folder.disk, torn=path == growing, apply=apply))
         if findings[-1].damage:
             break
     return findings

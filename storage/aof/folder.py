@@ -56,6 +56,16 @@ class Folder:
         """Where a file of the folder is."""
         return os.path.join(self.path, name)
 
+    def growing(self) -> str:
+        """The path of the file that was written to last, which alone may end in the middle of a
+        command; empty if there is no file. It is the last increment with anything in it: a new one
+        may be there already, although its manifest could not be made safe and the one before it
+        was written to. A base is whole before it is named. Raises :class:`OSError`."""
+        increments = [self.path_of(file.name) for file in self.manifest.increments]
+        filled = [path for path in increments if self.disk.length(path)]
+        last = [self.path_of(file.name) for file in self.manifest.files]
+        return next(reversed(filled or last), "")
+
     @property
     def manifest_name(self) -> str:
         """The name of the manifest's file."""

@@ -58,7 +58,7 @@ class Manifest(NamedTuple):
 
     @property
     def files(self) -> tuple[NamedFile, ...]:
-        """What is to be loaded, in this order. Only the last may end in the middle of a command."""
+        """What is to be loaded, in this order."""
         return self.increments if self.base is None else (self.base, *self.increments)
 
     @property

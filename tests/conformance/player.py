@@ -15,10 +15,6 @@ from .script import Case, Step
 REPLY_TIMEOUT_S = 20.0
 CLOSED = b"(closed)"
 AFTERWARDS = {
-    "CONFIG SET": "CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096 timeout 0"
-    " maxmemory 0 maxmemory-clients 0"
-    ' maxclients 10000 notify-keyspace-events "" proto-max-bulk-len 536870912'
-    ' acllog-max-len 128 acl-pubsub-default resetchannels requirepass ""',
     "ACL": "ACL SETUSER default reset on nopass ~* &* +@all",
     "CLIENT PAUSE": "CLIENT UNPAUSE",
 }
@@ -116,6 +112,7 @@ class Server:
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
         self.control = Connection(address, 2)
+        self._settings = self._read_settings()
 
     def version(self) -> Version:
         """The version of Redis that the server says it is."""
@@ -129,6 +126,21 @@ class Server:
         reply = self.control.ask(*split_arguments(command, {}))
         if reply != b"+OK\r\n":
             raise ConversationError(f"{command}: {escape(reply)}")
+
+    def _read_settings(self) -> dict[bytes, bytes]:
+        """Every setting, as CONFIG GET shows it."""
+        reply = parse(self.control.ask(b"CONFIG", b"GET", b"*"))[0]
+        words = [item.text or b"" for item in reply.items]
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def restore_settings(self) -> None:
+        """Make every setting what it was before the first case."""
+        now = self._read_settings()
+        for name, value in self._settings.items():
+            if now[name] != value:
+                reply = self.control.ask(b"CONFIG", b"SET", name, value)
+                if reply != b"+OK\r\n":
+                    raise ConversationError(f"CONFIG SET {escape(name)}: {escape(reply)}")
 
     def forget_users(self) -> None:
         """Remove every user but the default one, and what was denied to them."""
@@ -238,9 +250,12 @@ class Player:
                 raise ConversationError(f"{name} also received {escape(connection.buffer)}")
 
     def _clean_up(self) -> None:
-        """Close the connections and undo what outlives a FLUSHALL."""
+        """Close the connections and undo what outlives a FLUSHALL: the next case must not depend
+        on this one."""
         for connection in self.connections.values():
             connection.close()
+        if any("config" in step.text.lower() for step in self.case.steps):
+            self.server.restore_settings()
         for command, remedy in AFTERWARDS.items():
             if any(command in step.text for step in self.case.steps):
                 self.server.prepare(remedy)

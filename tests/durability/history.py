@@ -91,7 +91,9 @@ class Restart:
             database.flush()
         self._direct.server.state.keyspace.effects.clear()
         server = self._direct.server
-        Recovery(server.state, server.services.dispatcher, Disk(), [str(path)]).run_at_once()
+        Recovery(
+            server.state, server.services.dispatcher, Disk(), [str(path)], str(path)
+        ).run_at_once()
 
     def state(self, steps: Steps) -> list[Any]:
         """What is to be seen of a client's keys."""

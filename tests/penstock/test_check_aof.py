@@ -232,6 +232,17 @@ def test_damage_is_told_and_never_cut_off(run: Run, folder: Path, options: list[
     assert increment(folder).stat().st_size == 3 * SIZE + 1
 
 
+@pytest.mark.parametrize("target", ["", "a.aof.1.incr.aof"])
+def test_a_torn_file_with_nothing_behind_it_is_cut_off(run: Run, folder: Path, target: str) -> None:
+    (folder / "a.aof.manifest").write_text(MANIFEST + "file a.aof.2.incr.aof seq 2 type i\n")
+    (folder / "a.aof.2.incr.aof").write_bytes(b"")
+    tear(folder)
+    status, out, _ = run("--fix", "--yes", folder / target)
+    assert status == 0
+    assert out.endswith(f"Cut off; '{increment(folder)}' has {2 * SIZE} bytes now.\n")
+    assert increment(folder).stat().st_size == 2 * SIZE
+
+
 @pytest.mark.parametrize("target", ["", "a.aof.1.base.aof"])
 def test_a_torn_file_that_is_not_the_last_is_damaged(run: Run, folder: Path, target: str) -> None:
     base = folder / "a.aof.1.base.aof"

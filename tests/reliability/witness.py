@@ -1,7 +1,8 @@
-"""Another client of a server under attack: ``python -m tests.reliability.witness HOST PORT``.
+"""Another client of a server under attack: ``python -m tests.reliability.witness HOST PORT N``.
 
-A process of its own, so that nothing but the server can keep it waiting. Every millisecond it adds
-an entry that holds a number, and connects again if its connection is lost. When its standard input
+A process of its own, so that nothing but the server can keep it waiting. Every millisecond it asks
+something, each N-th time by adding an entry that holds a number, otherwise by ``PING``, and
+connects again if its connection is lost. When its standard input
 ends it prints, as JSON, how long the slowest answer took in milliseconds, which numbers were
 acknowledged, and how many were refused with an error.
 """
@@ -45,13 +46,17 @@ class _Writer:
         self.acknowledged: list[int] = []
         self.refused = 0
 
-    def add(self, number: int) -> None:
-        """Adds one entry; one whose connection is lost on the way counts as neither."""
+    def ask(self, number: int, adds: bool) -> None:
+        """Adds an entry, or asks for nothing but an answer; an entry whose connection is lost on
+        the way counts as neither."""
         try:
             client = self._client or self._connect()
             started = time.perf_counter_ns()
-            client.call("XADD", KEY, "*", "n", number)
-            self.acknowledged.append(number)
+            if adds:
+                client.call("XADD", KEY, "*", "n", number)
+                self.acknowledged.append(number)
+            else:
+                client.call("PING")
         except ReplyError:
             self.refused += 1
         except OSError:
@@ -71,20 +76,24 @@ def main() -> None:
     """Adds entries to the server that the arguments name."""
     gc.disable()
     writer = _Writer((sys.argv[1], int(sys.argv[2])))
-    writer.add(0)
+    every = int(sys.argv[3])
+    writer.ask(0, adds=True)
     print("ready", flush=True)
     for number in itertools.count(1):
         if select.select([sys.stdin], [], [], PERIOD_S)[0]:
             break
-        writer.add(number)
+        writer.ask(number, adds=number % every == 0)
     print(json.dumps([writer.longest_ms, writer.acknowledged, writer.refused]))
 
 
 class Witness:
-    """A witness in another process, until the end of the block; then ``seen`` is there."""
+    """A witness in another process, until the end of the block; then ``seen`` is there.
 
-    def __init__(self, address: Address) -> None:
-        self._arguments = [address[0], str(address[1])]
+    It adds an entry each millisecond, or ``every`` that many of them.
+    """
+
+    def __init__(self, address: Address, every: int = 1) -> None:
+        self._arguments = [address[0], str(address[1]), str(every)]
         self.seen: Seen
 
     def __enter__(self) -> Witness:

@@ -2,7 +2,8 @@
 
 ``python -m pytest -p tests.soak.results tests/soak`` replaces the rows of the tests that have
 passed, each with the size that ``PENSTOCK_SOAK`` has given it; with a real Redis, each test is run
-on that as well. Meanwhile another client adds an entry every millisecond, as for the first table.
+on that as well. Meanwhile another client asks something every millisecond, and adds an entry each
+hundredth time.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ BEGIN: Final = "<!-- This table is written by `make soak`. -->"
 END: Final = "<!-- The end of what `make soak` writes. -->"
 
 HEAD: Final = (
-    "| load | others waited at most, ms | Redis | lost | Redis |",
-    "|---|---:|---:|---:|---:|",
+    "| load | requests answered: now | Redis | faults tried: now | Redis"
+    " | others waited at most, ms: now | Redis | memory at the peak, MiB: now | Redis"
+    " | lost: now | Redis |",
+    "|---|" + "---:|" * 10,
 )
 
 
 class Outcome(NamedTuple):
-    """What another client waited at most, and how many of its acknowledged entries were missing."""
+    """What was held and tried, what another client waited at most, the memory that the load took
+    at its peak, and how many of the other client's acknowledged entries were missing."""
 
+    answered: int
+    faults: int
     longest_ms: float
+    peak_mib: float
     lost: int
 
 
@@ -56,9 +63,12 @@ class Results:
 
     def _row(self, test: str) -> str:
         each = [self._outcomes.get((test, server)) for server in ("penstock", "redis")]
-        waited = [f"{one.longest_ms:,.0f}" if one else "" for one in each]
-        lost = [f"{one.lost:,}" if one else "" for one in each]
-        return f"| {' | '.join([self._titles[test], *waited, *lost])} |"
+        cells = [
+            f"{getattr(one, value):,.0f}" if one else ""
+            for value in Outcome._fields
+            for one in each
+        ]
+        return f"| {' | '.join([self._titles[test], *cells])} |"
 
 
 def _test_of(line: str, titles: Mapping[str, str]) -> str:

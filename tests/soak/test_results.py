@@ -31,15 +31,15 @@ def test_rows_of_other_tests_stay_whatever_their_size_was(tmp_path: Path) -> Non
 def test_a_row_is_replaced_by_that_of_the_run_in_the_order_of_the_tests(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     results = Results(KNOWN, page)
-    results.note(FIRST, "penstock", Outcome(1234.4, 0))
-    results.note(FIRST, "redis", Outcome(7.6, 2))
-    results.note("third", "penstock", Outcome(3, 0))
+    results.note(FIRST, "penstock", Outcome(5000, 7, 1234.4, 88.2, 0))
+    results.note(FIRST, "redis", Outcome(6000, 8, 7.6, 9.1, 2))
+    results.note("third", "penstock", Outcome(10, 0, 3, 1, 0))
     old = "| 20 clients for 2.5 s | 1 | 2 | 0 | 0 |"
     kept = "| 7 connections | 1 |  | 0 |  |"
     assert table_of(page, results, old, kept) == [
-        "| 1,000 clients for 600 s | 1,234 | 8 | 0 | 2 |",
+        "| 1,000 clients for 600 s | 5,000 | 6,000 | 7 | 8 | 1,234 | 8 | 88 | 9 | 0 | 2 |",
         kept,
-        "| 2 others | 3 |  | 0 |  |",
+        "| 2 others | 10 |  | 0 |  | 3 |  | 1 |  | 0 |  |",
     ]
 
 

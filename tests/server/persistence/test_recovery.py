@@ -75,6 +75,20 @@ async def test_a_torn_tail_is_cut_off_with_a_warning(start: Start, tmp_path: Pat
     assert await again.ask("XLEN", "s") == 3
 
 
+async def test_a_torn_tail_may_have_an_empty_increment_behind_it(
+    start: Start, tmp_path: Path
+) -> None:
+    """The manifest named the next one, and could not be made safe: the former was written to."""
+    whole = encoded(xadd(1))
+    manifest = BOTH + "file appendonly.aof.2.incr.aof seq 2 type i\n"
+    folder = put(tmp_path, manifest, base=b"", incr=whole + b"*")
+    (folder / "appendonly.aof.2.incr.aof").write_bytes(b"")
+    rig = await start()
+    assert await rig.ask("XLEN", "s") == 1
+    assert (folder / "appendonly.aof.1.incr.aof").read_bytes() == whole
+    assert rig.log[0].endswith("1 bytes: they were cut off")
+
+
 async def refused(tmp_path: Path, **settings: Any) -> str:
     """Why a server does not start."""
     rig = Rig(tmp_path, **settings)

@@ -114,6 +114,11 @@ def test_only_the_last_file_of_a_folder_may_be_torn(path: Path) -> None:
     assert [found.tail for found in findings] == [None, Tail(SIZE, 1, 0, TORN)]
 
 
+def test_empty_files_may_follow_the_one_that_is_torn(path: Path) -> None:
+    findings = check_folder(folder_of(path, ONE, ONE + b"*", b""))
+    assert [found.tail for found in findings] == [None, Tail(SIZE, 1, 0, TORN), None]
+
+
 def test_files_behind_damage_are_not_read(path: Path) -> None:
     findings = check_folder(folder_of(path, ONE, ONE[:-1], ONE))
     assert [found.whole for found in findings] == [True, False]

@@ -57,6 +57,7 @@ def test_a_new_folder_is_made_with_a_lock_and_no_manifest(path: Path) -> None:
     disk = RecordingDisk()
     folder = opened(path, disk)
     assert folder.manifest == Manifest()
+    assert folder.growing() == ""
     assert names(path) == ["a.aof.lock"]
     assert (path / "a.aof.lock").read_text() == f"{os.getpid()}\n"
     assert disk.calls[:2] == [("make", "aof"), ("sync folder", path.parent.name)]
@@ -82,6 +83,27 @@ def test_a_manifest_is_read_and_its_files_are_found(path: Path) -> None:
     assert folder.path_of(SECOND.name) == str(path / SECOND.name)
     assert folder.strays() == []
     folder.release()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "empty", "growing"),
+    [
+        (Manifest(BASE), [], BASE.name),
+        (FULL, [], SECOND.name),
+        (FULL, [SECOND], FIRST.name),
+        (FULL, [FIRST, SECOND], SECOND.name),
+    ],
+)
+def test_the_last_increment_with_anything_in_it_was_written_to_last(
+    path: Path, manifest: Manifest, empty: list[NamedFile], growing: str
+) -> None:
+    fill(path, manifest)
+    for file in empty:
+        (path / file.name).write_bytes(b"")
+    folder = Folder(str(path), NAME)
+    folder.load()
+    found = folder.growing()
+    assert found == str(path / growing)
 
 
 def test_a_manifest_that_cannot_be_used_is_told_with_its_path(path: Path) -> None:

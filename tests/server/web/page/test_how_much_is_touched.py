@@ -1,0 +1,126 @@
+"""What a screen costs: steps of Python are counted, which no busy machine changes."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import pytest
+
+from server.web.page.overview import PAGE
+from server.web.page.stream_screen import SEARCHED
+from tests.server.web.page.asking import Asking
+from tests.server.web.page.filling import Filled
+
+STREAMS: Final = 10_000
+SMALL: Final = 2_000
+LARGE: Final = 20 * SMALL
+
+MOST_LINES: Final = 100
+"""How many lines each of many streams may cost."""
+
+SCREENS: Final = {
+    "the overview": "/",
+    "the newest entries": "/stream?db=0&key={key}",
+    "entries of a time": "/stream?db=0&key={key}&at={middle}-0",
+    "a group": "/group?db=0&key={key}&group=g",
+    "what is pending by ID": "/group?db=0&key={key}&group=g&order=id",
+    "what was delivered most": "/group?db=0&key={key}&group=g&order=deliveries",
+    "dead letters": "/letters?db=0&key={key}",
+}
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def counted(filled: Filled) -> Iterator[Counter[str]]:
+    """How many lines the server runs meanwhile, by package."""
+    lines: Counter[str] = Counter()
+
+    def line(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+        if event == "line":
+            lines[frame.f_globals["__name__"].partition(".")[0]] += 1
+        return line
+
+    def frame(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        return line if package in ("server", "storage") else None
+
+    before = filled.penstock.call(sys.gettrace)
+    filled.penstock.call(sys.settrace, frame)
+    try:
+        yield lines
+    finally:
+        filled.penstock.call(sys.settrace, before)
+
+
+def add(client: Any, key: str, count: int) -> None:
+    """A stream of so many entries; a group has read half of them and acknowledged nothing."""
+    pipeline = client.pipeline(transaction=False)
+    for at in range(1, count + 1):
+        pipeline.xadd(key, {"order": at}, id=f"{at}-0")
+    pipeline.xgroup_create(key, "g", "0")
+    pipeline.xgroup_create(key, "new", "$")
+    pipeline.xreadgroup("g", "ann", {key: ">"}, count=count // 2)
+    pipeline.execute()
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Filled]:
+    with Filled() as found:
+        add(found.client, "small", SMALL)
+        add(found.client, "large", LARGE)
+        found.look()
+        yield found
+
+
+def lines_of(filled: Filled, path: str) -> int:
+    """How many lines the server runs for a screen."""
+    with counted(filled) as lines:
+        assert Asking(filled.http).get(path).status == 200
+    assert lines["server"] > 1000, "what is counted is the screen"
+    return lines.total()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_does_not_cost_more_for_a_longer_stream(filled: Filled, screen: str) -> None:
+    small, large = (
+        lines_of(filled, SCREENS[screen].format(key=key, middle=count // 2))
+        for key, count in (("small", SMALL), ("large", LARGE))
+    )
+    assert large < 1.5 * small
+
+
+def test_a_filter_that_fits_nothing_ends_at_its_limit(filled: Filled) -> None:
+    path = "/stream?db=0&key={key}&field=nothing"
+    small, large = (lines_of(filled, path.format(key=key)) for key in ("small", "large"))
+    assert SMALL < SEARCHED < LARGE
+    assert large < 1.5 * small * SEARCHED / SMALL
+
+
+def test_a_look_does_not_cost_more_for_a_longer_stream(filled: Filled) -> None:
+    with counted(filled) as both:
+        filled.look()
+    assert 0 < both.total() < SMALL
+
+
+def test_many_streams_are_looked_at_and_shown_without_their_entries() -> None:
+    with Filled() as filled:
+        pipeline = filled.client.pipeline(transaction=False)
+        for at in range(STREAMS):
+            pipeline.xadd(f"s:{at}", {"f": "v"})
+        pipeline.execute()
+        with counted(filled) as look:
+            filled.look()
+        assert len(filled.sampler.rows) == STREAMS
+        assert look.total() < MOST_LINES * STREAMS
+        with counted(filled) as lines:
+            answer = Asking(filled.http).get("/")
+        assert len(answer.rows()) == PAGE
+        assert "Streams 10,000" in answer.text
+        assert lines["server"] < MOST_LINES * STREAMS
+        assert lines["storage"] < STREAMS // 10
