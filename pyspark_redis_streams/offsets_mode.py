@@ -14,8 +14,9 @@ from pyspark_redis_streams.partitions import Partition, Range, divide, gather
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.sounding import Sounder
-from pyspark_redis_streams.starting_offsets import earliest, starts, walk
+from pyspark_redis_streams.starting_offsets import earliest, starts
 from pyspark_redis_streams.stream_info import Catalog, Stream, StreamInfo, name_of
+from pyspark_redis_streams.walking import Lookahead, walk
 
 
 class Follower:
@@ -33,6 +34,7 @@ class Follower:
         self._mirror = Mirror(servers, settings)
         self._losses = Losses(servers, settings)
         self.sounder = Sounder(servers, settings)
+        self._lookahead = Lookahead(settings)
         self._turns = Turns()
         self._patience = Patience(settings.max_trigger_delay, clock)
 
@@ -119,10 +121,13 @@ class Follower:
         if part == 0:
             return position.to(position.id, position.n, info)
         if part < _lag(position, end) or part_bytes is not None:
-            place = (stream, position.id, end[0], part, part_bytes)
-            last, count = walk(self._servers, self._settings, *place)
-            if last < end[0] and count:
-                return position.to(last, position.n + count, info)
+            trail = self._lookahead.trail(stream, (position.id, position.n))
+            bounds = (position.id, end[0], part, part_bytes)
+            found = walk(self._servers, self._settings, stream, *bounds, trail)
+            if found.id < end[0] and found.number:
+                number = position.n + found.number
+                self._lookahead.begin(stream, (found.id, number), end[0], found.number)
+                return position.to(found.id, number, info)
         return position.to(*end, info)
 
     def partitions(self, end: Positions) -> list[Partition]:
@@ -149,6 +154,10 @@ class Follower:
         group is not this query's.
         """
         self._mirror.move(positions, before)
+
+    def close(self) -> None:
+        """Ends what is under way."""
+        self._lookahead.close()
 
     def report(self) -> dict[str, Any] | None:
         """The ends of the streams as they were seen last, in the form of an offset.

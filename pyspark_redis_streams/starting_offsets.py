@@ -8,11 +8,11 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
-from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import Stream, StreamInfo, ask_each, name_of, pairs
+from pyspark_redis_streams.walking import walk
 
 Start = tuple[int, int]
 """The last ID not to be read, and how many entries the stream had had added up to there."""
@@ -74,48 +74,7 @@ def number_at(
         return info.added
     if after < info.first:
         return info.removed
-    return info.added - walk(servers, settings, stream, after, info.last, info.length)[1]
-
-
-def walk(
-    servers: Servers,
-    settings: ReadSettings,
-    stream: Stream,
-    after: int,
-    to: int,
-    most: int,
-    most_bytes: int | None = None,
-) -> Start:
-    """The last of the next entries, at most so many, and how many they are.
-
-    With ``most_bytes`` they have no more than that together, unless it is only one. The server
-    can't count entries without sending them.
-    """
-    count = size = 0
-    portions = Portions(settings.fetch_count, settings.fetch_bytes)
-    while count < most and after < to:
-        bounds = (f"({format_id(after)}", format_id(to))
-        number = min(portions.count, most - count)
-        chunk = servers.call(stream.server, "XRANGE", stream.key, *bounds, "COUNT", number)
-        if not chunk:
-            break
-        total = bytes_of(chunk)
-        portions.learn(len(chunk), total)
-        if most_bytes is not None and size + total > most_bytes:
-            chunk = _fitting(chunk, most_bytes - size, first=not count)
-            most = count + len(chunk)
-        if chunk:
-            after, count, size = parse_id(chunk[-1][0]), count + len(chunk), size + total
-    return after, count
-
-
-def _fitting(chunk: list[Any], most_bytes: int, first: bool) -> list[Any]:
-    """The entries at the beginning that have so many bytes; one of them at least if ``first``."""
-    for index, entry in enumerate(chunk):
-        most_bytes -= bytes_of((entry,))
-        if most_bytes < 0:
-            return chunk[: max(index, first)]
-    return chunk
+    return info.added - walk(servers, settings, stream, after, info.last, info.length).number
 
 
 def _group_starts(

@@ -93,6 +93,11 @@ class OffsetsStreamReader(StreamReader):
         super().__init__(settings, schema)
         self._follower = Follower(self._servers, settings, time.monotonic)
 
+    def stop(self) -> None:
+        """Closes the connections."""
+        self._follower.close()
+        super().stop()
+
     def initialOffset(self) -> Json:
         """Where a query without a checkpoint begins."""
         return to_json(self._follower.initial(), self._settings.servers)

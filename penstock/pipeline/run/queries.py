@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.errors import reason
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.run import frames
+from penstock.pipeline.run import frames, origins
 from penstock.pipeline.sinks.base import Batch, Sink
 from pyspark_redis_streams import RedisStreamsSource
 
@@ -114,14 +114,20 @@ def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> 
     """Writes a batch of mode group to all outputs.
 
     It is cached meanwhile: reading it again would count as another delivery. A repeated batch may
-    hold other rows, so rows have no idempotent IDs that are stable over attempts.
+    hold other rows, so what identifies a row over attempts is the entry that it was made of.
     """
     rows = rows.persist()
     try:
         parsed = frames.parsed(rows, pipeline)
+        few = rows.count() <= origins.MOST_ROWS
         for output in pipeline.outputs:
-            made = frames.output_frame(parsed, pipeline, output)
-            output.write_unrepeatable(made, Batch(query, batch, ordered=True))
+            made = origins.named(parsed, pipeline, output) if few else None
+            this = Batch(query, batch, ordered=True)
+            if made is None:
+                made = frames.output_frame(parsed, pipeline, output)
+                output.write_unrepeatable(made, this)
+            else:
+                output.write_named(made, this, origins.ORIGIN)
     finally:
         rows.unpersist()
 

@@ -127,6 +127,10 @@ class Sink(ABC):
         """Writes a batch that may hold other rows when it is repeated, as in mode ``group``."""
         self.write(frame, batch)
 
+    def write_named(self, frame: DataFrame, batch: Batch, names: Sequence[str]) -> None:
+        """Writes such a batch whose columns ``names`` tell each row from every other."""
+        self.write_unrepeatable(frame.drop(*names), batch)
+
     def error(self, text: str) -> PipelineError:
         """An error that names the sink."""
         return PipelineError(f"sink '{self.name}': {text}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,7 +30,8 @@ class StreamSink(Sink):
     output_modes = ("append", "update")
     guarantees: ClassVar = {
         "offsets": "each row once if the server knows idempotent IDs, else at least once",
-        "group": "each row at least once",
+        "group": "each row once if the server knows idempotent IDs and the table keeps the "
+        "columns stream and id, else at least once",
     }
 
     @classmethod
@@ -83,6 +84,17 @@ class StreamSink(Sink):
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows without idempotent IDs: at the next attempt these could name other rows."""
         frame.write.format("redis-streams").options(**self.options).mode("append").save()
+
+    def write_named(self, frame: DataFrame, batch: Batch, names: Sequence[str]) -> None:
+        """Adds the rows under idempotent IDs made of these columns, which are not written."""
+        from pyspark_redis_streams.repeatable import write_batch
+        from pyspark_redis_streams.settings import write_settings
+
+        if self.ids or write_settings(self.options).idempotence == "off":
+            self.write_unrepeatable(frame.drop(*names), batch)
+            return
+        options = {**self.options, "idempotenceColumns": ",".join(names)}
+        write_batch(frame, options, batch.query, batch.number, batch.ordered)
 
 
 def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict[str, str]:
