@@ -71,6 +71,20 @@ class Transform:
 
 
 @dataclass(frozen=True)
+class StaticTable:
+    """A table that does not stream: a file, a folder, or a table of the database ``place``.
+
+    ``is_reread`` says that each batch sees it as it is then, and not as it was at the start.
+    """
+
+    name: str
+    kind: str
+    place: str
+    is_reread: bool = False
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Retry:
     """How often a query is restarted that failed without having made progress, and when."""
 
@@ -96,6 +110,7 @@ class Pipeline:
     master: str | None
     spark: Mapping[str, str] = field(repr=False)
     log_level: str = "OFF"
+    tables: tuple[StaticTable, ...] = ()
 
     @property
     def mode(self) -> str:

@@ -15,6 +15,7 @@ from penstock.pipeline.config.durations import duration
 from penstock.pipeline.config.options import check, data_source_options
 from penstock.pipeline.config.paths import resolve
 from penstock.pipeline.config.table import Findings, Table
+from penstock.pipeline.config.tables import read_tables
 from penstock.pipeline.config.toml_lines import locate
 from penstock.pipeline.config.transforms import read_transforms
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
@@ -89,6 +90,7 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
         master=master,
         spark=spark,
         log_level=level,
+        tables=read_tables(root, folder, tables),
     )
     root.end()
     check_modes(root, pipeline)

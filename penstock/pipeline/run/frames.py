@@ -13,8 +13,15 @@ from penstock.pipeline.run.parse_sql import REASON, name, steps
 from penstock.pipeline.sinks.base import Sink
 from penstock.pipeline.tools.dead_letters import letter_fields
 
+STATIC_JOIN = "StaticJoin"
+"""What :func:`nodes` calls a join with a table that does not stream: no state, but any order."""
+
+RELATION = "DataSourceV2Relation"
+"""What Spark calls a table of a data source; :func:`nodes` adds the name of the source."""
+
 STATEFUL = frozenset(
     (
+        STATIC_JOIN,
         *("Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark", "Join", "Window"),
         *("EventTimeWatermark", "GlobalLimit", "LocalLimit", "TransformWithState"),
         *("Sort", "Repartition", "RepartitionByExpression"),
@@ -114,7 +121,21 @@ def nodes(frame: DataFrame) -> set[str]:
     waiting: list[Any] = [frame._jdf.queryExecution().analyzed()]
     while waiting:
         node = waiting.pop()
-        found.add(node.nodeName())
-        children = node.children()
-        waiting += [children.apply(index) for index in range(children.size())]
+        children = _sequence(node.children())
+        found.add(_name(node, children))
+        # Conditions as `item IN (SELECT ...)` are plans, too, and become joins.
+        inner = _sequence(node.subqueries())
+        found |= {STATIC_JOIN} if inner else set()
+        waiting += children + inner
     return found
+
+
+def _name(node: Any, children: list[Any]) -> str:
+    name = str(node.nodeName())
+    if name == "Join" and not all(child.isStreaming() for child in children):
+        return STATIC_JOIN
+    return f"{name} {node.name()}" if name == RELATION else name
+
+
+def _sequence(of_scala: Any) -> list[Any]:
+    return [of_scala.apply(index) for index in range(of_scala.size())]

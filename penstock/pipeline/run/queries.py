@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.errors import reason
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.run import frames, origins
+from penstock.pipeline.run import frames, origins, static_tables
+from penstock.pipeline.run.static_tables import Loaded
 from penstock.pipeline.sinks.base import Batch, Sink
 from pyspark_redis_streams import RedisStreamsSource
 
@@ -44,9 +45,10 @@ def query_names(pipeline: Pipeline) -> list[str]:
 
 def queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
     """The queries of a pipeline, checked by Spark; raises PipelineError for SQL that fails."""
+    loaded = static_tables.load(pipeline.tables)
     if pipeline.mode == "group":
-        return [_for_all(spark, pipeline)]
-    return [_for_one(spark, pipeline, output) for output in pipeline.outputs]
+        return [_for_all(spark, pipeline, loaded)]
+    return [_for_one(spark, pipeline, output, loaded) for output in pipeline.outputs]
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -60,11 +62,14 @@ def own_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
+def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink, loaded: Loaded) -> Query:
     session = own_session(spark)
+    static_tables.register(session, loaded)
     entries = frames.parsed(frames.read(session, pipeline, output.name), pipeline)
     frame = frames.output_frame(entries, pipeline, output)
     check_frame(frame, output)
+    if output.stream is not None:
+        _need_same_rows(frame, output)
     ordered = not (frames.nodes(frame) & frames.STATEFUL)
 
     def write_one(rows: DataFrame, batch: int) -> None:
@@ -83,9 +88,10 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink) -> Query:
     )
 
 
-def _for_all(spark: SparkSession, pipeline: Pipeline) -> Query:
+def _for_all(spark: SparkSession, pipeline: Pipeline, loaded: Loaded) -> Query:
     """All outputs of each batch, one after the other, since an entry is delivered only once."""
     session = own_session(spark)
+    static_tables.register(session, loaded)
     frame = frames.read(session, pipeline, GROUP_QUERY)
     entries = frames.parsed(frame, pipeline)
     for output in pipeline.outputs:
@@ -134,11 +140,23 @@ def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> 
 
 def _need_rows_alone(frame: DataFrame, output: Sink) -> None:
     """Raises PipelineError for SQL whose rows depend on more than one entry."""
-    found = sorted(frames.nodes(frame) & frames.STATEFUL)
+    found = sorted(frames.nodes(frame) & frames.STATEFUL - {frames.STATIC_JOIN})
     if found:
         raise output.error(
             "mode 'group' makes each row of one entry, and this SQL does not "
             f"({', '.join(found)}); use mode 'offsets'"
+        )
+
+
+def _need_same_rows(frame: DataFrame, output: Sink) -> None:
+    """Raises PipelineError for a join with a table that may change before a batch is repeated.
+
+    A stream knows repeated rows by their number, so other rows would be taken for them.
+    """
+    if f"{frames.RELATION} {static_tables.FORMAT}" in frames.nodes(frame):
+        raise output.error(
+            "a batch that is repeated must have the same rows for a stream, and a [[table]] with "
+            "refresh = 'batch' may have changed; use refresh = 'once'"
         )
 
 
