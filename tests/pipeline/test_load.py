@@ -206,6 +206,50 @@ every = 5
     ]
 
 
+PARSE_PROBLEMS = [
+        ('format = "xml"\nfield = "f"\ncolumns.a = "int"',
+         "4: parse.format: is 'xml'; allowed: json, csv, text"),
+        ('format = "json"\ncolumns.a = "int"',
+         "3: parse: 'field' is missing: the field that holds the payload"),
+        ('field = "f"\ncolumns.a = "int"',
+         "4: parse.field: needs 'format' beside it; allowed: json, csv, text"),
+        ('json = "j"\nfield = "f"\ncolumns.a = "int"',
+         "5: parse.field: is given beside 'json', which means format 'json' and its field"),
+        ('json = "j"\nquote = "|"\ncolumns.a = "int"', "5: parse.quote: is for format = 'csv'"),
+        ('compression = "gzip"\ncolumns.a = "int"',
+         "4: parse.compression: needs 'format' beside it; allowed: json, csv, text"),
+        ('json = "j"\ncompression = "gz"\ncolumns.a = "int"',
+         "5: parse.compression: is 'gz'; allowed: gzip, zstd, lz4, snappy; did you mean "
+         "'gzip'?"),
+        ('json = "j"\nmax_bytes = 5\ncolumns.a = "int"',
+         "5: parse.max_bytes: is for 'compression': how long a value may be when unpacked"),
+        ('format = "csv"\nfield = "f"\nheader = ["a", "b", "a"]\ncolumns.a = "int"',
+         "6: parse.header: names 'a' twice"),
+        ('format = "csv"\nfield = "f"\nheader = [1]\ncolumns.a = "int"',
+         "6: parse.header: is not a list of names, in the order of the values"),
+        ('format = "csv"\nfield = "f"\nheader = ["b"]\ncolumns.a = "int"',
+         "7: parse.columns.a: is of 'a', which 'header' lacks"),
+        ('format = "csv"\nfield = "f"\ndelimiter = "||"\ncolumns.a = "int"',
+         "6: parse.delimiter: is '||'; allowed: one ASCII character, but for line ends"),
+        ('format = "csv"\nfield = "f"\ncolumns.a = "array<int>"',
+         "6: parse.columns.a: type is 'array<int>'; allowed: string, binary, boolean, tinyint, "
+         "smallint, int, bigint, float, double, decimal(p,s), date, timestamp"),
+        ('format = "text"\nfield = "f"\ncolumns.a = "int"\ncolumns.b = "int"',
+         "6: parse.columns: are 2; format 'text' is one value, so one column"),
+        ('format = "text"\nfield = "f"\nunknown = "m"\ncolumns.a = "int"',
+         "6: parse.unknown: is not for format 'text', which is one value"),
+        ('unknown = "A"\ncolumns.a = "int"',
+         "4: parse.unknown: is 'A', but there is a column of this name"),
+        ('json = "j"\ncolumns.a = {type = "date", format = "epoch_s"}',
+         "5: parse.columns.a.format: 'epoch_s' is for the types timestamp and timestamp_ntz"),
+        ('columns.a = {type = "timestamp", format = "epoch_ns"}',
+         "4: parse.columns.a.format: is 'epoch_ns'; allowed: epoch_s, epoch_ms, epoch_us, or a "
+         "pattern of Spark"),
+        ('json = "j"\ncolumns.a = "int"\ncolumns.b = {type = "int", from = "A"}',
+         "6: parse.columns.b: is of the member 'A', but 'a' of 'a', and Spark ignores case"),
+]  # fmt: skip
+"""Keys of the part that says how entries are parsed, and the problem that comes of them."""
+
 PROBLEMS = [
         ('"orders"', '"orders"\nmax_deliverys = 3', "3: source.max_deliverys: unknown; did you "
          "mean 'max_deliveries'?"),
@@ -235,12 +279,14 @@ PROBLEMS = [
          "6: parse.columns.raw: is string, but 'qty' of the same member is int"),
         ('"orders"', '"orders"\n[parse.columns]\nb = {type = "int", format = "x"}\n'
          '[dead_letters]\nstream="d"',
-         "4: parse.columns.b.format: is for plain fields of the types date and timestamp"),
+         "4: parse.columns.b.format: is for the types date and timestamp"),
         ('"orders"', '"orders"\n[parse]\n[dead_letters]\nstream="d"',
          "3: parse.columns: is missing: a table of columns, each as name = \"type\""),
         ('"orders"', '"orders"\n[parse]\njson = "j"\nnulls = ["x"]\n[parse.columns]\na = "int"\n'
          '[dead_letters]\nstream="d"',
-         "5: parse.nulls: is for plain fields; in JSON a missing value is null"),
+         "5: parse.nulls: is for plain fields, csv and text; in json a value can be null"),
+        *(('"orders"', f'"orders"\n[parse]\n{keys}\n[dead_letters]\nstream="d"', problem)
+          for keys, problem in PARSE_PROBLEMS),
         ('"orders"', '"orders"\n[parse.columns]\na = "int"',
          "3: parse: needs [dead_letters]: entries that do not parse have to go somewhere"),
         ('"orders"', '"orders"\n[parse.columns]\na = "int"\n[dead_letters]\nstream="orders"',
