@@ -54,8 +54,9 @@ def _parse_title(parse: Parse) -> str:
 
 def _payload_title(payload: Payload) -> str:
     packed = f", {payload.compression}" if payload.compression else ""
+    schemas = f", schemas of {payload.registry.url}" if payload.registry else ""
     form = "JSON" if payload.format == "json" else payload.format
-    return f"{form} in the field '{payload.field}'{packed}"
+    return f"{form} in the field '{payload.field}'{packed}{schemas}"
 
 
 def _column(column: Column) -> str:

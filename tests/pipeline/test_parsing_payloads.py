@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.errors import reason
+from penstock.pipeline.parse.proto_compile import compile_files
+from penstock.pipeline.run.frames import table
 from tests.pipeline.conftest import Load
+from tests.pipeline.registry import registry
 from tests.pipeline.test_parsing import Parsed
+from tests.pipeline.test_values_avro import ORDER, VALUE, header, written
 
 
 @pytest.fixture
@@ -141,3 +149,89 @@ def test_members_of_json_without_a_column_are_kept_as_texts(parse: Parsed) -> No
     text = '[parse]\njson = "j"\nunknown = "more"\n[parse.columns]\na = "int"\n'
     found = parse.rows(text, {"j": '{"a": 1, "b": "x", "c": {"d": [1, 2.5]}, "e": null}'})
     assert found == [(1, {"b": "x", "c": '{"d":[1,2.5]}', "e": None}, None)]
+
+
+def test_records_of_avro_become_columns_of_all_types(parse: Parsed, tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER), encoding="utf-8")
+    text = """\
+[parse]
+format = "avro"
+field = "f"
+schema_file = "order.avsc"
+compression = "gzip"
+"""
+    data = written(VALUE, ORDER)
+    good = {"f": gzip.compress(data)}
+    frame = parse.frame(text, good, {"f": gzip.compress(data[:5])}, {"f": data}, {"g": ""})
+    rows = table(frame, parse.pipeline, "entries")
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 1, "a payload is decoded once"
+    (row,) = rows.selectExpr("to_json(struct(* EXCEPT (stream, id, timestamp)))").collect()
+    assert json.loads(row[0]) == {
+        "id_": 5,
+        "kind": "PAID",
+        "was": "NEW",
+        "price": 12.5,
+        "at": "2026-01-02T03:04:05.000Z",
+        "day": "2026-01-02",
+        "raw": "AP8=",
+        "tags": {"a": 0.5},
+        "lines": [{"item": "x", "qty": 2}],
+        "odd": "text",
+        "token": "12345678-1234-1234-1234-123456789abc",
+    }
+    reasons = [row[0] for row in frame.select("_reason").collect()]
+    assert reasons[0] is None
+    assert reasons[1].startswith("field 'f' is not such Avro")
+    assert reasons[2:] == ["field 'f' is not gzip", "field 'f' is missing"]
+
+
+def test_messages_of_a_registered_schema_become_columns(parse: Parsed) -> None:
+    shop = 'syntax = "proto3"; message M { int64 n = 1; map<string, string> labels = 2; }'
+    text = """\
+[parse]
+format = "protobuf"
+field = "f"
+registry = "{url}"
+unknown = "more"
+[parse.columns]
+n = "bigint"
+"""
+    message = b"\x00\x08\x07\x12\x06\x0a\x01k\x12\x01v"
+    with registry() as server:
+        server.schemas[3] = {"schemaType": "PROTOBUF", "schema": shop}
+        entries: list[dict[Any, Any]] = [{"f": header(id) + message} for id in (3, 4)]
+        found = parse.rows(text.format(url=server.url), *entries)
+    assert found == [
+        (7, {"labels": '{"k":"v"}'}, None),
+        (None, None, "field 'f' has the schema 4, which the registry does not know"),
+    ]
+
+
+def test_a_registry_that_is_down_fails_the_query_and_no_entry(parse: Parsed) -> None:
+    text = """\
+[parse]
+format = "avro"
+field = "f"
+registry = "{url}"
+[parse.columns]
+n = "bigint"
+"""
+    with registry() as server:
+        server.broken = (503, b"", {})
+        frame = parse.frame(text.format(url=server.url), {"f": header(1) + b"\x02"})
+        with pytest.raises(PythonException, match="schema registry") as failed:
+            frame.collect()
+        why = f"the schema registry {server.url} can't be asked: it answers 503 Service Unavailable"
+        assert reason(failed.value) == why
+
+
+def test_messages_of_a_local_schema_become_columns(parse: Parsed, tmp_path: Path) -> None:
+    text = 'syntax = "proto3"; message M { optional int32 a = 1; repeated string b = 2; }'
+    (tmp_path / "m.bin").write_bytes(compile_files({"m.proto": text}, "m.proto"))
+    keys = 'format = "protobuf"\nfield = "f"\ndescriptor_file = "m.bin"\nmessage = "M"\n'
+    found = parse.rows(f"[parse]\n{keys}", {"f": b"\x12\x01x\x12\x00"}, {"f": b"\xff"})
+    assert found == [
+        (None, ["x", ""], None),
+        (None, None, "field 'f' is no message 'M' of Protobuf"),
+    ]

@@ -100,10 +100,10 @@ def test_any_bytes_are_a_record_or_refused(data: bytes) -> None:
     ],
 )
 def test_what_is_no_record_is_told(text: str, problem: str) -> None:
-    assert csv_row(payload("a", "b"), ["a"], False)(text.encode()) == Row(problem)
+    assert csv_row(payload("a", "b"), ["a"], False)(text.encode()) == Row(f"field 'line' {problem}")
 
 
 def test_values_without_a_column_are_kept_if_asked() -> None:
     read = csv_row(payload("a", "b", compression="gzip"), ["b"], True)
     assert read(gzip.compress(b"1,2\n")) == Row(None, [b"1", b"2"], [("a", "1")])
-    assert read(b"1,2") == Row("is not gzip")
+    assert read(b"1,2") == Row("field 'line' is not gzip")

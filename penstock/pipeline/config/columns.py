@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from penstock.pipeline.config import type_names
 from penstock.pipeline.config.payload import read_payload
+from penstock.pipeline.config.schemas import check_schema
 from penstock.pipeline.config.table import Table
 from penstock.pipeline.model import Column, Parse
 from penstock.pipeline.parse.settings import Payload
@@ -20,29 +22,31 @@ OWN: Final = ("fields", "_reason", "_bad")
 """Names of columns that parsing uses internally."""
 
 
-NESTED: Final = ("json",)
+NESTED: Final = ("json", "avro", "protobuf")
 """Formats whose values may hold others."""
 
 _WITH_NULLS: Final = (None, "csv", "text")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
 
-def read_parse(root: Table) -> Parse | None:
+def read_parse(root: Table, folder: Path) -> Parse | None:
     """How entries are parsed; None without a table ``[parse]``."""
     table = root.table("parse")
     if table is None:
         return None
-    payload = read_payload(table)
+    payload = read_payload(table, folder)
     format = None if payload is None else payload.format
     nulls = table.names("nulls")
     if nulls and format not in _WITH_NULLS:
         table.wrong("nulls", f"is for plain fields, csv and text; in {format} a value can be null")
     unknown = table.text("unknown")
     given = table.table("columns")
-    if given is None:
+    if given is None and format not in ("avro", "protobuf"):
         table.wrong("columns", 'is missing: a table of columns, each as name = "type"')
     table.end()
     columns = _columns(given, format) if given else ()
+    if payload is not None and format in ("avro", "protobuf"):
+        columns = check_schema(table, payload, columns if given else None, (*RESERVED, *OWN))
     if unknown is not None:
         _check_unknown(table, unknown, columns, format)
     if payload is not None:
@@ -141,6 +145,8 @@ def _check_format(table: Table, form: str, type_: str, format: str | None) -> No
         table.wrong("format", "is for the types date and timestamp")
     elif form.startswith("epoch"):
         table.wrong("format", f"is '{form}'; allowed: {epochs}, or a pattern of Spark")
+    elif format in ("avro", "protobuf"):
+        table.wrong("format", f"is '{form}'; in {format} allowed: {epochs}")
 
 
 def _check_type(table: Table, type_: str, format: str | None) -> None:

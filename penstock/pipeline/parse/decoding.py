@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from penstock.pipeline.model import Column
+from penstock.pipeline.parse.avro import avro_decoder
 from penstock.pipeline.parse.compression import decompressor
 from penstock.pipeline.parse.csv_values import csv_decoder
 from penstock.pipeline.parse.errors import Undecodable
+from penstock.pipeline.parse.protobuf import protobuf_decoder
+from penstock.pipeline.parse.registry import client_of
 from penstock.pipeline.parse.settings import Payload
+from penstock.pipeline.parse.types import parse_type
+from penstock.pipeline.parse.values import as_text, converter
 
 
 class Row(NamedTuple):
-    """What has been decoded: the values, and what no column is made of; or the problem."""
+    """What has been decoded: the values, and what no column is made of; or what is wrong."""
 
     problem: str | None
     values: Any = None
@@ -40,6 +46,39 @@ def csv_row(payload: Payload, origins: Sequence[str], unknown: bool) -> Decode:
     return _guarded(payload, decode)
 
 
+def record_row(payload: Payload, columns: Sequence[Column], unknown: bool) -> Decode:
+    """A function whose values are those of the columns, of a record of Avro or Protobuf.
+
+    With a registry it raises Unavailable if that does not answer.
+    """
+    registry = None if payload.registry is None else client_of(payload.registry)
+    make = avro_decoder if payload.format == "avro" else protobuf_decoder
+    read = make(payload, registry)
+    converts = [(c.origin, c.required, converter(parse_type(c.type), c.format)) for c in columns]
+    origins = {column.origin for column in columns}
+
+    def decode(data: bytes) -> Row:
+        members = read(data)
+        wrong: list[str] = []
+        values: list[Any] = []
+        for origin, required, convert in converts:
+            value = members.get(origin)
+            if value is None and required:
+                wrong.append(f"member '{origin}' is missing")
+            values.append(convert(value, origin, wrong))
+        if wrong:
+            return Row("; ".join(dict.fromkeys(wrong)))
+        return Row(None, values, _others(members, origins) if unknown else None)
+
+    return _guarded(payload, decode)
+
+
+def _others(members: Mapping[str, Any], origins: set[str]) -> list[tuple[str, str | None]]:
+    """The members that no column is made of, as texts."""
+    others = ((name, value) for name, value in members.items() if name not in origins)
+    return [(name, None if value is None else as_text(value)) for name, value in others]
+
+
 def _guarded(payload: Payload, decode: Decode) -> Decode:
     """The function behind the payload's compression, which turns errors into problems."""
     form = payload.compression
@@ -49,6 +88,6 @@ def _guarded(payload: Payload, decode: Decode) -> Decode:
         try:
             return decode(data if unpack is None else unpack(data))
         except Undecodable as error:
-            return Row(str(error))
+            return Row(f"field '{payload.field}' {error}")
 
     return guarded

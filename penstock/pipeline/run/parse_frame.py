@@ -27,7 +27,6 @@ from penstock.pipeline.run.parse_sql import (
     joined,
     missing,
     other_fields,
-    problem,
 )
 from penstock.pipeline.run.sql_text import concat, name, text
 
@@ -40,7 +39,7 @@ def parse_frame(frame: DataFrame, parse: Parse) -> DataFrame:
     if parse.payload is None:
         return _fields(frame, parse)
     frame = _select(frame, *ENTRY, f"{field(parse.payload.field)} AS _raw")
-    read = {"json": _json, "csv": _csv, "text": _text}[parse.payload.format]
+    read = {"json": _json, "csv": _csv, "text": _text}.get(parse.payload.format, _records)
     return read(frame, parse, parse.payload)
 
 
@@ -73,10 +72,9 @@ def _unpacked(frame: DataFrame, payload: Payload) -> DataFrame:
     """The frame with the payload, and with the problem if there is none."""
     if payload.compression is None:
         return _select(frame, *ENTRY, "_raw", f"_raw AS {_PAYLOAD}", f"NULL AS {PROBLEM}")
-    origin = payload.field
     unpack = payload_udfs.unpack(payload)
     frame = _select(frame, *ENTRY, "_raw", unpack(col("_raw")).alias("_unpacked"))
-    why = f"{problem(origin, '_unpacked.problem')} AS {PROBLEM}"
+    why = f"_unpacked.problem AS {PROBLEM}"
     return _select(frame, *ENTRY, "_raw", f"_unpacked.value AS {_PAYLOAD}", why)
 
 
@@ -92,9 +90,23 @@ def _csv(frame: DataFrame, parse: Parse, payload: Payload) -> DataFrame:
     places = (payload.header.index(column.origin) for column in parse.columns)
     raws = _raws([f"try_element_at(_decoded.values, {place + 1})" for place in places])
     more = f"_decoded.more AS {MORE}"
-    why = f"coalesce({missing(payload.field)}, {problem(payload.field, '_decoded.problem')})"
-    frame = _select(frame, *ENTRY, *raws, more, f"{why} AS {PROBLEM}")
+    frame = _select(frame, *ENTRY, *raws, more, f"{_whole(payload)} AS {PROBLEM}")
     return _steps(frame, column_steps("value", parse))
+
+
+def _whole(payload: Payload) -> str:
+    """What is wrong with a decoded payload, null if nothing is."""
+    return f"coalesce({missing(payload.field)}, _decoded.problem)"
+
+
+def _records(frame: DataFrame, parse: Parse, payload: Payload) -> DataFrame:
+    decode = payload_udfs.records(payload, parse)
+    frame = _select(frame, *ENTRY, "_raw", decode(col("_raw")).alias("_decoded"))
+    frame = _select(frame, *ENTRY, "_decoded", f"{_whole(payload)} AS {PROBLEM}")
+    named = [f"_decoded.values.c{i} AS {name(c.name)}" for i, c in enumerate(parse.columns)]
+    named += [] if parse.unknown is None else [f"_decoded.more AS {name(parse.unknown)}"]
+    bad = f"{PROBLEM} IS NOT NULL AS {BAD}"
+    return _select(frame, *ENTRY, *named, f"{PROBLEM} AS {REASON}", bad)
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -93,11 +93,6 @@ def missing(origin: str) -> str:
     return f"CASE WHEN _raw IS NULL THEN {why} END"
 
 
-def problem(origin: str, found: str) -> str:
-    """What a decoder says of a payload, with the field's name; null for null."""
-    return concat(f"field '{origin}' ", found, "")
-
-
 def _given(raw: str, nulls: Sequence[str]) -> str:
     """The bytes of a column, or null where they say that there is no value."""
     if not nulls:

@@ -13,9 +13,10 @@ import pyarrow as pa
 from pyspark.sql.functions import arrow_udf
 
 from penstock.pipeline.model import Column, Parse
-from penstock.pipeline.parse.decoding import Row, csv_row, unpacked_row
+from penstock.pipeline.parse.decoding import Row, csv_row, record_row, unpacked_row
 from penstock.pipeline.parse.json_objects import explainer
 from penstock.pipeline.parse.settings import Payload
+from penstock.pipeline.parse.types import Type, parse_type
 
 _KEPT: Final = 32
 """Decoders that a worker keeps, which may serve several queries."""
@@ -71,6 +72,63 @@ def _csv_reader(
     payload: Payload, origins: tuple[str, ...], unknown: bool
 ) -> Callable[[bytes], Row]:
     return csv_row(payload, origins, unknown)
+
+
+def records(payload: Payload, parse: Parse) -> Any:
+    """A function of a record: a struct of the problem, the columns' values, and those unknown."""
+    columns, unknown = parse.columns, parse.unknown is not None
+    types = [parse_type(column.type) for column in columns]
+
+    def decode(values: pa.Array) -> pa.Array:
+        rows = _rows(_record_reader(payload, columns, unknown), values)
+        return _structs(rows, {"values": (_by_name(rows, types), _struct_of(types))}, True)
+
+    inner = ", ".join(f"c{number}: {type}" for number, type in enumerate(types))
+    return _decoder(decode, f"struct<problem: string, values: struct<{inner}>, {_MORE}>")
+
+
+@lru_cache(maxsize=_KEPT)
+def _record_reader(
+    payload: Payload, columns: tuple[Column, ...], unknown: bool
+) -> Callable[[bytes], Row]:
+    return record_row(payload, columns, unknown)
+
+
+def _by_name(rows: Sequence[Row], types: Sequence[Type]) -> list[Any]:
+    names = [f"c{number}" for number in range(len(types))]
+    return [None if r.values is None else dict(zip(names, r.values, strict=True)) for r in rows]
+
+
+def _struct_of(types: Sequence[Type]) -> pa.DataType:
+    return pa.struct([(f"c{number}", _arrow(type)) for number, type in enumerate(types)])
+
+
+_SIMPLE: Final = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+def _arrow(type: Type) -> pa.DataType:
+    """The type of Arrow in which Spark takes values of a type."""
+    if type.name == "decimal":
+        return pa.decimal128(type.precision, type.scale)
+    if type.name == "struct":
+        return pa.struct([(name, _arrow(each)) for name, each in type.members])
+    if type.element is None:
+        return _SIMPLE[type.name]
+    inner = _arrow(type.element)
+    return pa.list_(inner) if type.name == "array" else pa.map_(pa.string(), inner)
 
 
 def _decoder(decode: Callable[[pa.Array], pa.Array], type: str) -> Any:
