@@ -36,7 +36,9 @@ class InvalidFile(PipelineError):
         super().__init__("\n".join(f"{file}:{p.line or 1}: {p}" for p in self.problems))
 
 
-_OWN: Final = re.compile(r"(?:pyspark_redis_streams\.errors|penstock\.pipeline\.errors)\.\w+: (.+)")
+_OWN: Final = re.compile(
+    r"(?:pyspark_redis_streams\.errors|penstock\.pipeline(?:\.parse)?\.errors)\.\w+: (.+)"
+)
 _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILINE)
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")

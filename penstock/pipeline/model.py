@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from penstock.pipeline.parse.settings import Payload
 from penstock.pipeline.sinks.base import Sink
 
 ENTRIES: Final = "entries"
@@ -33,14 +34,31 @@ class Column:
     required: bool = False
     format: str | None = None
 
+    @property
+    def what(self) -> str:
+        """What a value has to be, for messages."""
+        if self.format is None:
+            return self.type.lower()
+        return f"{self.type.lower()} as {self.format}"
+
 
 @dataclass(frozen=True)
 class Parse:
-    """How an entry becomes a row; ``json`` is the field with JSON, None for plain fields."""
+    """How an entry becomes a row: of its plain fields, or of the payload in one of them.
+
+    ``unknown`` is the column for what is there and has no column.
+    """
 
     columns: tuple[Column, ...]
-    json: str | None = None
+    payload: Payload | None = None
     nulls: tuple[str, ...] = ()
+    unknown: str | None = None
+
+    @property
+    def json(self) -> str | None:
+        """The field with JSON, None for other formats."""
+        is_json = self.payload is not None and self.payload.format == "json"
+        return self.payload.field if self.payload is not None and is_json else None
 
 
 @dataclass(frozen=True)

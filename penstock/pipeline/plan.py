@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.pipeline.config.options import address, snake
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Transform
+from penstock.pipeline.parse.settings import Payload
 from penstock.pipeline.sinks.base import Sink
 
 SECRET: Final = ("auth", "password", "user", "redis.username", "url")
@@ -45,9 +46,17 @@ def _source(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _parse_title(parse: Parse) -> str:
-    made = "plain fields" if parse.json is None else f"JSON in the field '{parse.json}'"
+    made = "plain fields" if parse.payload is None else _payload_title(parse.payload)
     nulls = f"; no value: {', '.join(map(repr, parse.nulls))}" if parse.nulls else ""
-    return f"{made}{nulls}; also stream, id, timestamp"
+    unknown = f"; everything else in '{parse.unknown}'" if parse.unknown else ""
+    return f"{made}{nulls}{unknown}; also stream, id, timestamp"
+
+
+def _payload_title(payload: Payload) -> str:
+    packed = f", {payload.compression}" if payload.compression else ""
+    schemas = f", schemas of {payload.registry.url}" if payload.registry else ""
+    form = "JSON" if payload.format == "json" else payload.format
+    return f"{form} in the field '{payload.field}'{packed}{schemas}"
 
 
 def _column(column: Column) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Watermark
 from penstock.pipeline.sinks.kinds import KINDS
+from penstock.pipeline.parse.proto_compile import compile_files
+from penstock.pipeline.parse.settings import Registry
+from penstock.pipeline.plan import describe
 from penstock.pipeline.sinks.parquet import ParquetSink
 from tests.pipeline.conftest import Load
 
@@ -206,6 +210,94 @@ every = 5
     ]
 
 
+AVRO = """\
+{"type": "record", "name": "R", "fields": [
+  {"name": "id", "type": "long"}, {"name": "a", "type": ["null", "string"]}
+]}
+"""
+
+PARSE_PROBLEMS = [
+        ('format = "xml"\nfield = "f"\ncolumns.a = "int"',
+         "4: parse.format: is 'xml'; allowed: json, avro, protobuf, csv, text"),
+        ('format = "json"\ncolumns.a = "int"',
+         "3: parse: 'field' is missing: the field that holds the payload"),
+        ('field = "f"\ncolumns.a = "int"',
+         "4: parse.field: needs 'format' beside it; allowed: json, avro, protobuf, csv, text"),
+        ('json = "j"\nfield = "f"\ncolumns.a = "int"',
+         "5: parse.field: is given beside 'json', which means format 'json' and its field"),
+        ('json = "j"\nquote = "|"\ncolumns.a = "int"', "5: parse.quote: is for format = 'csv'"),
+        ('compression = "gzip"\ncolumns.a = "int"',
+         "4: parse.compression: needs 'format' beside it; allowed: json, avro, protobuf, csv, "
+         "text"),
+        ('json = "j"\ncompression = "gz"\ncolumns.a = "int"',
+         "5: parse.compression: is 'gz'; allowed: gzip, zstd, lz4, snappy; did you mean "
+         "'gzip'?"),
+        ('json = "j"\nmax_bytes = 5\ncolumns.a = "int"',
+         "5: parse.max_bytes: is for 'compression': how long a value may be when unpacked"),
+        ('format = "avro"\nfield = "f"\ncolumns.a = "int"',
+         "3: parse: format 'avro' needs 'schema_file' or 'registry'"),
+        ('format = "avro"\nfield = "f"\nregistry = "ftp://x"\ncolumns.a = "int"',
+         "6: parse.registry: is not of the right form; allowed: "
+         "http[s]://[user:password@]host[:port][/path]"),
+        ('format = "avro"\nfield = "f"\nregistry = "http://x"\nregistry_user = "u"\n'
+         'columns.a = "int"',
+         "7: parse.registry_user: and 'registry_password' belong together"),
+        ('format = "avro"\nfield = "f"\nregistry = "http://x"\nregistry_timeout = "5"\n'
+         'columns.a = "int"',
+         "7: parse.registry_timeout: is '5'; allowed: a number with millisecond, second, minute, "
+         "hour, day, week(s)"),
+        ('format = "avro"\nfield = "f"\nregistry = "http://x"',
+         "3: parse.columns: is missing: a table of columns, each as name = \"type\"; they are "
+         "proposed from a 'schema_file', but a registry is not asked before entries are there"),
+        ('format = "avro"\nfield = "f"\nschema_file = "none.avsc"\ncolumns.a = "int"',
+         "6: parse.schema_file: can't read '{folder}/none.avsc': No such file or directory"),
+        ('format = "avro"\nfield = "f"\nschema_file = "p.toml"\ncolumns.a = "int"',
+         "6: parse.schema_file: is not JSON: Expecting value: line 1 column 2 (char 1)"),
+        ('format = "avro"\nfield = "f"\nregistry = "http://x"\n'
+         'columns.a = {type = "timestamp", format = "yyyy"}',
+         "7: parse.columns.a.format: is 'yyyy'; in avro allowed: epoch_s, epoch_ms, epoch_us"),
+        ('format = "protobuf"\nfield = "f"\ndescriptor_file = "p.toml"\nmessage = "M"\n'
+         'columns.a = "int"',
+         "6: parse.descriptor_file: is no set of descriptors, as protoc --descriptor_set_out makes "
+         "it"),
+        ('json = "j"\nregistry = "http://x"\ncolumns.a = "int"',
+         "5: parse.registry: is for format = 'avro' or 'protobuf'"),
+        ('json = "j"\nregistry_user = "u"\ncolumns.a = "int"',
+         "5: parse.registry_user: is for format = 'avro' or 'protobuf'"),
+        ('format = "avro"\nfield = "f"\nschema_file = "{avro}"\nregistry_user = "u"\n'
+         'columns.a = "int"',
+         "7: parse.registry_user: needs 'registry' beside it, the URL"),
+        ('format = "avro"\nfield = "f"\nschema_file = "{avro}"\ncolumns.b = "int"',
+         "7: parse.columns.b: is of 'b'; the schema has id, a"),
+        ('format = "avro"\nfield = "f"\nschema_file = "{avro}"\nunknown = "A"',
+         "7: parse.unknown: is 'A', but there is a column of this name"),
+        ('format = "csv"\nfield = "f"\nheader = ["a", "b", "a"]\ncolumns.a = "int"',
+         "6: parse.header: names 'a' twice"),
+        ('format = "csv"\nfield = "f"\nheader = [1]\ncolumns.a = "int"',
+         "6: parse.header: is not a list of names, in the order of the values"),
+        ('format = "csv"\nfield = "f"\nheader = ["b"]\ncolumns.a = "int"',
+         "7: parse.columns.a: is of 'a', which 'header' lacks"),
+        ('format = "csv"\nfield = "f"\ndelimiter = "||"\ncolumns.a = "int"',
+         "6: parse.delimiter: is '||'; allowed: one ASCII character, but for line ends"),
+        ('format = "csv"\nfield = "f"\ncolumns.a = "array<int>"',
+         "6: parse.columns.a: type is 'array<int>'; allowed: string, binary, boolean, tinyint, "
+         "smallint, int, bigint, float, double, decimal(p,s), date, timestamp"),
+        ('format = "text"\nfield = "f"\ncolumns.a = "int"\ncolumns.b = "int"',
+         "6: parse.columns: are 2; format 'text' is one value, so one column"),
+        ('format = "text"\nfield = "f"\nunknown = "m"\ncolumns.a = "int"',
+         "6: parse.unknown: is not for format 'text', which is one value"),
+        ('unknown = "A"\ncolumns.a = "int"',
+         "4: parse.unknown: is 'A', but there is a column of this name"),
+        ('json = "j"\ncolumns.a = {type = "date", format = "epoch_s"}',
+         "5: parse.columns.a.format: 'epoch_s' is for the types timestamp and timestamp_ntz"),
+        ('columns.a = {type = "timestamp", format = "epoch_ns"}',
+         "4: parse.columns.a.format: is 'epoch_ns'; allowed: epoch_s, epoch_ms, epoch_us, or a "
+         "pattern of Spark"),
+        ('json = "j"\ncolumns.a = "int"\ncolumns.b = {type = "int", from = "A"}',
+         "6: parse.columns.b: is of the member 'A', but 'a' of 'a', and Spark ignores case"),
+]  # fmt: skip
+"""Keys of the part that says how entries are parsed, and the problem that comes of them."""
+
 PROBLEMS = [
         ('"orders"', '"orders"\nmax_deliverys = 3', "3: source.max_deliverys: unknown; did you "
          "mean 'max_deliveries'?"),
@@ -235,12 +327,14 @@ PROBLEMS = [
          "6: parse.columns.raw: is string, but 'qty' of the same member is int"),
         ('"orders"', '"orders"\n[parse.columns]\nb = {type = "int", format = "x"}\n'
          '[dead_letters]\nstream="d"',
-         "4: parse.columns.b.format: is for plain fields of the types date and timestamp"),
+         "4: parse.columns.b.format: is for the types date and timestamp"),
         ('"orders"', '"orders"\n[parse]\n[dead_letters]\nstream="d"',
          "3: parse.columns: is missing: a table of columns, each as name = \"type\""),
         ('"orders"', '"orders"\n[parse]\njson = "j"\nnulls = ["x"]\n[parse.columns]\na = "int"\n'
          '[dead_letters]\nstream="d"',
-         "5: parse.nulls: is for plain fields; in JSON a missing value is null"),
+         "5: parse.nulls: is for plain fields, csv and text; in json a value can be null"),
+        *(('"orders"', f'"orders"\n[parse]\n{keys}\n[dead_letters]\nstream="d"', problem)
+          for keys, problem in PARSE_PROBLEMS),
         ('"orders"', '"orders"\n[parse.columns]\na = "int"',
          "3: parse: needs [dead_letters]: entries that do not parse have to go somewhere"),
         ('"orders"', '"orders"\n[parse.columns]\na = "int"\n[dead_letters]\nstream="orders"',
@@ -300,7 +394,9 @@ PROBLEMS = [
 def test_a_problem_is_told_with_line_and_key(
     load_text: Load, tmp_path: Path, replaced: str, by: str, message: str
 ) -> None:
-    found = problems(load_text, LEAST.replace(replaced, by, 1))
+    avro = tmp_path / "s.avsc"
+    avro.write_text(AVRO, encoding="utf-8")
+    found = problems(load_text, LEAST.replace(replaced, by.replace("{avro}", str(avro)), 1))
     assert found == [message.replace("{folder}", str(tmp_path))]
 
 
@@ -386,3 +482,67 @@ def test_dead_letters_of_mode_group_go_to_the_stream_that_the_environment_names(
 ) -> None:
     pipeline = load_text(GROUP + '[dead_letters]\nstream = "${DEAD}"\n', DEAD="orders-dead")
     assert pipeline.source["deadLetterStream"] == "orders-dead"
+
+
+PAYLOAD = """\
+[parse]
+format = "{format}"
+field = "f"
+{keys}
+[dead_letters]
+stream = "d"
+"""
+
+
+def test_columns_may_come_of_a_schema_and_have_other_names_than_those_of_entries(
+    load_text: Load, tmp_path: Path
+) -> None:
+    (tmp_path / "s.avsc").write_text(AVRO, encoding="utf-8")
+    parse = PAYLOAD.format(format="avro", keys='schema_file = "s.avsc"')
+    pipeline = load_text(LEAST + parse)
+    assert pipeline.parse is not None
+    assert pipeline.parse.columns == (Column("id_", "bigint", "id"), Column("a", "string", "a"))
+
+
+def test_a_registry_is_named_without_its_credentials(load_text: Load) -> None:
+    keys = 'registry = "https://key:s%2Fcret@host:8081/api/"\nmessage = "shop.Order"'
+    parse = PAYLOAD.format(format="protobuf", keys=f'{keys}\ncolumns.a = "int"')
+    pipeline = load_text(LEAST + parse)
+    assert pipeline.parse is not None
+    payload = pipeline.parse.payload
+    assert payload is not None
+    assert payload.registry == Registry("https://host:8081/api", "key", "s/cret", 10.0)
+    assert "cret" not in repr(pipeline)
+    assert "protobuf in the field 'f', schemas of https://host:8081/api" in describe(pipeline)
+    assert "cret" not in describe(pipeline)
+
+
+def test_columns_may_come_of_a_message(load_text: Load, tmp_path: Path) -> None:
+    text = 'syntax = "proto3"; message M { int32 a = 1; string stream = 2; }'
+    (tmp_path / "m.bin").write_bytes(compile_files({"m.proto": text}, "m.proto"))
+    keys = 'descriptor_file = "m.bin"'
+    assert problems(load_text, LEAST + PAYLOAD.format(format="protobuf", keys=keys)) == [
+        "9: parse: 'message' is missing: the full name of the message, as shop.Order"
+    ]
+    wrong = f'{keys}\nmessage = "N"'
+    assert problems(load_text, LEAST + PAYLOAD.format(format="protobuf", keys=wrong)) == [
+        "13: parse.message: is 'N', which 'descriptor_file' lacks: it has no message 'N'"
+    ]
+    right = f'{keys}\nmessage = "M"'
+    pipeline = load_text(LEAST + PAYLOAD.format(format="protobuf", keys=right))
+    assert pipeline.parse is not None
+    assert pipeline.parse.columns == (
+        Column("a", "int", "a"),
+        Column("stream_", "string", "stream"),
+    )
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_extra(
+    load_text: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s.avsc").write_text(AVRO, encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    keys = 'schema_file = "s.avsc"'
+    assert problems(load_text, LEAST + PAYLOAD.format(format="avro", keys=keys)) == [
+        "10: parse.format: the package of 'fastavro' is not installed: pip install 'penstock[avro]'"
+    ]

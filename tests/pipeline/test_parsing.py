@@ -9,7 +9,7 @@ import redis
 from pyspark.sql import SparkSession
 
 from penstock.pipeline.run.frames import letters, parsed
-from penstock.pipeline.run.parse_sql import REASON
+from penstock.pipeline.run.parse_sql import BAD, REASON
 from tests.pipeline.conftest import Load
 
 FRAME = """\
@@ -39,7 +39,7 @@ class Parsed:
 
     def rows(self, text: str, *entries: dict[Any, Any]) -> list[tuple[Any, ...]]:
         """The columns of the file, and the reason."""
-        frame = self.frame(text, *entries).drop("stream", "id", "timestamp", "fields")
+        frame = self.frame(text, *entries).drop("stream", "id", "timestamp", "fields", BAD)
         return [tuple(row) for row in frame.collect()]
 
 
@@ -132,9 +132,10 @@ inner = { type = "struct<x:double>", from = "In ner" }
     )
     assert found[0] == (1, ["x"], (0.5,), None)
     assert [row[-1] for row in found[1:]] == [
-        "field 'j' is '{\"a\": \"one\"}', not such JSON",
-        "field 'j' is '{', not such JSON",
-        "field 'j' is '[]', not such JSON",
+        "member 'a' is \"one\", not int",
+        "field 'j' is '{', not JSON: expecting property name enclosed in double quotes at "
+        "character 2",
+        "field 'j' is '[]', not a JSON object",
         "member 'a' is missing",
         "field 'j' is not UTF-8",
         "field 'j' is missing",
@@ -154,3 +155,146 @@ def test_a_dead_letter_holds_the_entry_exactly(parse: Parsed, server: redis.Redi
     assert pairs[3][0] == b"dead-letter-reason"
     assert pairs[3][1].decode() == "field 'a' is '\ufffd', not int"
     assert pairs[4:] == [(b"a", b"x"), (b"a", b"\xff"), (b"\xfe", b"")]
+
+
+def test_json_is_one_object_and_nothing_else(parse: Parsed) -> None:
+    texts = [
+        '{"a": 1} x',
+        '{"a": 1}{"a": 2}',
+        '{"a": 1}, {"a": 2}',
+        '{"a": 1}] x',
+        "{'a': 1}",
+        '[{"a": 1}]',
+        "",
+        "null",
+        '{"a": NaN}',
+    ]
+    text = '[parse]\njson = "j"\n[parse.columns]\na = "double"\n'
+    found = parse.rows(text, *({"j": text} for text in texts), {"j": ' \t{"a": 1}\n '})
+    assert [row[1] for row in found] == [
+        "field 'j' has text behind its JSON, from character 10: 'x'",
+        "field 'j' has text behind its JSON, from character 9: '{\"a\": 2}'",
+        "field 'j' has text behind its JSON, from character 9: ', {\"a\": 2}'",
+        "field 'j' has text behind its JSON, from character 9: '] x'",
+        "field 'j' is '{'a': 1}', not JSON: expecting property name enclosed in double quotes at "
+        "character 2",
+        "field 'j' is '[{\"a\": 1}]', not a JSON object",
+        "field 'j' is '', not JSON: expecting value at character 1",
+        "field 'j' is 'null', not a JSON object",
+        "field 'j' is '{\"a\": NaN}', not JSON: NaN is no number",
+        None,
+    ]
+    assert found[-1][0] == 1.0
+
+
+NESTED = """\
+[parse]
+json = "j"
+[parse.columns]
+n = "int"
+price = "decimal(6,2)"
+at = "timestamp"
+list = "array<decimal(4,1)>"
+map = "map<string,date>"
+inner = "struct<at:timestamp,deep:array<struct<x:double,d:decimal(3,1)>>>"
+"""
+
+
+def test_every_wrong_member_is_named_with_its_path(parse: Parsed) -> None:
+    (row,) = parse.rows(
+        NESTED,
+        {
+            "j": '{"n": 1.5, "price": "1.555", "at": "10:00", "list": [1.5, 0.25, "x"],'
+            ' "map": {"a": "2026-01-02", "b": "2026"},'
+            ' "inner": {"at": "T10:00", "deep": [{"x": 1}, {"x": "1", "d": 1e9}]}}'
+        },
+    )
+    assert row[-1].split("; ") == [
+        "member 'n' is 1.5, not int",
+        "member 'price' is \"1.555\", not decimal(6,2)",
+        "member 'at' is \"10:00\", not timestamp",
+        "member 'list[1]' is 0.25, not decimal(4,1)",
+        "member 'list[2]' is \"x\", not decimal(4,1)",
+        "member 'map.b' is \"2026\", not date",
+        "member 'inner.at' is \"T10:00\", not timestamp",
+        "member 'inner.deep[1].x' is \"1\", not double",
+        "member 'inner.deep[1].d' is 1E+9, not decimal(3,1)",
+    ]
+
+
+def test_nested_values_of_json_keep_every_digit(parse: Parsed) -> None:
+    frame = parse.frame(
+        NESTED,
+        {
+            "j": '{"n": 1, "price": 1.50, "at": "2026-01-02 03:04", "list": [1.5, null, "0.2"],'
+            ' "map": {"a": "2026-01-02"},'
+            ' "inner": {"at": "2026-01-02T03:04:05+01:00", "deep": [{"x": 1, "d": 0.5}, null]}}'
+        },
+        {"j": "{}"},
+    )
+    found = frame.selectExpr("to_json(struct(n, price, at, list, map, inner))", REASON).collect()
+    assert [tuple(row) for row in found] == [
+        (
+            '{"n":1,"price":1.50,"at":"2026-01-02T03:04:00.000Z","list":[1.5,null,0.2],'
+            '"map":{"a":"2026-01-02"},"inner":{"at":"2026-01-02T02:04:05.000Z",'
+            '"deep":[{"x":1.0,"d":0.5},null]}}',
+            None,
+        ),
+        ("{}", None),
+    ]
+
+
+@pytest.mark.parametrize("json", [True, False])
+def test_a_decimal_is_never_rounded(parse: Parsed, json: bool) -> None:
+    values = ["1.5", "1.50000", "15e-1", "1.555", "1555e-3", "1e-50", f"1.{'0' * 40}1", "1e4"]
+    values += ["99999.999", "1.5e3"]
+    text = '[parse.columns]\nd = "decimal(6,2)"\n'
+    if json:
+        text = f'[parse]\njson = "j"\n{text}'
+    entries = [{"j": f'{{"d": {value}}}'} if json else {"d": value} for value in values]
+    found = parse.rows(text, *entries)
+    assert [None if row[1] else str(row[0]) for row in found] == [
+        *("1.50", "1.50", "1.50", None, None, None, None, None, None, "1500.00")
+    ]
+    assert all("not decimal(6,2)" in row[1] for row in found if row[1])
+
+
+def test_a_time_of_day_is_not_today_and_a_year_no_day(parse: Parsed) -> None:
+    text = '[parse.columns]\nt = "timestamp"\nd = "date"\n'
+    times = ["10:00", "T10:00", "2026", "2026-01", "2026-01-02Tx"]
+    found = parse.rows(text, *({"t": each, "d": each} for each in times))
+    assert [row[-1] for row in found] == [
+        f"field 't' is '{each}', not timestamp; field 'd' is '{each}', not date" for each in times
+    ]
+
+
+def test_a_number_in_json_is_no_time_without_a_format(parse: Parsed) -> None:
+    text = '[parse]\njson = "j"\n[parse.columns]\nt = "timestamp"\n'
+    (row,) = parse.rows(text, {"j": '{"t": 1700000000}'})
+    assert row == (None, "member 't' is 1700000000, not timestamp")
+
+
+def test_times_of_a_pattern_are_named_too(parse: Parsed) -> None:
+    text = """\
+[parse]
+json = "j"
+[parse.columns]
+n = "int"
+d = { type = "date", format = "dd.MM.yyyy" }
+"""
+    found = parse.rows(text, {"j": '{"n": "x", "d": "2026"}'}, {"j": '{"d": "02.01.2026"}'})
+    reason = "member 'n' is \"x\", not int; member 'd' is \"2026\", not date as dd.MM.yyyy"
+    assert found[0] == (None, None, reason)
+    assert (str(found[1][1]), found[1][2]) == ("2026-01-02", None)
+
+
+def test_entries_that_are_good_are_told_apart_without_python(parse: Parsed) -> None:
+    from penstock.pipeline.run.frames import table
+
+    text = '[parse]\njson = "j"\n[parse.columns]\na = "int"\n'
+    frame = parse.frame(text, {"j": '{"a": 1}'}, {"j": '{"a": 1.5}'})
+    rows = table(frame, parse.pipeline, "entries")
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 0
+    assert plan.count("from_json(") == 1, "the JSON is parsed once"
+    assert [row.a for row in rows.collect()] == [1]

@@ -67,7 +67,7 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
     why = "the stream that gets what does not parse"
     letters = None if dead is None else dead.needed("stream", why)
     source = _source(root, letters, name)
-    parse = read_parse(root)
+    parse = read_parse(root, folder)
     dead_letters = _dead_letters(dead, letters, source)
     if parse is not None and dead is None:
         root.wrong("parse", "needs [dead_letters]: entries that do not parse have to go somewhere")

@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
-from penstock.pipeline.run.parse_sql import REASON, name, steps
+from penstock.pipeline.run.parse_frame import parse_frame
+from penstock.pipeline.run.parse_sql import BAD, REASON
+from penstock.pipeline.run.sql_text import name
 from penstock.pipeline.sinks.base import Sink
 from penstock.pipeline.tools.dead_letters import letter_fields
 
@@ -54,23 +56,20 @@ def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
 
 
 def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The entries with their columns, and with :data:`REASON` where something is wrong."""
-    if pipeline.parse is None:
-        return frame
-    for expressions in steps(pipeline.parse):
-        frame = frame.selectExpr(*expressions)
-    return frame
+    """The entries with their columns, and :data:`BAD` and :data:`REASON` if something is wrong."""
+    return frame if pipeline.parse is None else parse_frame(frame, pipeline.parse)
 
 
 def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The dead letters of parsed entries."""
-    return frame.where(f"{REASON} IS NOT NULL").selectExpr(letter_fields(pipeline.name))
+    return frame.where(BAD).selectExpr(letter_fields(pipeline.name))
 
 
 def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
     """The table of that name, from parsed entries; raises PipelineError for SQL that fails."""
     if pipeline.parse is not None:
-        frame = frame.where(f"{REASON} IS NULL").drop(REASON, "fields")
+        # Why an entry is bad takes longer to find out than that it is, and is not asked here.
+        frame = frame.where(f"NOT {BAD}").drop(REASON, BAD, "fields")
     frame.createOrReplaceTempView(ENTRIES)
     frames = {ENTRIES: frame}
     for transform in pipeline.transforms:

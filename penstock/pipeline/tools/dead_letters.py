@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from penstock.pipeline.run.parse_sql import REASON, text
+from penstock.pipeline.run.parse_sql import REASON
+from penstock.pipeline.run.sql_text import text
 
 PREFIX: Final = b"dead-letter-"
 STREAM: Final = b"dead-letter-stream"
