@@ -31,7 +31,7 @@ docs/pipeline.md describes the file.
 def main(args: Sequence[str]) -> int:
     """Runs a command with the arguments behind ``pipeline``; returns the exit status."""
     try:
-        given = _parser().parse_args(args)
+        given = parser().parse_args(args)
     except SystemExit as end:
         return int(end.code or 0)
     command: Callable[[argparse.Namespace], int] = given.command
@@ -57,7 +57,8 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"the Python package '{name}' is missing: pip install 'penstock[spark]'"
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = Parser(
         prog="penstock pipeline",
         description="Pipelines from streams through Spark SQL to tables and other streams.",
