@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
 from penstock.pipeline.cli_base import command as _command
 from penstock.pipeline.cli_base import output as _output
-from penstock.pipeline.cli_new import add_new
+from penstock.pipeline.cli_new import add_demo, add_new
 from penstock.pipeline.cli_samples import add_preview, add_test
 from penstock.pipeline.cli_watch import add_status, add_watching
 from penstock.pipeline.errors import PipelineError
@@ -259,6 +259,6 @@ def _replay(given: argparse.Namespace) -> int:
 
 _COMMANDS: Final = (
     *(add_new, add_preview, add_test, _add_validate, _add_plan, _add_run, add_status),
-    *(_add_redrive, _add_archive, _add_replay),
+    *(_add_redrive, _add_archive, _add_replay, add_demo),
 )
 """What adds each command, in the order of the help."""
