@@ -47,7 +47,7 @@ Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
        penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
        penstock import URL [--to URL] ...      (--help says more)
        penstock export URL [--from URL] ...
-       penstock pipeline run | validate | plan | redrive | archive | replay ...
+       penstock pipeline new | run | validate | status ...   (--help says more)
 
 Every setting of a configuration file is an option, too; options win over files.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
 from penstock.pipeline.cli_base import command as _command
 from penstock.pipeline.cli_base import output as _output
-from penstock.pipeline.cli_new import add_new
+from penstock.pipeline.cli_new import add_demo, add_new
 from penstock.pipeline.cli_samples import add_preview, add_test
 from penstock.pipeline.cli_watch import add_status, add_watching
 from penstock.pipeline.errors import PipelineError
@@ -31,7 +31,7 @@ docs/pipeline.md describes the file.
 def main(args: Sequence[str]) -> int:
     """Runs a command with the arguments behind ``pipeline``; returns the exit status."""
     try:
-        given = _parser().parse_args(args)
+        given = parser().parse_args(args)
     except SystemExit as end:
         return int(end.code or 0)
     command: Callable[[argparse.Namespace], int] = given.command
@@ -57,7 +57,8 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"the Python package '{name}' is missing: pip install 'penstock[spark]'"
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = Parser(
         prog="penstock pipeline",
         description="Pipelines from streams through Spark SQL to tables and other streams.",
@@ -258,6 +259,6 @@ def _replay(given: argparse.Namespace) -> int:
 
 _COMMANDS: Final = (
     *(add_new, add_preview, add_test, _add_validate, _add_plan, _add_run, add_status),
-    *(_add_redrive, _add_archive, _add_replay),
+    *(_add_redrive, _add_archive, _add_replay, add_demo),
 )
 """What adds each command, in the order of the help."""

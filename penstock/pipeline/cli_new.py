@@ -1,4 +1,4 @@
-"""The command ``new``: a pipeline file from the entries of a stream."""
+"""The commands to begin with: ``new``, a file from the entries of a stream, and ``demo``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,26 @@ def add_new(commands: Commands) -> None:
     add("--stream", metavar="STREAM", help="the stream to read")
     add("--output", metavar="PLACE", help="a folder for Parquet, stream:NAME, or console")
     add("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)")
+
+
+def add_demo(commands: Commands) -> None:
+    """Adds the command ``demo``."""
+    text = "Starts a server, runs a pipeline over made-up orders, and shows the table."
+    parser = command(commands, "demo", _demo, text)
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, default=Path("penstock-demo"), help="a new folder"
+    )
+
+
+def _demo(given: argparse.Namespace) -> int:
+    # What it runs in another process would say that packages are missing, but later.
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+
+    from penstock.pipeline.demo import demo
+
+    demo(given.out.resolve(), lambda line: print(line, flush=True))
+    return OK
 
 
 def _new(given: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["new", "run", "validate", "status", "test", "preview", "redrive", "archive", "replay"],
+    ["demo", "new", "run", "validate", "status", "test", "preview", "redrive", "archive", "replay"],
 )
 def test_every_option_of_a_command_is_on_the_page(
     command: str, capsys: pytest.CaptureFixture[str]
