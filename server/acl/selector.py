@@ -222,7 +222,7 @@ class Selector:
         for spec in command.keys:
             if not spec.names_keys:
                 continue
-            need = 1 << spec.need_in(args)
+            need = 1 << (spec.need if spec.vary is None else spec.need_in(args))
             for key in spec.extract(args):
                 known = self._known.get(key)
                 if known is None:
