@@ -131,6 +131,7 @@ class KeySpec:
         "keyword",
         "last",
         "limit",
+        "names_keys",
         "need",
         "notes",
         "step",
@@ -156,6 +157,8 @@ class KeySpec:
         self.vary = vary
         self.flags = _sorted(flags.split(), KEY_FLAGS)
         self.need = _rights(self.flags)
+        self.names_keys = "not_key" not in self.flags
+        """Whether what is found are keys, and not channels that are spread like keys."""
         self.index = index
         self.last = last
         self.step = step
@@ -204,14 +207,11 @@ class KeySpec:
         """Whether only the request tells where the keys are."""
         return self.counted or self.keyword is not None
 
-    @property
-    def names_keys(self) -> bool:
-        """Whether what is found are keys, and not channels that are spread like keys."""
-        return "not_key" not in self.flags
 
-
-FOUND_BY_PARSER: Final = -2
-"""In place of where a command's key is: its keys are found by its own parser."""
+HAS_CHANNELS: Final = -1
+"""In place of where a command's key is: some of its arguments are channels."""
+SPREAD: Final = -2
+"""In place of where a command's key is: it may have more of them, or only a request tells where."""
 
 
 class Channels:
@@ -233,15 +233,14 @@ class Channels:
 def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
     """Where the one key of a command is, and which rights to it are needed."""
     specs = [spec for spec in keys if spec.names_keys]
-    if channels is not None or len(specs) > 1:
-        return -1, 0
+    if channels is not None:
+        return HAS_CHANNELS, 0
     if not specs:
         return 0, 0
     spec = specs[0]
-    if spec.find is not None:
-        return FOUND_BY_PARSER, 1 << spec.need
-    need = 1 << (spec.need if spec.vary is None else READ | WRITE)
-    return (spec.index, need) if spec.last == 0 and not spec.moves else (-1, 0)
+    if len(specs) > 1 or spec.find is not None or spec.last != 0 or spec.moves:
+        return SPREAD, 0
+    return spec.index, 1 << (spec.need if spec.vary is None else READ | WRITE)
 
 
 NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "reset"})
@@ -259,8 +258,8 @@ class Command:
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
     ``key_need`` has the bit of the rights to it that it needs at most, counted from 1 for any right
     (``1 << rights``). The place is 0 for a command without keys and
-    channels, ``FOUND_BY_PARSER`` where the keys are what one specification's ``find`` finds, and -1
-    where :meth:`key_uses` has to look. ``channels`` tells which of its arguments are channels.
+    channels, ``HAS_CHANNELS``, or ``SPREAD`` where :meth:`key_uses` has to look. ``channels`` tells
+    which of its arguments are channels.
     """
 
     __slots__ = (

@@ -99,6 +99,7 @@ class Dispatcher:
             or session.gated
             or self._state.barred
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
+            or (session.limited and not session.account.permits(command, args))
         ):
             reply = self._execute_closely(session, command, args)
         else:
@@ -115,19 +116,18 @@ class Dispatcher:
         self, session: Session, command: Command | None, args: Arguments
     ) -> bytes | None:
         """Does the same for whatever is not plainly a command that may run at once; what is quick
-        to decide, quickly: a command that is queued, and one that the user may run."""
+        to decide, quickly: a command that is queued."""
         if (
             command is not None
+            and session.queues
+            and command.queues
             and not (command.special or self._state.barred)
             and command.fits(len(args))
+            and (not session.account.limited or session.account.permits(command, args))
         ):
-            if session.queues and command.queues:
-                session.command = command
-                session.enqueue(command, args)
-                return QUEUED
-            if session.limited and session.account.root.permits(command, args):
-                session.command = command
-                return self.run(session, command, args)
+            session.command = command
+            session.enqueue(command, args)
+            return QUEUED
         reply = self._execute_checked(session, args)
         if session.tracking is not None and session.tracking.caching:
             self._end_caching(session, session.tracking, args)

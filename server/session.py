@@ -191,8 +191,8 @@ class Session:
     def update_gate(self) -> None:
         """Notes whether a command must pass the checks of a state that most clients are not in.
 
-        ``limited`` notes that there is only one of them, what the client's user may do, and
-        ``queues`` that there is only a transaction."""
+        ``limited`` notes that there is none but what the client's user may do, and ``queues`` that
+        there is only a transaction, whatever the user may do."""
         gated = (
             not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
@@ -201,9 +201,9 @@ class Session:
             or self.account.rate is not None
         )
         queueing = self.queue is not None
-        self.queues = queueing and not gated and not self.account.limited
+        self.queues = queueing and not gated
         self.limited = self.account.limited and not gated and not queueing
-        self.gated = gated or queueing or self.limited
+        self.gated = gated or queueing
 
     def log_in(self, user: User) -> None:
         """The client is this user from now on."""

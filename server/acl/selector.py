@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.command_table import FOUND_BY_PARSER, READ, WRITE, Arguments, Command, Table, every
+from server.command_table import READ, SPREAD, WRITE, Arguments, Command, Table, every
 from server.util.glob import Matcher, matcher
 
 READ_WRITE: Final = READ | WRITE
@@ -201,13 +201,13 @@ class Selector:
         )
 
     def permits(self, command: Command, args: Arguments) -> bool:
-        """Whether a request is certainly allowed. It is a quick answer for most that are: those
-        without keys and channels, with one key, or with keys that one parser finds."""
+        """Whether a request is certainly allowed. It is a quick answer for most that are: all but
+        those with channels or with a first argument that is allowed by a rule of its own."""
         at = command.key_at
         if command not in self.allowed or at >= len(args):
             return False
         if at <= 0:
-            return at == 0 or (at == FOUND_BY_PARSER and self._permits_found(command, args))
+            return at == 0 or (at == SPREAD and self._permits_all(command, args))
         if self.all_keys:
             return True
         known = self._known.get(args[at])
@@ -215,9 +215,21 @@ class Selector:
             known = self.grants(args[at])
         return known & command.key_need != 0
 
-    def _permits_found(self, command: Command, args: Arguments) -> bool:
-        """Whether all keys may be used that the command's own parser finds."""
-        return all(self.grants(key) & command.key_need for key in command.keys[0].extract(args))
+    def _permits_all(self, command: Command, args: Arguments) -> bool:
+        """Whether all keys may be used, wherever they are."""
+        if self.all_keys:
+            return True
+        for spec in command.keys:
+            if not spec.names_keys:
+                continue
+            need = 1 << (spec.need if spec.vary is None else spec.need_in(args))
+            for key in spec.extract(args):
+                known = self._known.get(key)
+                if known is None:
+                    known = self.grants(key)
+                if not known & need:
+                    return False
+        return True
 
     def denial(
         self, command: Command, args: Arguments, uses: list[tuple[bytes, int]]

@@ -86,11 +86,17 @@ class User:
 
     # --- checks ---------------------------------------------------------------------------
 
+    def permits(self, command: Command, args: Arguments) -> bool:
+        """Whether a request is certainly allowed, by the user's own permissions or a selector."""
+        return self.root.permits(command, args) or any(
+            selector.permits(command, args) for selector in self.selectors
+        )
+
     def denial(self, command: Command, args: Arguments) -> Denial | None:
         """Why the user may not run a request, ``None`` if it may.
 
         The selectors are tried in turn; what is told is what stopped the one that got furthest."""
-        if not self.limited or self.root.permits(command, args) or "no_auth" in command.flags:
+        if not self.limited or self.permits(command, args) or "no_auth" in command.flags:
             return None
         uses = command.key_uses(args)
         furthest: Denial | None = None

@@ -42,10 +42,11 @@ def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
     return stream
 
 
-def _is_possible(server: Services, session: Session) -> bool:
-    """Whether nobody looks at each command of the client, or at what each of them changes."""
+def _is_possible(server: Services, session: Session, command: Command, args: Arguments) -> bool:
+    """Whether nobody looks at each command of the client, or at what each of them changes, and its
+    user may run this one, and so all that add to the same key."""
     return not (
-        session.account.limited
+        (session.account.limited and not session.account.permits(command, args))
         or session.tracking is not None
         or server.notifier.active
         or server.state.timings.single
@@ -62,7 +63,8 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     key, names = args[1], args[3::2]
     if not _belongs(queue[at + 1], command, words, key, names):
         return None
-    if not _is_possible(server, session):  # A command of the transaction may have changed that.
+    # A command of the transaction may have changed that.
+    if not _is_possible(server, session, command, args):
         return None
     db = session.db
     started = _now_ns()

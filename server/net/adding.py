@@ -166,7 +166,7 @@ class Adder:
         every command or how long it took (``single``). What a user may not add is left to the
         common way; see :meth:`_may_add`."""
         return not (
-            (session.gated and not session.limited)
+            session.gated
             or session.muting is not None
             or session.tracking is not None
             or self._state.barred

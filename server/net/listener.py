@@ -24,6 +24,10 @@ ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 ADDRESS_MISSING: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """How a host says that it does not have an address."""
 
+HANDSHAKE_TIMEOUT_S: Final = 10.0
+"""How long a handshake of TLS may take. A client whose certificate was refused is waited for as
+long, if it neither goes on nor closes the connection (:class:`server.net.tls.Handshake`)."""
+
 
 class ListenError(Exception):
     """The server cannot listen where it should; the text says where, and why."""
@@ -81,7 +85,12 @@ class Listener:
         config = self._state.config
         try:
             listener = await asyncio.get_running_loop().create_server(
-                self._connection, host, port, backlog=config.tcp_backlog, ssl=context
+                self._connection,
+                host,
+                port,
+                backlog=config.tcp_backlog,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HANDSHAKE_TIMEOUT_S,
             )
         except UnicodeError:
             text = f"cannot listen on {host}:{port}: this is no name of a host"

@@ -16,7 +16,9 @@ REPLY_TIMEOUT_S = 20.0
 CLOSED = b"(closed)"
 AFTERWARDS = {
     "ACL": "ACL SETUSER default reset on nopass ~* &* +@all",
+    "AUTH": "ACL LOG RESET",
     "CLIENT PAUSE": "CLIENT UNPAUSE",
+    "FUNCTION": "FUNCTION FLUSH",
 }
 
 
@@ -257,7 +259,7 @@ class Player:
         if any("config" in step.text.lower() for step in self.case.steps):
             self.server.restore_settings()
         for command, remedy in AFTERWARDS.items():
-            if any(command in step.text for step in self.case.steps):
+            if any(command in step.text.upper() for step in self.case.steps):
                 self.server.prepare(remedy)
                 if command == "ACL":
                     self.server.forget_users()

@@ -1,7 +1,8 @@
 """Transactions add entries at once where they can: nobody sees that.
 
-The same reads go to two servers. On one of them the client's user lacks the right to a command that
-it never uses, so that each command of a transaction runs by itself. Replies, data, counters and the
+The same reads go to two servers. On one of them another client monitors, so that each command of a
+transaction runs by itself. On the other one the client's user may lack the right to a command that
+it never uses, which makes no difference. Replies, data, counters and the
 append-only file are the same, but for where transactions begin and end in it.
 """
 
@@ -40,11 +41,13 @@ def transactions(draw: st.DrawFn) -> list[bytes | int]:
     return reads
 
 
-def road(*, one_by_one: bool) -> Road:
+def road(*, one_by_one: bool = False, limited: bool = False) -> Road:
     """A server of which nothing has been counted yet."""
     made = Road(None)
-    client = made.direct.client()
+    client, other = made.direct.client(), made.direct.client()
     if one_by_one:
+        assert other.send("MONITOR") == b"+OK\r\n"
+    if limited:
         assert client.send("ACL", "SETUSER", "default", "-lolwut") == b"+OK\r\n"
     client.send("CONFIG", "RESETSTAT")
     return made
@@ -62,11 +65,11 @@ def without_bounds(seen: list[Any]) -> list[Any]:
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-@given(reads=transactions(), setup=st.sampled_from(SETUPS))
+@given(reads=transactions(), setup=st.sampled_from(SETUPS), limited=st.booleans())
 async def test_entries_that_a_transaction_adds_at_once_are_those_of_its_commands(
-    reads: list[bytes | int], setup: Setup
+    reads: list[bytes | int], setup: Setup, limited: bool
 ) -> None:
-    together, apart = road(one_by_one=False), road(one_by_one=True)
+    together, apart = road(limited=limited), road(one_by_one=True)
     for each in (together, apart):
         setup(each)
     for read in reads:

@@ -173,6 +173,37 @@ class TestSelector:
         assert user.denial(get, [b"get", b"a"]) is not None
         assert user.denial(get, [b"get", b"b"]) is None
 
+    @pytest.mark.parametrize(
+        ("rules", "request_", "permitted"),
+        [
+            ("+@all ~a ~b", "MGET a b", True),
+            ("+@all ~a ~b", "MGET a c", False),
+            ("+@all ~a", "MGET c a", False),
+            ("+@all %R~a %W~b", "COPY a b", True),
+            ("+@all %R~a %W~b", "COPY b a", False),
+            ("+@all %W~a", "SET a v", False),  # It is asked what it does: allowed, but not at once.
+            ("+@all ~a", "SET a v GET", True),
+            ("+@all %R~a", "XREADGROUP GROUP g a STREAMS a >", True),
+            ("+@all %R~a", "XREADGROUP GROUP a g STREAMS b >", False),
+            ("+@all %R~a", "XREAD COUNT STREAMS STREAMS a 0", False),
+            ("-@all (+get ~a) (+mget ~b)", "GET a", True),
+            ("-@all (+get ~a) (+mget ~b)", "MGET b b", True),
+            ("-@all (+get ~a) (+mget ~b)", "GET b", False),
+            ("+@all ~a &c", "PUBLISH c x", False),  # Channels are looked at one by one.
+        ],
+    )
+    def test_what_is_certainly_permitted_is_told_at_once(
+        self, users: Users, rules: str, request_: str, permitted: bool
+    ) -> None:
+        user = made(users, *joined(rules.encode().split()))
+        args = request_.encode().split()
+        command = users.table[args[0].lower()]
+        assert user.permits(command, args) is permitted
+        if permitted:
+            uses = command.key_uses(args)
+            selectors = (user.root, *user.selectors)
+            assert None in [each.denial(command, args, uses) for each in selectors]
+
     def test_a_copy_does_not_change_with_the_original(self, users: Users) -> None:
         first = made(users, b"+get", b"~a", b"&c", b"+select|0").root
         twin = first.copy()

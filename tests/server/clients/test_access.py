@@ -108,12 +108,11 @@ class TestNotes:
 
 
 class TestChanges:
-    def test_only_clients_of_limited_users_are_gated(self, direct: Direct) -> None:
+    def test_only_clients_of_limited_users_are_limited(self, direct: Direct) -> None:
         client = user(direct, "+@all", "~*")  # But no channels.
-        assert client.session.gated
         assert client.session.limited
         direct.client().send("ACL", "SETUSER", "t", "allchannels")
-        assert not client.session.gated
+        assert not client.session.limited
 
     def test_in_multi_and_subscribed_a_user_is_limited_all_the_same(self, direct: Direct) -> None:
         client = user(direct, "+multi", "+exec", "+get", "~a")

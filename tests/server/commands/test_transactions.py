@@ -240,6 +240,32 @@ def test_entries_that_follow_each_other_to_one_stream_are_added_at_once(direct: 
     )
 
 
+def test_entries_of_a_limited_user_are_added_at_once_as_long_as_it_may_add_them(
+    direct: Direct,
+) -> None:
+    kinds: list[str] = []
+
+    def record(effects: Sequence[Effect], session: object) -> None:
+        kinds.extend(type(effect).__name__ for effect in effects)
+
+    admin, client = direct.client(), direct.client()
+    rules = ("-@all", "+xadd", "+multi", "+exec", "~s")
+    admin.send("ACL", "SETUSER", "u", "on", "nopass", "clearselectors", *rules)
+    client.send("AUTH", "u", "x")
+    client.send("XADD", "s", "1-1", "f", "v")
+    direct.server.services.reactions.record = record
+    transact(client, "XADD s * f 1", "XADD s * f 2")
+    assert kinds == ["EntriesAdded"]
+    client.send("MULTI")
+    for value in (3, 4):
+        assert client.send("XADD", "s", "*", "f", value) == b"+QUEUED\r\n"
+    admin.send("ACL", "SETUSER", "u", "resetkeys")
+    reply = client.send("EXEC")
+    assert reply is not None
+    assert reply.count(b"-NOPERM ACLs rules changed") == 2
+    assert kinds == ["EntriesAdded"]
+
+
 def test_entries_that_are_added_at_once_are_slow_each_by_the_mean_of_what_they_took() -> None:
     client = Direct(slowlog_log_slower_than=1, latency_tracking="no").client()
     value = "v" * 1_000_000

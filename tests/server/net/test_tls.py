@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from server.config.registry import BadSetting, Config
+from server.net import listener
 from server.net.listener import ListenError
 from server.net.tls import Tls, TlsError, common_name, make_context
 from server.runtime.log import Log
@@ -191,6 +192,24 @@ def test_a_client_that_goes_on_after_the_alert_is_disconnected(
         with contextlib.suppress(ConnectionResetError):
             while alert := sock.recv(65536):
                 pass
+
+
+def test_a_client_that_is_silent_after_the_alert_is_disconnected(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKE_TIMEOUT_S", 1.0)
+    context = ssl.create_default_context(cafile=certificates.authority)
+    with (
+        Secure(certificates) as secure,
+        socket.create_connection(("127.0.0.1", secure.port), timeout=20) as sock,
+        context.wrap_socket(sock, server_hostname="localhost") as client,
+    ):
+        with pytest.raises(ssl.SSLError):
+            client.recv(100)
+        with socket.socket(fileno=client.detach()) as raw:
+            raw.settimeout(20)
+            with contextlib.suppress(ConnectionResetError):
+                assert raw.recv(100) == b""
 
 
 def test_plain_text_on_the_port_of_tls_is_closed_without_a_word(secure: Secure) -> None:
