@@ -17,3 +17,6 @@ def _escaped(char: str) -> str:
 
 class LoadError(Exception):
     """A command of an append-only file cannot be applied; the text says which, and why."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))

@@ -168,6 +168,11 @@ def test_a_record_of_a_newer_format_is_refused() -> None:
         own.parse(command(b"penstock:2\xff", b"skip"))
 
 
+def test_what_is_told_of_a_damaged_format_is_a_line() -> None:
+    with pytest.raises(LoadError, match=r"^a record of the format penstock:1\\x0f\\x0e, where"):
+        own.parse(command(b"penstock:1\x0f\x0e", b"skip"))
+
+
 @pytest.mark.parametrize(
     "payload",
     [
