@@ -143,12 +143,15 @@ class Competitor:
                     mine.acknowledge_all(self.consumer(batch))
         self._settled = done
 
-    def _batches(self) -> dict[Stream, dict[int, int]]:
-        """For each stream the batches that have a consumer, and how much is pending for it."""
+    def _batches(self, more: Iterable[Stream] = ()) -> dict[Stream, dict[int, int]]:
+        """For each stream the batches that have a consumer, and how much is pending for it.
+
+        ``more`` are streams that may no longer be subscribed to.
+        """
         group = self._settings.group
         replies = ask_each(
             self._servers,
-            self.catalog.streams(),
+            [*self.catalog.streams(), *more],
             lambda stream: ("XINFO CONSUMERS", stream.key, group),
         )
         return {
@@ -219,9 +222,11 @@ class Competitor:
         read = {stream: position.id for stream, position in (done.positions or {}).items()}
         while self._create_groups(where, read):
             pass
-        for stream, position in (done.positions or {}).items():
-            if stream not in self._seen:
-                self._losses.check_gone(stream, position)
+        # One that is there is only no longer subscribed to.
+        absent = [stream for stream in done.positions or {} if stream not in self._seen]
+        for stream, info in self.catalog.infos(absent).items():
+            if info == NOTHING:
+                self._losses.check_gone(stream, (done.positions or {})[stream])
 
     def _lags(self) -> dict[Stream, int]:
         return {stream: _lag(info, group) for stream, (info, group) in self._seen.items()}
@@ -290,7 +295,7 @@ class Competitor:
         them.
         """
         consumer = self.consumer(offset.batch)
-        found = self._batches()
+        found = self._batches(offset.positions or ())
         for stream, position in (offset.positions or {}).items():
             if position.count:
                 self._losses.check_batch(stream, position, offset.batch, found.get(stream))

@@ -119,6 +119,21 @@ def test_a_deleted_stream_is_noticed_in_a_group_too(
     query.close()
 
 
+def test_a_stream_that_is_no_longer_subscribed_to_is_no_loss(on_each: redis.Redis) -> None:
+    add(on_each, "s", *numbers(1, 3))
+    add(on_each, "t", *numbers(1, 3))
+    query = Query(options(on_each, subscribe="s,t"))
+    query.plan()
+    query.restart(subscribe="t")
+    add(on_each, "t", "1-4")
+    query.drain()
+    assert sorted(query.rows) == [
+        *(("s", id) for id in numbers(1, 3)),
+        *(("t", id) for id in numbers(1, 4)),
+    ]
+    query.close()
+
+
 def test_a_new_stream_of_a_pattern_is_still_read_from_its_first_entry(
     on_each: redis.Redis,
 ) -> None:
