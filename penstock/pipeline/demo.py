@@ -53,11 +53,6 @@ GROUP BY item, window(at, '1 hour')
 name = "hours"
 path = "tables/hours"
 
-[[sink]]
-name = "orders"
-from = "entries"
-path = "tables/orders"
-
 [checkpoint]
 path = "checkpoint"
 
