@@ -53,11 +53,6 @@ GROUP BY item, window(at, '1 hour')
 name = "hours"
 path = "tables/hours"
 
-[[sink]]
-name = "orders"
-from = "entries"
-path = "tables/orders"
-
 [checkpoint]
 path = "checkpoint"
 
@@ -91,6 +86,7 @@ def demo(folder: Path, say: Callable[[str], object]) -> None:
     """Runs it in a folder that is not there yet; raises PipelineError if anything goes wrong."""
     try:
         folder.mkdir(parents=True)
+        (folder / "server").mkdir()
     except FileExistsError:
         raise PipelineError(f"'{folder}' is there already: name another with --out") from None
     try:
