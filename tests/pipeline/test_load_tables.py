@@ -217,3 +217,10 @@ def test_a_missing_package_is_named_with_its_extra(
     assert str(caught.value) == (
         "sink 'entries': type 'delta' needs the package 'deltalake': pip install 'penstock[delta]'"
     )
+
+
+def test_sinks_whose_batches_are_files_take_a_minute(load_text: Load) -> None:
+    catalog = 'table = "a.b"\ncatalog = { type = "sql", uri = "sqlite:///c.db" }\n'
+    for kind in ('"delta"\npath = "t"\n', f'"iceberg"\n{catalog}'):
+        found = load_text(f"{HEAD}type = {kind}")
+        assert found.interval(found.sinks[0]) == "1 minute"

@@ -82,6 +82,11 @@ class IcebergSink(Sink):
         catalog = self.options.get("name", "default")
         return f"iceberg {self.place} of the catalog '{catalog}'{self.changes.describe()}"
 
+    @property
+    def writes_files(self) -> bool:
+        """It does, in the warehouse of the catalog."""
+        return True
+
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that don't exist or can't be written."""
         super().check(frame)
