@@ -6,27 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from penstock.pipeline.cli import main
 from tests.pipeline.conftest import ROOT
+from tests.pipeline_plain import files
+from tests.pipeline_plain.files import write
+
+__all__ = ["Command", "kill", "process", "write"]
 
 
-class Command:
-    """Runs commands and takes what they print."""
-
-    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
-        self._capture = capture
-
-    def __call__(self, *args: Any) -> tuple[int, str, str]:
-        """The exit status, standard output and standard error."""
-        self._capture.readouterr()
-        status = main([str(arg) for arg in args])
-        out, err = self._capture.readouterr()
-        return status, out, err
+class Command(files.Command):
+    """Runs commands that must succeed, or must fail."""
 
     def out(self, *args: Any) -> list[str]:
         """The lines of a command that must succeed."""
@@ -58,10 +48,3 @@ def kill(running: subprocess.Popen[str]) -> None:
     """Ends a process and all its children as a crash does."""
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
-
-
-def write(folder: Path, text: str) -> Path:
-    """A pipeline file."""
-    file = folder / "p.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
