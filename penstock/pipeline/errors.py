@@ -43,7 +43,8 @@ _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILIN
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")
 _JAVA: Final = re.compile(r"(?:^Caused by|^): ([\w.$]+): (.+)", re.MULTILINE)
-_JARS: Final = "name its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]"
+JARS: Final = "name its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]"
+"""What to do about a class of Java that is missing."""
 
 
 def reason(error: BaseException) -> str:
@@ -67,7 +68,7 @@ def reason(error: BaseException) -> str:
 
 def _said_by_java(kind: str, text: str) -> str:
     if kind.endswith(("ClassNotFoundException", "NoClassDefFoundError")):
-        return f"the Java class '{text.replace('/', '.')}' is missing: {_JARS}"
+        return f"the Java class '{text.replace('/', '.')}' is missing: {JARS}"
     if "No suitable driver" in text:
-        return f"no driver for this URL is among Spark's jars: {_JARS}"
+        return f"no driver for this URL is among Spark's jars: {JARS}"
     return text

@@ -145,13 +145,13 @@ without = ["stream", "timestamp"]
     [
         (
             'url = "jdbc:oracle:thin:@//h/d"',
-            "sink 'entries': there is no driver for jdbc:oracle:***@//h/d among Spark's jars (No "
-            "suitable driver); name its file in spark.jars of [spark.conf]",
+            "sink 'entries': there is no driver for jdbc:oracle:***@//h/d among Spark's jars: name "
+            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
         ),
         (
             'url = "jdbc:postgresql://h/d"\ndriver = "org.postgresql.Driver"',
-            "sink 'entries': there is no driver 'org.postgresql.Driver' among Spark's jars "
-            "(org.postgresql.Driver); name its file in spark.jars of [spark.conf]",
+            "sink 'entries': there is no driver 'org.postgresql.Driver' among Spark's jars: name "
+            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
         ),
     ],
 )

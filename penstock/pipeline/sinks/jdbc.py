@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.pipeline.config.paths import resolve
 from penstock.pipeline.config.table import Table
-from penstock.pipeline.errors import NotWritable, PipelineError, reason
+from penstock.pipeline.errors import JARS, NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.sinks.changes import APPEND, Changes, read_changes
 from penstock.pipeline.sinks.collect import check_changes, collect, run_only
@@ -157,14 +157,10 @@ class SparkJdbcSink(Sink):
                 jvm.java.sql.DriverManager.getDriver(self.options["url"])
             else:
                 jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
-        except Exception as error:
-            what = (
-                f"no driver '{name}'" if name else f"no driver for {redacted(self.options['url'])}"
-            )
-            raise self.error(
-                f"there is {what} among Spark's jars ({reason(error)}); name its file in "
-                "spark.jars of [spark.conf]"
-            ) from None
+        except Exception:
+            url = redacted(self.options["url"])
+            what = f"no driver for {url}" if name is None else f"no driver '{name}'"
+            raise self.error(f"there is {what} among Spark's jars: {JARS}") from None
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows; a repeated batch adds them again."""
