@@ -89,9 +89,9 @@ def fill(client: redis.Redis, begin: int, end: int) -> None:
         pipeline.execute()
 
 
-def wait_for(condition: Callable[[], Any]) -> None:
+def wait_for(condition: Callable[[], Any], limit_s: float = LIMIT_S) -> None:
     """Returns as soon as it holds."""
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "nothing happens"
         time.sleep(0.05)
