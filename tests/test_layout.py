@@ -42,6 +42,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "lending",
         "xxh3",
         "scan_index",
+        "checksums",
         "compression",
         "lazy_free",
         "limits",
