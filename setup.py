@@ -153,6 +153,16 @@ HOT = {
         "seen_times",
         "snapshot",
     ],
+    "storage/rdb": [
+        "decode",
+        "encode",
+        "listpack",
+        "lzf",
+        "payload",
+        "read",
+        "source",
+        "write",
+    ],
 }
 """The modules that every stream command passes through, by folder."""
 
@@ -165,6 +175,7 @@ COOL = {
     *("storage/aof/apply_commands", "storage/aof/apply_options", "storage/aof/apply_records"),
     *("storage/aof/encode_strings", "storage/aof/extension_records", "storage/aof/lookup"),
     *("storage/aof/seen_times", "storage/aof/snapshot"),
+    *("storage/rdb/payload", "storage/rdb/read", "storage/rdb/write"),
     *("storage/idempotency", "storage/lazy_free", "storage/scan_index"),
 }
 """Those of them that usual commands pass through seldom, or only at the start of the server: they

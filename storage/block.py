@@ -359,6 +359,31 @@ class Block:
             self.packed.discard()
         self.ids, self.payloads = [], []
 
+    # --- as a node of Redis ---------------------------------------------------------------
+
+    @property
+    def names(self) -> list[bytes]:
+        """The field names of its first entry; not to be changed."""
+        return self._names
+
+    @classmethod
+    def of_node(cls, first: int, last: int, names: list[bytes], deleted: int, size: int) -> Block:
+        """A block without its entries yet, from a node of ``size`` bytes in which so many entries
+        are deleted; ``last`` is the ID of the newest one that was ever in it.
+
+        :meth:`fill` must follow."""
+        block = cls(first, [part for name in names for part in (name, b"")])
+        block.last, block.taken, block._measured = last, deleted, size
+        return block
+
+    def fill(self, ids: list[int], payloads: list[bytes]) -> None:
+        """Adds the live entries of a block that :meth:`of_node` has made."""
+        self._measured -= nodes.head_size(len(ids), self.taken, self._names)
+        self.ids, self.payloads = ids, payloads
+        self.taken += len(ids)
+        for identity in ids:
+            self._note(identity)
+
     # --- its outline, for a log that is written anew --------------------------------------
 
     def is_plain(self, limits: StreamLimits) -> bool:

@@ -102,6 +102,15 @@ class EntryLog:
             self._begin_block(identity, items)
         self._blocks[-1].append(identity, payload, items, size)
 
+    def append_block(self, block: Block) -> None:
+        """Adds a block of which all IDs are above all others."""
+        if self._blocks:
+            block.share_names(self._blocks[-1])
+            self._limits.packer.add(self._blocks[-1])
+        self._blocks.append(block)
+        self._firsts.append(block.first)
+        self.length += len(block)
+
     def append_run(self, run: Run) -> list[bytes]:
         """Adds the entries of a run, whose IDs are above all others; returns their RESP forms."""
         payloads = run.payloads()

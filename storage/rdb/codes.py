@@ -1,0 +1,56 @@
+"""The numbers of the RDB format: versions, opcodes, types of values, encodings of strings.
+
+The format is described at https://rdb.fnordig.de/file_format.html up to version 7; what came later
+was read off files of Redis 7.0 and 8.0 and of Valkey 9.1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OLDEST: Final = 5
+"""The first version with a checksum (Redis 2.6); streams are there since version 9 (Redis 5.0)."""
+NEWEST: Final = 12
+"""The version of Redis 7.4 and 8.0."""
+VALKEY: Final = 80
+"""The version of Valkey 9, which numbers its own versions from 80 on."""
+
+REDIS_7_0: Final = 10
+"""The version of Redis 7.0, which Redis 7.2 to 8 and Valkey load, too."""
+REDIS_7_2: Final = 11
+"""The version of Redis 7.2 and Valkey 7.2 to 8.1; the first with active-times of consumers."""
+
+# --- opcodes ---------------------------------------------------------------------------------
+
+SLOT_INFO: Final = 0xF4
+FUNCTION: Final = 0xF5
+MODULE_AUX: Final = 0xF7
+IDLE: Final = 0xF8
+FREQUENCY: Final = 0xF9
+AUX: Final = 0xFA
+RESIZE: Final = 0xFB
+EXPIRES_MS: Final = 0xFC
+EXPIRES_S: Final = 0xFD
+SELECT: Final = 0xFE
+END: Final = 0xFF
+
+# --- types of values -------------------------------------------------------------------------
+
+STRING: Final = 0
+STREAM_5_0: Final = 15
+STREAM_7_0: Final = 19
+STREAM_7_2: Final = 21
+STREAMS: Final = (STREAM_5_0, STREAM_7_0, STREAM_7_2)
+
+# --- encodings -------------------------------------------------------------------------------
+
+LENGTH_32: Final = 0x80
+LENGTH_64: Final = 0x81
+INT_8: Final = 0xC0
+INT_16: Final = 0xC1
+INT_32: Final = 0xC2
+COMPRESSED: Final = 0xC3
+
+DELETED: Final = 1
+SAME_FIELDS: Final = 2
+"""The flags of an entry in a stream's listpack."""

@@ -1,0 +1,250 @@
+"""Streams from the types of values that Redis 5.0 and later write.
+
+Each node becomes a block of the same size with the same beginning, so that what clients can see of
+nodes stays as it was. Everything in it is verified: what a damaged file says of a stream that could
+not be has :class:`DamagedRDB` raised.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Final
+
+from storage.block import Block
+from storage.entries import head_of, with_items
+from storage.groups import Group
+from storage.ids import HALF, text
+from storage.limits import StreamLimits
+from storage.pending import MOST, Consumer
+from storage.rdb import codes, listpack
+from storage.rdb.errors import DamagedRDB
+from storage.rdb.listpack import DamagedListpack
+from storage.rdb.source import Source
+from storage.stream import Stream
+
+_KEY: Final = 16
+"""Bytes of an ID that is stored as such."""
+_UNKNOWN: Final = HALF
+"""Entries-read that are not known."""
+_COUNTED: Final = 3
+"""What an entry counts as its own elements beside its fields and values: flags and ID."""
+
+Pending = dict[int, tuple[int, int]]
+"""Delivery time and delivery count of pending entries by ID."""
+
+
+def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
+    """The stream that is stored as this type. Raises :class:`DamagedRDB`."""
+    stream = Stream(limits)
+    for _ in range(source.length()):
+        _add_node(source, stream)
+    offset = source.offset
+    length = source.length()
+    stream.last_id = _identity(source)
+    stream.entries_added = length
+    if kind != codes.STREAM_5_0:
+        _identity(source)  # The ID of the first entry, which the entries tell.
+        stream.max_deleted_id = _identity(source)
+        stream.entries_added = source.length()
+    if length != stream.log.length:
+        found = stream.log.length
+        raise DamagedRDB(offset, f"a stream of {length} entries that has {found}")
+    if stream.last_id < stream.log.last or stream.entries_added < length:
+        raise DamagedRDB(offset, "counters of a stream that do not fit its entries")
+    for _ in range(source.length()):
+        _add_group(source, kind, stream)
+    return stream
+
+
+def _identity(source: Source) -> int:
+    ms = source.length()
+    return ms << 64 | source.length()
+
+
+def _raw_identity(source: Source) -> int:
+    return int.from_bytes(source.take(_KEY), "big")
+
+
+# --- entries ---------------------------------------------------------------------------------
+
+
+def _add_node(source: Source, stream: Stream) -> None:
+    """Adds the entries of a node, if any is left in it."""
+    offset = source.offset
+    key = source.string()
+    if len(key) != _KEY:
+        raise DamagedRDB(offset, "a node of a stream whose ID does not have 16 bytes")
+    first = int.from_bytes(key, "big")
+    blocks = stream.log.blocks
+    if blocks and first <= blocks[-1].last:
+        raise DamagedRDB(offset, "a node of a stream that begins before the one before it ends")
+    offset = source.offset
+    data = source.string()
+    try:
+        found = listpack.elements(data)
+    except DamagedListpack as error:
+        # Within compressed data there is no offset that would say more.
+        inside = source.offset - offset > len(data)
+        at = source.offset - len(data) + error.offset if inside else offset
+        raise DamagedRDB(at, error.reason) from None
+    try:
+        block = _Node(first, found).block(len(data))
+    except (ValueError, IndexError) as error:
+        reason = error.args[0] if type(error) is ValueError else "a node of a stream ends early"
+        raise DamagedRDB(offset, reason) from None
+    if block is not None:
+        stream.log.append_block(block)
+
+
+class _Node:
+    """Takes the elements of a node apart. Every method raises :class:`ValueError`, with a reason,
+    or :class:`IndexError` where they end early."""
+
+    __slots__ = ("_at", "_elements", "_first", "_identities", "_payloads")
+
+    def __init__(self, first: int, elements: list[bytes | int]) -> None:
+        self._first = first
+        self._elements = elements
+        self._at = 0
+        self._identities: list[int] = []
+        self._payloads: list[bytes] = []
+
+    def block(self, size: int) -> Block | None:
+        """The block; ``None`` if all entries are deleted."""
+        live, deleted = self._number(), self._number()
+        names = self._texts(self._number())
+        if self._number() != 0:
+            raise ValueError("a node of a stream whose field names do not end")
+        last = self._first - 1
+        gone = 0
+        while self._at < len(self._elements):
+            flags = self._number()
+            if flags > codes.DELETED | codes.SAME_FIELDS:
+                raise ValueError("an entry of a stream with unknown flags")
+            identity = self._next_id()
+            if identity <= last:
+                raise ValueError("entries of a stream that are not in the order of their IDs")
+            last = identity
+            items = self._items(flags, names)
+            if flags & codes.DELETED:
+                gone += 1
+            else:
+                self._identities.append(identity)
+                self._payloads.append(with_items(head_of(identity), items))
+        if (live, deleted) != (len(self._identities), gone):
+            raise ValueError("a node of a stream with a wrong number of entries")
+        if not live:
+            return None
+        block = Block.of_node(self._first, last, names, deleted, size)
+        block.fill(self._identities, self._payloads)
+        return block
+
+    def _next_id(self) -> int:
+        first = self._first
+        ms = ((first >> 64) + self._signed()) & HALF
+        return ms << 64 | ((first & HALF) + self._signed()) & HALF
+
+    def _items(self, flags: int, names: list[bytes]) -> list[bytes]:
+        """The fields and values of an entry, in turn."""
+        start = self._at
+        if flags & codes.SAME_FIELDS:
+            values = self._texts(len(names))
+            items = [b""] * (2 * len(values))
+            items[::2] = names
+            items[1::2] = values
+        else:
+            items = self._texts(2 * self._number())
+        if self._number() != self._at - 1 - start + _COUNTED:
+            raise ValueError("an entry of a stream with a wrong number of elements")
+        return items
+
+    def _texts(self, count: int) -> list[bytes]:
+        at = self._at
+        self._at = end = at + count
+        if end > len(self._elements):
+            raise IndexError
+        return listpack.texts(self._elements[at:end])
+
+    def _signed(self) -> int:
+        value = self._elements[self._at]
+        self._at += 1
+        if not isinstance(value, int):
+            raise ValueError("text in a stream where a number should be")
+        return value
+
+    def _number(self) -> int:
+        value = self._signed()
+        if value < 0:
+            raise ValueError("a negative number in a stream where none can be")
+        return value
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+def _add_group(source: Source, kind: int, stream: Stream) -> None:
+    offset = source.offset
+    name = source.string()
+    if name in stream.groups:
+        raise DamagedRDB(offset, "two consumer groups of one name")
+    last_id = _identity(source)
+    if kind == codes.STREAM_5_0:
+        read = stream.estimate_read(last_id)
+    else:
+        number = source.length()
+        read = None if number == _UNKNOWN else number
+    group = stream.add_group(name, last_id, read)
+    pending = _read_pending(source)
+    owners: dict[int, Consumer] = {}
+    for _ in range(source.length()):
+        _add_consumer(source, kind, group, pending, owners)
+    if len(owners) != len(pending):
+        raise DamagedRDB(source.offset, "a pending entry that no consumer has")
+    _fill_pending(group, pending, owners)
+
+
+def _read_pending(source: Source) -> Pending:
+    pending: Pending = {}
+    for _ in range(source.length()):
+        offset = source.offset
+        identity = _raw_identity(source)
+        if identity in pending:
+            raise DamagedRDB(offset, "an entry that is pending twice")
+        time = source.signed()
+        pending[identity] = (time, min(source.length(), MOST))
+    return pending
+
+
+def _add_consumer(
+    source: Source, kind: int, group: Group, pending: Pending, owners: dict[int, Consumer]
+) -> None:
+    offset = source.offset
+    name = source.string()
+    if name in group.consumers:
+        raise DamagedRDB(offset, "two consumers of one name")
+    seen = source.signed()
+    consumer = group.add_consumer(name, seen)
+    consumer.active = source.signed() if kind == codes.STREAM_7_2 else seen
+    for _ in range(source.length()):
+        offset = source.offset
+        identity = _raw_identity(source)
+        if identity not in pending:
+            raise DamagedRDB(offset, f"the entry {text(identity).decode()} is not pending")
+        if identity in owners:
+            raise DamagedRDB(offset, f"the entry {text(identity).decode()} has two consumers")
+        owners[identity] = consumer
+
+
+def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -> None:
+    """Makes the entries pending, those together that differ in their IDs alone."""
+
+    def alike(identity: int) -> tuple[bytes, int, int]:
+        time, count = pending[identity]
+        return owners[identity].name, time, count
+
+    for (name, time, count), found in groupby(sorted(owners), alike):
+        run = list(found)
+        consumer = group.consumers[name]
+        group.pending.append_run(run, consumer, time)
+        if count != 1:
+            group.pending.take_over(run, consumer, time, MOST, 0, count)

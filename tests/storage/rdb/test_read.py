@@ -1,0 +1,184 @@
+"""Whole files: what real servers wrote, what none at hand writes, and what is damaged."""
+
+from __future__ import annotations
+
+import pytest
+
+from storage.entries import unpack
+from storage.limits import StreamLimits
+from storage.rdb.errors import DamagedRDB
+from storage.rdb.read import Aux, Key, Library, is_rdb, read_rdb
+from storage.rdb.source import Source
+from storage.stream import Stream
+from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
+
+NAMES = ["redis-7.0", "redis-8.0", "valkey-9.1"]
+CODE = b'#!lua name=lib\nredis.register_function("f",function() return 1 end)'
+OTHERS = {
+    b"list": "list",
+    b"long-list": "list",
+    b"wide-list": "list",
+    b"integers": "set",
+    b"set": "set",
+    b"large-set": "set",
+    b"zset": "zset",
+    b"large-zset": "zset",
+    b"infinite": "zset",
+    b"hash": "hash",
+    b"large-hash": "hash",
+}
+OF_8_0 = {b"hash-expiring": "hash", b"large-hash-expiring": "hash"}
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_of_a_real_server_is_read_whole(name: str, chunk: int) -> None:
+    items = items_of(sample(name), chunk)
+    keys = {item.key: item for item in items if isinstance(item, Key)}
+    assert [item for item in items if isinstance(item, Library)] == [Library(CODE)]
+    strings = {
+        b"string": b"text",
+        b"number": b"-70000",
+        b"expiring": b"x",
+        b"repeated": b"ab" * 500,
+    }
+    assert {key: keys[key].value for key in strings} == strings
+    assert keys[b"expiring"].expires_at == 4102444800000
+    assert keys[b"string"].expires_at is None
+    assert (keys[b"elsewhere"].db, keys[b"elsewhere"].value) == (3, b"1")
+    others = {key: found.kind for key, found in keys.items() if found.value is None}
+    assert others == (OTHERS if name == "redis-7.0" else OTHERS | OF_8_0)
+    assert isinstance(keys[b"stream"].value, Stream)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stream_in_it_is_as_it_was(name: str) -> None:
+    stream = keyspace_of(sample(name)).databases[0].values[b"stream"]
+    assert isinstance(stream, Stream)
+    assert [unpack(entry) for entry in stream.log.range(0, 2**128, 9)] == [
+        [b"1-1", [b"name", b"tea", b"price", b"340"]],
+        [b"3-1", [b"other", b"x" * 100]],
+    ]
+    assert (stream.last_id, stream.max_deleted_id) == ((3 << 64) + 1, (2 << 64) + 1)
+    assert stream.entries_added == 3
+    group = stream.groups[b"kitchen"]
+    assert (group.last_id, group.entries_read) == ((1 << 64) + 1, None)
+    (entry,) = group.pending.scan(0)
+    assert entry.owner is group.consumers[b"ann"]
+    assert (entry.time, entry.deliveries) == (1600000000000, 3)
+    bob = group.consumers[b"bob"]
+    assert bob.active == (bob.seen if name == "redis-7.0" else -1)
+
+
+def test_it_says_when_and_how_often_keys_were_used() -> None:
+    assert keys_of(sample("redis-7.0"))[b"string"][5:] == (0, None)
+    assert keys_of(sample("redis-8.0"))[b"string"][5:] == (None, 5)
+
+
+def test_a_file_says_who_wrote_it() -> None:
+    items = items_of(sample("valkey-9.1"))
+    assert items[:2] == [Aux(b"valkey-ver", b"9.1.2"), Aux(b"redis-bits", b"64")]
+
+
+A_MODULE = b"\x81\x00\x01\x02\x03\x04\x05\x06\x07" + (
+    b"\x01\x05\x02\x40\x50\x03abcd\x04abcdefgh\x05\x03xyz\x00"
+)
+"""The ID of a module, and data of each kind."""
+
+VALUES = {
+    b"\x01\x01k\x02\x01a\x01b": "list",
+    b"\x02\x01k\x01\xc0\x05": "set",
+    b"\x03\x01k\x04\x01a\x031.5\x01b\xfd\x01c\xfe\x01d\xff": "zset",
+    b"\x04\x01k\x01\x01a\x01b": "hash",
+    b"\x07\x01k" + A_MODULE: "module",
+    b"\x09\x01k\x03abc": "hash",
+    b"\x0a\x01k\x03abc": "list",
+    b"\x0c\x01k\x03abc": "zset",
+    b"\x0d\x01k\x03abc": "hash",
+    b"\x0e\x01k\x02\x01a\x01b": "list",
+}
+"""Keys of types that old servers wrote, or that none at hand has: ``k`` with its value."""
+
+
+@pytest.mark.parametrize(("data", "kind"), VALUES.items(), ids=VALUES.values())
+def test_other_types_are_named_and_passed_over(data: bytes, kind: str) -> None:
+    after = b"\x00\x05after\x01x"
+    items = items_of(rdb_file(data, after))
+    assert items == [
+        Key(0, b"k", kind, None, None, None, None),
+        Key(0, b"after", "string", b"x", None, None, None),
+    ]
+
+
+def test_what_stands_before_a_key_belongs_to_it_alone() -> None:
+    seconds = b"\xfd\x00\xe1\xf5\x05\xf8\x07\xf9\x09\x00\x01a\x01x"
+    slot = b"\xf4\x01\x02\x03"
+    module = b"\xf7" + A_MODULE[:9] + b"\x02\x01" + A_MODULE[9:]
+    items = items_of(rdb_file(b"\xfe\x02\xfb\x02\x01", slot, module, seconds, b"\x00\x01b\x01y"))
+    assert items == [
+        Key(2, b"a", "string", b"x", 100_000_000_000, 7, 9),
+        Key(2, b"b", "string", b"y", None, None, None),
+    ]
+
+
+def test_a_checksum_of_zero_is_not_compared() -> None:
+    assert items_of(rdb_file(b"\x00\x01a\x01x")[:-8] + bytes(8)) == [
+        Key(0, b"a", "string", b"x", None, None, None)
+    ]
+
+
+def test_what_is_behind_the_end_is_left() -> None:
+    source = Source([rdb_file() + b"*1\r\n"])
+    assert list(read_rdb(source, StreamLimits())) == []
+    assert b"".join(source.rest()) == b"*1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "reason"),
+    [
+        (b"", 0, "it ends early"),
+        (b"*2\r\n$6\r\nSELECT", 0, "this is no RDB file: it does not begin with REDIS or VALKEY"),
+        (b"REDIS00x1", 0, "this is no RDB file: it does not begin with REDIS or VALKEY"),
+        (rdb_file(magic=b"REDIS0013"), 5, "version 13, where 5 to 12 is known"),
+        (rdb_file(magic=b"REDIS0004"), 5, "version 4, where 5 to 12 is known"),
+        (rdb_file(magic=b"VALKEY081"), 6, "version 81, where 80 is known"),
+        (rdb_file(b"\x08"), 9, "a value of the unknown type 8"),
+        (rdb_file(b"\x16\x01k"), 9, "a value of the unknown type 22"),
+        (rdb_file(b"\xf3"), 9, "a value of the unknown type 243"),
+        (rdb_file(b"\x07\x01k\x01\x06"), 13, "data of a module of the unknown kind 6"),
+        (
+            rdb_file(b"\xf7\x01\x03"),
+            11,
+            "data of a module that do not say when to load them",
+        ),
+        (b"REDIS0012\x00\x01a\x05x", 14, "it ends early"),
+        (b"REDIS0012\xff\x00\x00", 12, "it ends early"),
+    ],
+)
+def test_what_is_damaged_is_told_with_its_offset(data: bytes, offset: int, reason: str) -> None:
+    with pytest.raises(DamagedRDB) as caught:
+        items_of(data)
+    assert (caught.value.offset, caught.value.reason) == (offset, reason)
+
+
+def test_a_wrong_checksum_is_told_in_the_end() -> None:
+    data = bytearray(rdb_file(b"\x00\x01a\x01x"))
+    data[13] ^= 1
+    with pytest.raises(DamagedRDB, match=r"at byte 15: the checksum is \w{16}, that of the data"):
+        items_of(bytes(data))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_flipped_bit_gets_through(name: str) -> None:
+    data = sample(name)
+    for at in range(0, len(data), 131):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << at % 8
+        with pytest.raises(DamagedRDB):
+            items_of(bytes(damaged))
+
+
+def test_a_file_is_known_by_its_beginning() -> None:
+    assert is_rdb(b"REDIS0011...")
+    assert is_rdb(b"VALKEY080...")
+    assert not is_rdb(b"*2\r\n$6\r\nSELECT\r\n")
