@@ -400,13 +400,6 @@ DEBUG_NOT_ALLOWED: Final = (
 WAITAOF_WITHOUT_AOF: Final = (
     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
-INVALID_MASTER_PORT: Final = "ERR Invalid master port"
-NO_REPLICA: Final = (
-    "ERR This server cannot be a replica of another: 'penstock import' copies streams from one"
-)
-NO_FAILOVER: Final = "ERR No failover in progress."
-FAILOVER_TIMEOUT: Final = "ERR FAILOVER timeout must be greater than 0"
-FAILOVER_NEEDS_REPLICAS: Final = "ERR FAILOVER requires connected replicas."
 CLUSTER_DISABLED: Final = "ERR This instance has cluster support disabled"
 
 # --- functions -------------------------------------------------------------------------------

@@ -123,14 +123,18 @@ class Server:
     async def stop(self) -> None:
         """Stops listening and closes every connection; nobody is answered from now on."""
         services, connections = self.services, self.listening.connections
-        self.state.enter(Phase.STOPPED)
         self.listening.close()
+        if services.replication.replicas and self.state.phase is Phase.SERVING:
+            services.pauses.stall()
+            await services.replication.settle(self.state.config.shutdown_timeout)
+        self.state.enter(Phase.STOPPED)
         for timer in (self._timer, self._memory_timer):
             if timer is not None:
                 timer.cancel()
         services.cron.stop()
         # A script that has not ended is lost: the file is closed before what it did so far.
         services.persistence.close()
+        services.replication.close()
         services.scripting.close()
         services.blocking.close()
         services.working.close()

@@ -12,6 +12,7 @@ from server.monitoring.latency import EXPIRY
 from server.net.output_limits import OutputLimits
 from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
+from server.replication.primary import Primary
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
 from server.runtime.process import peak_memory
@@ -36,6 +37,7 @@ class Cron:
         reactions: Reactions,
         pauses: ClientPause,
         persistence: Persistence,
+        replication: Primary,
     ) -> None:
         self._state = state
         self._turns = turns
@@ -44,6 +46,7 @@ class Cron:
         self._reactions = reactions
         self._pauses = pauses
         self._persistence = persistence
+        self._replication = replication
         self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
@@ -65,6 +68,7 @@ class Cron:
             outlet.check_output()
         if state.busy is None:
             self._persistence.cron(now)
+        self._replication.cron(now)
         self.disposing.cron()
         self.resting.cron(now)
         self._watch_memory(now)
@@ -121,7 +125,7 @@ class Cron:
         limit = self._state.config.timeout * 1000
         for session in list(self._state.sessions.values()):
             waiting = session.is_blocked or session.job is not None or session.subscriptions
-            waiting = waiting or session.monitoring
+            waiting = waiting or session.monitoring or session.follower is not None
             if not waiting and now - session.seen_ms > limit:
                 session.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from protocol import errors
+from protocol import errors, replication_errors
 from protocol.acl_errors import NO_PERMISSION
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
@@ -213,6 +213,8 @@ class Dispatcher:
             return state.busy
         if state.disk_error is not None and _changes_data(session, command):
             return errors.disk_error(state.disk_error)
+        if state.short_of_replicas and _writes(session, command):
+            return replication_errors.TOO_FEW_REPLICAS
         return None
 
     def _refuse_for_rate(self, session: Session, command: Command | None) -> str | None:
@@ -366,6 +368,11 @@ def _takes_memory(session: Session, command: Command) -> bool:
 
 def _changes_data(session: Session, command: Command) -> bool:
     """Whether the command writes; PING counts, so that it tells of a server that cannot."""
+    return command.name == "ping" or _writes(session, command)
+
+
+def _writes(session: Session, command: Command) -> bool:
+    """Whether the command may change data; EXEC does what its commands do."""
     if command.name == "exec":
         return any(queued.writes for queued, _ in session.queue or ())
-    return command.writes or command.name == "ping"
+    return command.writes

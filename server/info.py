@@ -188,7 +188,7 @@ def _memory(server: Services) -> Fields:
         "mem_fragmentation_ratio": "1.00",
         "mem_fragmentation_bytes": 0,
         "mem_not_counted_for_evict": server.persistence.appender.buffered,
-        "mem_replication_backlog": 0,
+        "mem_replication_backlog": server.replication.backlog_bytes,
         "mem_clients_slaves": 0,
         "mem_clients_normal": client_memory(server),
         "mem_cluster_links": 0,
@@ -323,15 +323,15 @@ def _stats(server: Services) -> Fields:
         "total_net_input_bytes": stats.bytes_in,
         "total_net_output_bytes": stats.bytes_out,
         "total_net_repl_input_bytes": 0,
-        "total_net_repl_output_bytes": 0,
+        "total_net_repl_output_bytes": stats.bytes_to_replicas,
         "instantaneous_input_kbps": f"{bytes_in / 1024:.2f}",
         "instantaneous_output_kbps": f"{bytes_out / 1024:.2f}",
         "instantaneous_input_repl_kbps": "0.00",
         "instantaneous_output_repl_kbps": "0.00",
         "rejected_connections": stats.rejected_connections,
-        "sync_full": 0,
-        "sync_partial_ok": 0,
-        "sync_partial_err": 0,
+        "sync_full": server.replication.full_sync.count,
+        "sync_partial_ok": server.replication.partial_syncs,
+        "sync_partial_err": server.replication.refused_partial_syncs,
         "expired_subkeys": 0,
         "expired_keys": keyspace.expired,
         "expire_cycle_cpu_milliseconds": stats.expiry_ns // 1_000_000,
@@ -392,19 +392,37 @@ def _denials(server: Services) -> Fields:
 
 
 def _replication(server: Services) -> Fields:
+    replication = server.replication
+    feed = replication.feed
+    backlog = feed.backlog
     return {
         "role": "master",
-        "connected_slaves": 0,
+        "connected_slaves": len(replication.replicas),
+        **_replicas(server),
         "master_failover_state": "no-failover",
         "master_replid": server.state.replication_id,
         "master_replid2": _NO_REPLICATION_ID,
-        "master_repl_offset": 0,
+        "master_repl_offset": feed.end,
         "second_repl_offset": -1,
-        "repl_backlog_active": 0,
-        "repl_backlog_size": 0,
-        "repl_backlog_first_byte_offset": 0,
-        "repl_backlog_histlen": 0,
+        "repl_backlog_active": int(feed.active),
+        "repl_backlog_size": server.state.config.repl_backlog_size,
+        "repl_backlog_first_byte_offset": 0 if backlog is None else backlog.start + 1,
+        "repl_backlog_histlen": 0 if backlog is None else backlog.end - backlog.start,
     }
+
+
+def _replicas(server: Services) -> Fields:
+    """A line for each replica; its lag is how long ago it was heard of, in seconds."""
+    now = server.state.clock()
+    good: Fields = {}
+    if server.state.config.min_replicas_to_write:
+        good["min_slaves_good_slaves"] = server.replication.good_replicas()
+    lines = (
+        f"ip={one.address},port={one.introduction.port},state={one.phase},"
+        f"offset={one.acknowledged},lag={max(0, now - one.heard_ms) // 1000}"
+        for one in server.replication.replicas.values()
+    )
+    return good | {f"slave{number}": line for number, line in enumerate(lines)}
 
 
 def _cpu(server: Services) -> Fields:

@@ -25,6 +25,7 @@ from server.net.output_limits import OutputLimits
 from server.net.tls import Tls
 from server.net.turns import Turns
 from server.persistence.manager import Persistence
+from server.replication.primary import Primary
 from server.scripting.engine import Scripting
 from server.state import ServerState
 from storage.aof.disk import Disk
@@ -46,6 +47,7 @@ class Services:
         "persistence",
         "pubsub",
         "reactions",
+        "replication",
         "scripting",
         "state",
         "tls",
@@ -96,13 +98,10 @@ class Services:
             self.reactions,
             self.pauses,
         )
+        self.replication = Primary(state, disk, self.reactions, self.blocking, self.output_limits)
+        self.reactions.units = (self.persistence.appender, self.replication.feed)
         self.scripting = Scripting(
-            state,
-            self.access,
-            self.dispatcher,
-            self.blocking,
-            self.reactions,
-            self.persistence.appender,
+            state, self.access, self.dispatcher, self.blocking, self.reactions
         )
         self.persistence.when_emptied = self.scripting.functions.forget
         self.cron = Cron(
@@ -113,4 +112,5 @@ class Services:
             self.reactions,
             self.pauses,
             self.persistence,
+            self.replication,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
 from server.acl.users import User
@@ -19,6 +19,16 @@ Place = tuple[int, bytes]
 
 QUEUED_OVERHEAD: Final = 128
 """What a queued command takes apart from its arguments, in bytes."""
+
+
+class Follower(Protocol):
+    """A client that is sent the stream of replication, as fast as it takes it."""
+
+    def pause(self) -> None:
+        """It does not read what was sent."""
+
+    def resume(self) -> None:
+        """It has read what was sent, or what was held back has gone out."""
 
 
 class Session:
@@ -42,6 +52,7 @@ class Session:
         "db",
         "dirty",
         "executing",
+        "follower",
         "gated",
         "id",
         "job",
@@ -61,6 +72,7 @@ class Session:
         "queue_bytes",
         "queues",
         "reads",
+        "replicated",
         "resp3",
         "seen_ms",
         "send",
@@ -106,6 +118,10 @@ class Session:
         """The round of the append-only file in which the client last changed anything."""
         self.noted = 0
         """How much had been appended to that file when the client's last change had."""
+        self.follower: Follower | None = None
+        """The replica that the client is, if it is one."""
+        self.replicated = 0
+        """How much the stream of replication had when the client's last change was in it."""
         self.executing = False
         self.command: Command | None = None
         self.channels: dict[bytes, None] = {}

@@ -49,6 +49,7 @@ class ServerState:
         "replication_id",
         "run_id",
         "sessions",
+        "short_of_replicas",
         "started_ms",
         "startup_memory",
         "stats",
@@ -90,6 +91,8 @@ class ServerState:
         """What other clients are told while a script takes long."""
         self.disk_error: str | None = None
         """What the system said when the append-only file could not be written."""
+        self.short_of_replicas = False
+        """Whether fewer replicas follow than ``min-replicas-to-write`` asks for."""
         self.memory = MemoryLimit(lambda exceeded: self._update_bar())
         """Whether memory is full, so that commands which may take more are refused."""
         self.barred = True
@@ -112,11 +115,17 @@ class ServerState:
         self.disk_error = reason
         self._update_bar()
 
+    def set_short_of_replicas(self, short: bool) -> None:
+        """Whether there are too few replicas for commands that write."""
+        self.short_of_replicas = short
+        self._update_bar()
+
     def _update_bar(self) -> None:
         self.barred = (
             self.phase is not Phase.SERVING
             or self.disk_error is not None
             or self.busy is not None
+            or self.short_of_replicas
             or self.memory.exceeded
         )
 

@@ -19,11 +19,14 @@ class ClientEviction:
         return int(size or self._state.config.maxmemory * percent // 100)
 
     def run(self) -> None:
-        """One round; clients with CLIENT NO-EVICT stay, and count."""
+        """One round; clients with CLIENT NO-EVICT stay, and count.
+
+        Replicas have a limit of their own."""
         limit = self.limit()
         if not limit:
             return
-        sizes = {session: client_memory(session) for session in self._state.sessions.values()}
+        clients = [one for one in self._state.sessions.values() if one.follower is None]
+        sizes = {session: client_memory(session) for session in clients}
         total = sum(sizes.values())
         for session in sorted(sizes, key=sizes.__getitem__, reverse=True):
             if total <= limit:

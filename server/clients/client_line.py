@@ -34,7 +34,9 @@ def client_line(session: Session, now: int) -> bytes:
 
 
 def client_type(session: Session) -> str:
-    """``normal`` or ``pubsub``; there are no replicas and no master."""
+    """``normal``, ``pubsub`` or ``replica``; there is no master."""
+    if session.follower is not None:
+        return "replica"
     return "pubsub" if session.subscriptions else "normal"
 
 
@@ -55,6 +57,7 @@ def client_flags(session: Session) -> str:
     """A letter for each thing that is special about the client; ``N`` if nothing is."""
     tracking = session.tracking
     marks = {
+        "S": session.follower is not None,
         "P": session.subscriptions > 0,
         "x": session.queue is not None,
         "b": session.is_blocked,

@@ -1,4 +1,5 @@
-"""Routes each effect to the append-only file, WATCH, blocked clients, keyspace events and caches.
+"""Routes each effect to the append-only file, replicas, WATCH, blocked clients, keyspace events and
+caches.
 
 Each kind of effect is in a table or it is not; no command knows what follows from what it did. What
 happens is always in this order: a command runs; :meth:`Reactions.apply` takes its effects, records
@@ -10,8 +11,8 @@ taken in the same way.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
@@ -58,11 +59,26 @@ WAKING: Final[frozenset[type]] = frozenset(
 """Effects that may end the wait of a reader parked on their key."""
 
 
+Recorder = Callable[[Sequence[e.Effect], Session | None], None]
+"""Takes the effects of a command, and the client whose command it was."""
+
+
+class Units(Protocol):
+    """What keeps the effects of a transaction or a script together."""
+
+    def begin_unit(self) -> None:
+        """What follows counts as a whole; units within count as part of it."""
+
+    def end_unit(self) -> None:
+        """The unit is complete."""
+
+
 class Reactions:
     """Lets the effects of commands have their consequences.
 
     ``record`` takes the effects of each command before anything follows from them, with the session
-    of the client whose command it was: the appender of an append-only file does. ``rerun`` runs a
+    of the client whose command it was: the appender of an append-only file does. ``replicate`` does
+    the same for replicas, and ``units`` are told which effects belong together. ``rerun`` runs a
     parked client's command again and returns its reply, or ``None`` if it must go on waiting;
     ``recheck`` returns the error that it gets if its user may not run it any more: the dispatcher
     does both.
@@ -82,7 +98,9 @@ class Reactions:
         self._blocking = blocking
         self._notifier = notifier
         self._tracking = tracking
-        self.record: Callable[[list[e.Effect], Session | None], None] | None = None
+        self.record: Recorder | None = None
+        self.replicate: Recorder | None = None
+        self.units: tuple[Units, ...] = ()
         self.rerun: Callable[[Waiter], bytes | None]
         self.recheck: Callable[[Waiter], bytes | None]
         self.wakes: Histogram | None = None
@@ -177,12 +195,30 @@ class Reactions:
         self._state.changes += changes_of(effects)
         if self.record is not None:
             self.record(effects, session)
+        if self.replicate is not None:
+            self.replicate(effects, session)
         if self._watching.watchers or self._blocking.waiting or self._notifier.active:
             for effect in effects:
                 self._react(effect)
         if self._tracking.active:
             self._tracking.follow(effects, session)
         effects.clear()
+
+    def note_author(self, session: Session) -> None:
+        """What has happened in the present unit is the client's doing."""
+        for take in (self.record, self.replicate):
+            if take is not None:
+                take([], session)
+
+    def begin_unit(self) -> None:
+        """What follows is written as a whole or not at all, for all that keep effects."""
+        for taker in self.units:
+            taker.begin_unit()
+
+    def end_unit(self) -> None:
+        """The unit is complete."""
+        for taker in self.units:
+            taker.end_unit()
 
     def _react(self, effect: e.Effect) -> None:
         """Lets one effect have its consequences."""

@@ -87,6 +87,7 @@ def _load_again(server: Services, session: Session, args: Arguments) -> Reply:
     if server.state.phase is not Phase.SERVING:
         raise CommandError(errors.LOADING)
     try:
+        server.replication.forget()
         server.persistence.load_again()
     except PersistenceError as error:
         server.state.log.warning(f"DEBUG LOADAOF: {error}")

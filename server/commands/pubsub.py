@@ -121,6 +121,7 @@ def confirm_each(
 )
 def publish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""
+    server.replication.publish(*args)
     return server.pubsub.publish(args[1], args[2])
 
 

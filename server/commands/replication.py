@@ -1,16 +1,13 @@
-"""Commands of replication, as a server answers them that has no replicas and cannot be one.
-
-WAITAOF is more than that: it waits until the client's own changes are on the disk.
-"""
+"""Commands of replication: a server that replicas may follow, and that follows no other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from protocol import errors
+from protocol import errors, replication_errors
 from protocol.errors import CommandError
-from protocol.replies import EMPTY_ARRAY, OK, Reply
+from protocol.replies import NO_REPLY, OK, Encoded, Reply
 from server.command_table import Arguments, command
 from server.outcomes import Wait
 from server.services import Services
@@ -18,7 +15,9 @@ from server.session import Session
 from server.util.arguments import integer, integer_between, parse_integer, timeout_end
 
 _HIGHEST_PORT: Final = 65535
+_LONGEST_ADDRESS: Final = 255
 _REPLICA_FLAGS: Final = "admin noscript stale no_async_loading"
+_SYNC_FLAGS: Final = "admin noscript no_async_loading no_multi"
 _WAIT_TIPS: Final = ["request_policy:all_shards", "response_policy:agg_min"]
 
 
@@ -29,11 +28,126 @@ _WAIT_TIPS: Final = ["request_policy:all_shards", "response_policy:agg_min"]
     group="server",
     since="2.8.12",
     categories="admin dangerous",
-    summary="Tells the part that the server has in replication: a master without replicas.",
+    summary="Tells the part that the server has in replication, and who follows it.",
 )
 def role(server: Services, session: Session, args: Arguments) -> Reply:
-    """The role, the offset of the replication stream, which never begins, and no replicas."""
-    return ["master", 0, EMPTY_ARRAY]
+    """The role, how long the stream of replication is, and of each replica that follows it the
+    address, the port, and how much of the stream it has."""
+    replicas: Reply = [
+        [replica.address, str(replica.introduction.port), str(replica.acknowledged)]
+        for replica in server.replication.following()
+    ]
+    return ["master", server.replication.feed.end, replicas]
+
+
+# --- synchronising ---------------------------------------------------------------------------
+
+
+@command(
+    "PSYNC",
+    -3,
+    flags=_SYNC_FLAGS,
+    group="server",
+    since="2.8.0",
+    summary="Makes the client a replica, which goes on where it was if that is possible.",
+    syntax="replicationid offset",
+)
+def psync(server: Services, session: Session, args: Arguments) -> Reply:
+    """Whether the replica may go on; if not, the beginning of the stream is told once a snapshot
+    is being made."""
+    if session.follower is not None:
+        return NO_REPLY
+    offset = integer(args[2])
+    if len(args) > 3 and args[3].upper() == b"FAILOVER":
+        raise CommandError(replication_errors.PSYNC_FAILOVER)
+    replication = server.replication
+    # A replica names the first byte that it lacks, and counts from one.
+    name = args[1].decode("ascii", "replace")
+    reply = replication.resume_from(session, name, offset - 1)
+    if reply:
+        return Encoded(reply)
+    replication.synchronise(session, speaks=True)
+    return NO_REPLY
+
+
+@command(
+    "SYNC",
+    1,
+    flags=_SYNC_FLAGS,
+    group="server",
+    since="1.0.0",
+    summary="Makes the client a replica, which gets a snapshot and then what happens.",
+)
+def sync(server: Services, session: Session, args: Arguments) -> Reply:
+    """Nothing: the snapshot follows, once it has been made."""
+    if session.follower is None:
+        server.replication.synchronise(session, speaks=False)
+    return NO_REPLY
+
+
+@command(
+    "REPLCONF",
+    -1,
+    flags="admin noscript loading stale allow_busy",
+    group="server",
+    since="3.0.0",
+    summary="Says something about a replica, or how much of the stream it has.",
+)
+def replconf(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK, or nothing to what a replica acknowledges."""
+    if len(args) % 2 == 0:
+        raise CommandError(errors.SYNTAX)
+    for at in range(1, len(args), 2):
+        name = args[at].lower()
+        if name == b"ack":
+            _acknowledge(server, session, args[at + 1 :])
+            return NO_REPLY
+        if name == b"getack":  # This asks a replica, which the server is not.
+            return NO_REPLY
+        _introduce(server, session, args[at], args[at + 1])
+    return OK
+
+
+def _acknowledge(server: Services, session: Session, args: Arguments) -> None:
+    """``offset [FACK offset]``: how much a replica has, and has on its disk."""
+    position = parse_integer(args[0])
+    if session.follower is None or position is None:
+        return
+    on_disk = None
+    if len(args) > 2 and args[1].lower() == b"fack":
+        on_disk = parse_integer(args[2])
+    server.replication.acknowledge(session, position, on_disk)
+
+
+def _introduce(server: Services, session: Session, name: bytes, value: bytes) -> None:
+    """Takes what a replica says of itself; raises :class:`CommandError`."""
+    introduction = server.replication.introduction_of(session)
+    option = name.lower()
+    if option == b"listening-port":
+        introduction.port = integer(value)
+    elif option == b"ip-address":
+        if len(value) > _LONGEST_ADDRESS:
+            raise CommandError(replication_errors.address_too_long(len(value)))
+        introduction.address = value.decode("utf-8", "replace")
+    elif option == b"capa":
+        introduction.capabilities.add(value.lower())
+    elif option == b"rdb-only":
+        introduction.only_snapshot = bool(integer_between(value, 0, 1))
+    elif option == b"version":
+        introduction.version = _version(value)
+    else:
+        raise CommandError(replication_errors.unrecognized_replconf(name))
+
+
+def _version(value: bytes) -> str:
+    """The version that a Valkey says it is: three numbers."""
+    parts = value.split(b".")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        raise CommandError(replication_errors.unrecognized_version(value))
+    return value.decode()
+
+
+# --- waiting for replicas --------------------------------------------------------------------
 
 
 @command(
@@ -43,19 +157,42 @@ def role(server: Services, session: Session, args: Arguments) -> Reply:
     group="generic",
     since="3.0.0",
     categories="-keyspace connection",
-    summary="Waits until replicas have got the writes so far; there are never any replicas.",
+    summary="Waits until so many replicas have the client's writes so far.",
     syntax="numreplicas timeout",
     tips=_WAIT_TIPS,
 )
 def wait(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """The number of replicas that have the writes: none, however long one waits."""
+    """How many replicas have the writes."""
     replicas = integer(args[1])
+    deadline = _deadline(session, args[2])
+    outcome = _await_replicas(server, session, replicas, deadline)
+    if isinstance(outcome, Wait):
+        server.replication.ask()
+    return outcome
+
+
+def _deadline(session: Session, timeout: bytes) -> int | None:
+    """When a wait ends, in Unix milliseconds; ``None`` for never."""
     now = session.db.keyspace.now_ms
-    end = timeout_end(args[2], now)
-    if replicas <= 0:
-        return 0
-    block = Wait([], end if end > now else None, lambda: block, needs_key=False, on_timeout=0)
-    return block
+    end = timeout_end(timeout, now)
+    return end if end > now else None
+
+
+def _await_replicas(
+    server: Services, session: Session, replicas: int, deadline: int | None
+) -> Reply | Wait:
+    position = server.replication.written_by(session)
+    count = server.replication.count_acknowledged(position)
+    if count >= replicas:
+        return count
+    return Wait(
+        [],
+        deadline,
+        lambda: _await_replicas(server, session, replicas, deadline),
+        needs_key=False,
+        on_timeout=count,
+        for_sync=True,
+    )
 
 
 @command(
@@ -70,12 +207,13 @@ def wait(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     tips=_WAIT_TIPS,
 )
 def waitaof(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Whether the writes are on the disk here, 1 or 0, and at how many replicas, always 0."""
+    """Whether the writes are on the disk here, 1 or 0, and at how many replicas."""
     local = integer_between(args[1], 0, 1)
     replicas = _count(args[2])
-    now = session.db.keyspace.now_ms
-    end = timeout_end(args[3], now)
-    return _await_sync(server, session, local, replicas, end if end > now else None)
+    outcome = _await_sync(server, session, local, replicas, _deadline(session, args[3]))
+    if isinstance(outcome, Wait) and replicas:
+        server.replication.ask()
+    return outcome
 
 
 def _count(arg: bytes) -> int:
@@ -88,18 +226,20 @@ def _count(arg: bytes) -> int:
 def _await_sync(
     server: Services, session: Session, local: int, replicas: int, deadline: int | None
 ) -> Reply | Wait:
-    persistence = server.persistence
+    persistence, replication = server.persistence, server.replication
     if local and not persistence.on:
         raise CommandError(errors.WAITAOF_WITHOUT_AOF)
     synced = int(persistence.on and persistence.appender.is_synced(session))
-    if synced >= local and not replicas:
-        return [synced, 0]
+    position = replication.written_by(session)
+    count = replication.count_acknowledged(position, on_disk=True)
+    if synced >= local and count >= replicas:
+        return [synced, count]
     return Wait(
         [],
         deadline,
         lambda: _await_sync(server, session, local, replicas, deadline),
         needs_key=False,
-        on_timeout=[synced, 0],
+        on_timeout=[synced, count],
         for_sync=True,
     )
 
@@ -113,8 +253,8 @@ def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
         return OK
     port = parse_integer(args[2])
     if port is None or not 0 <= port <= _HIGHEST_PORT:
-        raise CommandError(errors.INVALID_MASTER_PORT)
-    raise CommandError(errors.NO_REPLICA)
+        raise CommandError(replication_errors.INVALID_MASTER_PORT)
+    raise CommandError(replication_errors.NO_REPLICA)
 
 
 command(
@@ -145,13 +285,13 @@ command(
     flags="admin noscript stale",
     group="server",
     since="6.2.0",
-    summary="Hands the role of master over to a replica, of which there are none.",
+    summary="Refused: it would hand the role of master over to a replica.",
     syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",
 )
 def failover(server: Services, session: Session, args: Arguments) -> Reply:
-    """Refused, as by a master without replicas, once the arguments are found to be right."""
+    """Refused, once the arguments are found to be right."""
     if [arg.upper() for arg in args[1:]] == [b"ABORT"]:
-        raise CommandError(errors.NO_FAILOVER)
+        raise CommandError(replication_errors.NO_FAILOVER)
     allowed = {b"TO", b"TIMEOUT", b"FORCE"}
     words = iter(args[1:])
     for word in words:
@@ -160,7 +300,9 @@ def failover(server: Services, session: Session, args: Arguments) -> Reply:
             raise CommandError(errors.SYNTAX)
         allowed.remove(option)
         _read_failover_option(option, words)
-    raise CommandError(errors.FAILOVER_NEEDS_REPLICAS)
+    if not server.replication.replicas:
+        raise CommandError(replication_errors.FAILOVER_NEEDS_REPLICAS)
+    raise CommandError(replication_errors.NO_HANDOVER)
 
 
 def _read_failover_option(option: bytes, words: Iterator[bytes]) -> None:
@@ -169,7 +311,7 @@ def _read_failover_option(option: bytes, words: Iterator[bytes]) -> None:
     if None in values:
         raise CommandError(errors.SYNTAX)
     if option == b"TIMEOUT" and integer(values[0] or b"") <= 0:
-        raise CommandError(errors.FAILOVER_TIMEOUT)
+        raise CommandError(replication_errors.FAILOVER_TIMEOUT)
     if option == b"TO":
         integer(values[1] or b"")
 

@@ -116,14 +116,13 @@ def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
     """The reply of each command; one that would wait finds that its time is up."""
-    appender = server.persistence.appender
     session.executing = True
-    appender.begin_unit()
+    server.reactions.begin_unit()
     try:
         return _replies(server, session, queue)
     finally:
         session.executing = False
-        appender.end_unit()
+        server.reactions.end_unit()
 
 
 def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:

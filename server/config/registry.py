@@ -72,7 +72,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Switch("tls-prefer-server-ciphers", "no"),
         ReadFile("tls-dh-params-file"),
         Switch("tls-session-caching", "yes"),
-        Fixed(Switch("tls-replication", "no"), "there are no replicas"),
+        Fixed(Switch("tls-replication", "no"), "the server is no replica of another"),
         Fixed(Switch("tls-cluster", "no"), "there is no cluster"),
         # Who may connect.
         Setting("requirepass", ""),
@@ -119,6 +119,17 @@ SETTINGS: Final[dict[str, Setting]] = {
             Switch("aof-use-rdb-preamble", "no"),
             "the base is written as commands, which Redis reads",
         ),
+        # Replicas.
+        Memory("repl-backlog-size", MEGABYTE, 16 * 1024),
+        Integer("repl-backlog-ttl", 3600, 0, INT_MAX),
+        Integer("repl-timeout", 60, 1, INT_MAX),
+        Integer("repl-ping-replica-period", 10, 1, INT_MAX),
+        Integer("repl-ping-slave-period", 10, 1, INT_MAX),
+        Integer("min-replicas-to-write", 0, 0, INT_MAX),
+        Integer("min-slaves-to-write", 0, 0, INT_MAX),
+        Integer("min-replicas-max-lag", 10, 0, INT_MAX),
+        Integer("min-slaves-max-lag", 10, 0, INT_MAX),
+        Integer("shutdown-timeout", 10, 0, INT_MAX),
         # What data and clients may use up.
         Memory("maxmemory", 0),
         Share("maxmemory-clients", (0, 0)),
@@ -152,10 +163,14 @@ SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-TWINS: Final = {
-    "busy-reply-threshold": "lua-time-limit",
-    "lua-time-limit": "busy-reply-threshold",
-}
+_PAIRS: Final = (
+    ("busy-reply-threshold", "lua-time-limit"),
+    ("repl-ping-replica-period", "repl-ping-slave-period"),
+    ("min-replicas-to-write", "min-slaves-to-write"),
+    ("min-replicas-max-lag", "min-slaves-max-lag"),
+)
+
+TWINS: Final = dict(_PAIRS) | {older: newer for newer, older in _PAIRS}
 """Two names of one setting, an older and a newer one: they always have the same value."""
 
 Listener = Callable[[Any], None]
@@ -227,10 +242,11 @@ class Config:
                 self._store(TWINS[name], values[name])
         called: list[Listener] = []
         for name in changed:
-            for listener in self._listeners.get(name, ()):
-                if listener not in called:
-                    called.append(listener)
-                    self._tell(listener, name)
+            for known in (name, TWINS.get(name, name)):
+                for listener in self._listeners.get(known, ()):
+                    if listener not in called:
+                        called.append(listener)
+                        self._tell(listener, name)
 
     def _tell(self, listener: Listener, name: str) -> None:
         try:

@@ -48,3 +48,4 @@ def farewell(server: Services, session: Session) -> None:
     server.tracking.forget(session)
     server.state.timings.stop_monitoring(session)
     server.pauses.release(session)
+    server.replication.detach(session)

@@ -81,12 +81,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """Feeds a session's requests to the dispatcher and writes the replies of a turn at once.
-
-    Requests wait in ``_backlog`` while the client is parked, while CLIENT PAUSE holds it, while it
-    does not read its replies, and while it has had its turn. What is pushed to a client by its own
-    command waits in ``_pushed`` until that command's reply is in its place.
-    """
+    """Feeds a session's requests to the dispatcher and writes the replies of a turn at once."""
 
     __slots__ = (
         "_answering",
@@ -237,11 +232,16 @@ class Connection(asyncio.Protocol):
             self._state.stats.output_limit_disconnections += 1
             self._abort()
             return
+        if self.session is not None and self.session.follower is not None:
+            self.session.follower.pause()  # It goes on saying how far it is.
+            return
         self._choked = True
         self._follow_reading()
 
     def resume_writing(self) -> None:
         """The client has read what was sent: its requests go on."""
+        if self.session is not None and self.session.follower is not None:
+            self.session.follower.resume()
         self._choked = False
         self._read_on()
 
@@ -513,6 +513,8 @@ class Connection(asyncio.Protocol):
             session = self.session
             if session is not None and (session.channels or session.patterns or session.monitoring):
                 self.check_output()
+            if session is not None and session.follower is not None:
+                session.follower.resume()
             if self._swamped and self._unreleased <= UNRELEASED:
                 self._swamped = False
                 # Not at once: what else was held back goes first.
@@ -531,6 +533,8 @@ class Connection(asyncio.Protocol):
         """Cuts the client off if what waits for it, with so many bytes more, is more than
         client-output-buffer-limit allows; whether it is."""
         session = self.session
+        if session is not None and session.follower is not None:
+            return False  # It knows itself how much waits for it.
         # Whoever monitors is a normal client by name, but asks for nothing of what is sent to it.
         pushed_to = session is not None and (session.subscriptions or session.monitoring)
         kind = "pubsub" if pushed_to else "normal"

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from server.config.types import Limits
-from server.net.output_gate import Outlet
+
+
+class Limited(Protocol):
+    """What output may pile up for: a connection, or a replica."""
+
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts the client off if too much waits for it; whether it was."""
 
 
 class OutputLimits:
@@ -14,7 +21,7 @@ class OutputLimits:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._limits: dict[str, Limits] = {}
-        self._above: dict[Outlet, int] = {}
+        self._above: dict[Limited, int] = {}
         self.normal = False
         """Whether there is a limit to the replies of a client without subscriptions."""
 
@@ -23,7 +30,7 @@ class OutputLimits:
         self._limits = limits
         self.normal = limits["normal"][:2] != (0, 0)
 
-    def exceeded(self, outlet: Outlet, kind: str, pending: int) -> bool:
+    def exceeded(self, outlet: Limited, kind: str, pending: int) -> bool:
         """Whether a client of the class ``kind`` with ``pending`` bytes unsent must be cut off."""
         hard, soft, seconds = self._limits[kind]
         if hard and pending > hard:
@@ -35,10 +42,10 @@ class OutputLimits:
         since = self._above.setdefault(outlet, now)
         return now - since > seconds * 1000
 
-    def watched(self) -> list[Outlet]:
-        """The connections above their soft limit, whose time may run out."""
+    def watched(self) -> list[Limited]:
+        """Those above their soft limit, whose time may run out."""
         return list(self._above)
 
-    def forget(self, outlet: Outlet) -> None:
+    def forget(self, outlet: Limited) -> None:
         """The client is gone."""
         self._above.pop(outlet, None)

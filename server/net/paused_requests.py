@@ -22,7 +22,7 @@ def hold_back(
     One that would be refused is not held: the client hears of its mistake at once.
     """
     command, refusal = server.dispatcher.resolve(session, request)
-    if command is None or refusal is not None:
+    if command is None or refusal is not None or session.follower is not None:
         return False
     if server.pauses.everything or _writes(server, session, command, request):
         server.pauses.hold(session, resume)

@@ -39,8 +39,15 @@ def write_base(disk: Disk, path: str, chunks: Iterable[bytes]) -> None:
         disk.close(fd)
 
 
-def fork_writer(disk: Disk, path: str, chunks: Iterable[bytes]) -> int:
-    """Makes a child that does the same; returns its process ID. Raises :class:`OSError`.
+def write_open(disk: Disk, fd: int, chunks: Iterable[bytes]) -> None:
+    """Writes the chunks to an open file that need not outlive anything; raises :class:`OSError`."""
+    for chunk in chunks:
+        disk.write_all(fd, chunk)
+
+
+def fork_writer(disk: Disk, target: str | int, chunks: Iterable[bytes]) -> int:
+    """Makes a child that does the same: ``target`` is the path of a file that is to be made and
+    synced, or the descriptor of an open one. Returns its process ID; raises :class:`OSError`.
 
     The child's exit status is 0, the ``errno`` of what the system refused, or :data:`FAILED`.
     """
@@ -51,20 +58,24 @@ def fork_writer(disk: Disk, path: str, chunks: Iterable[bytes]) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:  # pragma: no cover - coverage sees nothing of a process that ends like this
-        _live(parent, disk, path, chunks)
+        _live(parent, disk, target, chunks)
     return pid
 
 
 def _live(  # pragma: no cover
-    parent: int, disk: Disk, path: str, chunks: Iterable[bytes]
+    parent: int, disk: Disk, target: str | int, chunks: Iterable[bytes]
 ) -> NoReturn:
     """The child's life."""
     status = FAILED
     try:
         gc.disable()
-        _leave_server()
+        kept = _leave_server(target)
         _end_without(parent)  # Or the file would be made in the folder of the next server.
-        write_base(disk, path, _while_there_is(parent, chunks))
+        chunks = _while_there_is(parent, chunks)
+        if isinstance(target, str):
+            write_base(disk, target, chunks)
+        else:
+            write_open(disk, kept, chunks)
         status = 0
     except OSError as error:
         status = error.errno or FAILED
@@ -72,15 +83,20 @@ def _live(  # pragma: no cover
         os._exit(status)
 
 
-def _leave_server() -> None:  # pragma: no cover
-    """Gives up what belongs to the server: its signals, its sockets, its lock, its output."""
+def _leave_server(target: str | int) -> int:  # pragma: no cover
+    """Gives up what belongs to the server: its signals, its sockets, its lock, its output; but for
+    an open file that is written to. Returns the descriptor that this has now."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(nothing, fd)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    kept = 3
+    if isinstance(target, int) and target != kept:
+        os.dup2(target, kept)
+    os.closerange(kept + isinstance(target, int), os.sysconf("SC_OPEN_MAX"))
+    return kept
 
 
 def _while_there_is(parent: int, chunks: Iterable[bytes]) -> Iterator[bytes]:  # pragma: no cover

@@ -19,6 +19,7 @@ class Stats:
         self.rejected_connections = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.bytes_to_replicas = 0
         self.reads = 0
         self.writes = 0
         self.batches = 0

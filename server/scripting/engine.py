@@ -16,7 +16,6 @@ from server.clients.reactions import Reactions
 from server.command_table import Arguments, Command
 from server.dispatcher import Dispatcher
 from server.outcomes import Wait
-from server.persistence.appender import Appender
 from server.scripting import shebang
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
@@ -56,10 +55,9 @@ class Scripting:
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
-        appender: Appender,
     ) -> None:
         self._calls: HostApi | None = None
-        self._runner = Runner(state, access, dispatcher, blocking, reactions, appender)
+        self._runner = Runner(state, access, dispatcher, blocking, reactions)
         self.functions = Functions(state.keyspace, self._runner)
         self._by_source: dict[bytes, Script] = {}
         self._by_sha1: dict[bytes, Script] = {}

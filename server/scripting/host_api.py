@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from protocol import acl_errors, errors
+from protocol import acl_errors, errors, replication_errors
 from protocol.encoder import error_line
 from server.clients.access import IN_SCRIPT, AccessControl, denial_text
 from server.command_table import Arguments, Command, find
@@ -152,6 +152,8 @@ class HostApi:
             return errors.SCRIPT_READ_ONLY
         if (reason := self._state.disk_error) is not None:
             return errors.disk_error(reason)
+        if self._state.short_of_replicas:
+            return replication_errors.TOO_FEW_REPLICAS
         if self._frugal and not self.wrote and "denyoom" in command.flags:
             return errors.OUT_OF_MEMORY
         return None

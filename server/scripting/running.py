@@ -14,7 +14,6 @@ from server.clients.reactions import Reactions
 from server.command_table import Arguments
 from server.dispatcher import Dispatcher
 from server.outcomes import Wait
-from server.persistence.appender import Appender
 from server.session import Session
 from server.state import ServerState
 
@@ -49,14 +48,12 @@ class Runner:
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
-        appender: Appender,
     ) -> None:
         self._state = state
         self._access = access
         self._dispatcher = dispatcher
         self._blocking = blocking
         self._reactions = reactions
-        self._appender = appender
         self._busy: LongRunning | None = None
         self._job: Job | None = None
         self._began = 0.0
@@ -105,18 +102,18 @@ class Runner:
 
     def _execute(self, session: Session, job: Job) -> Encoded:
         """Runs the script; what it changes counts as a whole or not at all."""
-        appender, calls = self._appender, job.calls
+        calls = job.calls
         self._job, self._began = job, self.clock.seconds()
         self.clock.begin()
         calls.begin(session, job.read_only, job.allow_oom)
-        appender.begin_unit()
+        self._reactions.begin_unit()
         try:
             outcome = job.run()
         finally:
             self._job = None
-            if calls.wrote and self._reactions.record is not None:
-                self._reactions.record([], session)
-            appender.end_unit()
+            if calls.wrote:
+                self._reactions.note_author(session)
+            self._reactions.end_unit()
         if calls.crash is not None:
             raise calls.crash
         if outcome.reply.startswith(b"-"):

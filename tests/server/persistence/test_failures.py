@@ -259,7 +259,8 @@ async def test_a_failed_sync_waits_for_the_end_of_a_rewrite_that_is_going_on(
 ) -> None:
     rig = await start()
     monkeypatch.setattr(
-        "server.persistence.base_writer._leave_server", lambda: os.kill(os.getpid(), signal.SIGSTOP)
+        "server.persistence.base_writer._leave_server",
+        lambda target: os.kill(os.getpid(), signal.SIGSTOP),
     )
     assert await rig.ask("BGREWRITEAOF") == b"Background append only file rewriting started"
     await rig.disk_rests()

@@ -27,8 +27,9 @@ class Stopped:
         self.reading, self._writing = os.pipe()
         monkeypatch.setattr("server.persistence.base_writer._leave_server", self._leave_server)
 
-    def _leave_server(self) -> None:
+    def _leave_server(self, target: str) -> int:
         os.read(self.reading, 1)
+        return 0
 
     def go_on(self, children: int = 1) -> None:
         """Lets so many children go on."""

@@ -1,0 +1,1 @@
+"""The primary's side of replication."""

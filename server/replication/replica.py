@@ -1,0 +1,225 @@
+"""One replica: what it has said of itself, how far it has come, and what is sent to it.
+
+A replica is sent a snapshot first, unless it can go on where it was, and then the stream. It is
+sent as much as it reads: what it has not been sent yet stays in the backlog, where all replicas
+share it, so one that is slow takes no memory of its own but for what the backlog must keep for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from server.net.output_limits import OutputLimits
+from server.replication.feed import Feed
+from server.replication.snapshot_file import SnapshotFile
+from server.session import Session
+from server.state import ServerState
+from storage.rdb import codes
+
+WAITING: Final = "wait_bgsave"
+"""It needs a snapshot, which is being made or will be."""
+SENDING: Final = "send_bulk"
+"""It is sent a snapshot."""
+ONLINE: Final = "online"
+"""It is sent the stream."""
+SATISFIED: Final = "rdb_transmitted"
+"""It wanted nothing but a snapshot, and was sent one."""
+
+FIRST_OF_VALKEY: Final = 9
+"""The first version of Valkey that has an RDB version of its own."""
+
+UNSENT: Final = 256 * 1024
+"""A replica is sent no more while so many bytes wait in its connection."""
+AT_ONCE: Final = 1024 * 1024
+"""How many bytes it is sent before others have their turn."""
+
+
+class Introduction:
+    """What a client has said of itself with REPLCONF, before it becomes a replica."""
+
+    __slots__ = ("address", "capabilities", "only_snapshot", "port", "version")
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.address = ""
+        """Where it listens, if that is not where it connects from."""
+        self.capabilities: set[bytes] = set()
+        self.only_snapshot = False
+        self.version = ""
+        """Which version of Valkey it is, if it is one."""
+
+    @property
+    def rdb_version(self) -> int:
+        """The newest version of RDB files that it is known to read: Redis 8 tells what only it can
+        do, Valkey tells its version, and the others may be Redis 7.0."""
+        if self.version:
+            major = int(self.version.partition(".")[0])
+            return codes.VALKEY if major >= FIRST_OF_VALKEY else codes.REDIS_7_2
+        newer = b"rdb-channel-repl" in self.capabilities
+        return codes.REDIS_7_2 if newer else codes.REDIS_7_0
+
+
+class Replica:
+    """A client that follows. Positions are in bytes of the stream."""
+
+    def __init__(
+        self,
+        session: Session,
+        introduction: Introduction,
+        state: ServerState,
+        feed: Feed,
+        limits: OutputLimits,
+    ) -> None:
+        self.session = session
+        self.introduction = introduction
+        self._state = state
+        self._feed = feed
+        self._limits = limits
+        self.phase = WAITING
+        self.speaks = True
+        """Whether it says how far it is: one that came with SYNC may not."""
+        self.placed = False
+        """Whether it is known where the stream begins for it."""
+        self.position = 0
+        """What it has been sent of the stream; where that begins while it gets a snapshot."""
+        self.acknowledged = 0
+        self.acknowledged_on_disk = 0
+        self.heard_ms = state.clock()
+        """When it last said how far it is, or last made progress."""
+        self._snapshot: SnapshotFile | None = None
+        self._read = 0
+        self._choked = False
+        self._scheduled = False
+
+    # --- what it is -----------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The address that it is to be reached at."""
+        host = self.session.addr.rpartition(":")[0].strip("[]")
+        return self.introduction.address or host
+
+    @property
+    def needs_from(self) -> int | None:
+        """From which position on it needs the stream; ``None`` if it does not, or not yet."""
+        follows = self.placed and not self.introduction.only_snapshot
+        return self.position if follows else None
+
+    @property
+    def behind(self) -> int:
+        """How much of the stream it has not been sent yet."""
+        needs_from = self.needs_from
+        return 0 if needs_from is None else self._feed.end - needs_from
+
+    # --- sending --------------------------------------------------------------------------
+
+    def begin_snapshot(self, snapshot: SnapshotFile) -> None:
+        """Sends it a snapshot, then the stream from its position on."""
+        self._snapshot = snapshot
+        self._read = 0
+        self.phase = SENDING
+        self.heard_ms = self._state.clock()
+        self.session.send(b"$%d\r\n" % snapshot.size)
+        self.resume()
+
+    def place(self, position: int) -> None:
+        """The stream begins for it at this position."""
+        self.placed = True
+        self.position = position
+
+    def follow_from(self, position: int) -> None:
+        """Sends it the stream from a position on, up to which it has it."""
+        self.place(position)
+        self.acknowledged = position
+        self.phase = ONLINE
+        self.heard_ms = self._state.clock()
+        self.resume()
+
+    def pause(self) -> None:
+        """It does not read what was sent: no more is sent for now."""
+        self._choked = True
+
+    def resume(self) -> None:
+        """It has read what was sent: more is, if there is more."""
+        self._choked = False
+        self.pump()
+
+    def pump(self) -> None:
+        """Sends what there is, as far as it takes it."""
+        sent = 0
+        while not self._choked and self.session.waiting_bytes()[1] < UNSENT:
+            data = self._next()
+            if not data or self.session.closing:
+                return
+            self.session.send(data)
+            self._state.stats.bytes_to_replicas += len(data)
+            sent += len(data)
+            if sent >= AT_ONCE:
+                self._go_on_later()
+                return
+
+    def _go_on_later(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._scheduled = False
+        if self.session.follower is self:
+            self.pump()
+
+    def _next(self) -> bytes:
+        """The next bytes for it, of the snapshot or of the stream."""
+        if self._snapshot is not None:
+            data = self._snapshot.read(self._read)
+            self._read += len(data)
+            self.heard_ms = self._state.clock()
+            if self._read == self._snapshot.size:
+                self._end_snapshot()
+            return data
+        backlog = self._feed.backlog
+        if self.phase is not ONLINE or backlog is None:
+            return b""
+        data = backlog.read(self.position)
+        self.position += len(data)
+        return data
+
+    def _end_snapshot(self) -> None:
+        self.phase = SATISFIED if self.introduction.only_snapshot else ONLINE
+        self._let_snapshot_go()
+
+    def _let_snapshot_go(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.release()
+            self._snapshot = None
+
+    # --- the end --------------------------------------------------------------------------
+
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts it off if more waits for it than client-output-buffer-limit allows; whether it was.
+
+        What the backlog holds anyway costs nothing, so a lower limit does not count."""
+        waiting = self.session.waiting_bytes()[1] + self.behind + more
+        if waiting <= self._state.config.repl_backlog_size:
+            return False
+        if not self._limits.exceeded(self, "slave", waiting):
+            return False
+        self._state.stats.output_limit_disconnections += 1
+        self.cut_off(f"{waiting} bytes wait for it, more than client-output-buffer-limit allows")
+        return True
+
+    def cut_off(self, reason: str) -> None:
+        """Ends its connection at once."""
+        self._state.log.warning(f"Replica {self.name} is cut off: {reason}")
+        self.session.close()
+
+    def leave(self) -> None:
+        """It is gone."""
+        self._limits.forget(self)
+        self._let_snapshot_go()
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.address}:{self.introduction.port}"

@@ -1,0 +1,1 @@
+"""Tests of the primary's side of replication."""
