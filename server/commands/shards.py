@@ -73,6 +73,7 @@ def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def spublish(server: Services, session: Session, args: Arguments) -> Reply:
     """Delivers a message; answers how often."""
+    server.replication.publish(*args)
     return server.pubsub.publish_shard(args[1], args[2])
 
 

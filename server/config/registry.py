@@ -120,8 +120,8 @@ SETTINGS: Final[dict[str, Setting]] = {
             "the base is written as commands, which Redis reads",
         ),
         # Replicas.
-        Memory("repl-backlog-size", MEGABYTE, 16 * 1024),
-        Integer("repl-backlog-ttl", 3600, 0, INT_MAX),
+        Memory("repl-backlog-size", MEGABYTE, 1),
+        Integer("repl-backlog-ttl", 3600, 0, INT64_MAX),
         Integer("repl-timeout", 60, 1, INT_MAX),
         Integer("repl-ping-replica-period", 10, 1, INT_MAX),
         Integer("repl-ping-slave-period", 10, 1, INT_MAX),

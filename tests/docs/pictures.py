@@ -121,6 +121,15 @@ BOXES: Final = (
         ("slow log, latency, MONITOR;", "metrics over HTTP"),
     ),
     Box(
+        50,
+        510,
+        270,
+        62,
+        "server",
+        "server/replication/",
+        ("the stream that replicas follow,", "and snapshots for them"),
+    ),
+    Box(
         365,
         510,
         270,
@@ -157,7 +166,12 @@ ARROWS: Final = (
     Arrow(((500, 462), (500, 510)), "effects", (508, 490)),
     Arrow(((635, 431), (680, 431))),
     Arrow(((140, 400), (140, 342)), "woken clients", (148, 375)),
-    Arrow(((365, 541), (30, 541), (30, 191), (50, 191)), "releases replies", (190, 534)),
+    Arrow(
+        ((365, 556), (340, 556), (340, 580), (30, 580), (30, 191), (50, 191)),
+        "releases replies",
+        (38, 490),
+    ),
+    Arrow(((400, 462), (400, 490), (250, 490), (250, 510)), "effects", (300, 484)),
     Arrow(((635, 541), (680, 541))),
     Arrow(((500, 572), (500, 620))),
 )

@@ -1,0 +1,55 @@
+"""A server to follow, and clients and replicas of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+
+from tests.support.following import Follower
+from tests.support.servers import PenstockThread
+
+Follow = Callable[..., Follower]
+
+
+@pytest.fixture
+def penstock() -> Iterator[PenstockThread]:
+    """A server on real sockets."""
+    with PenstockThread(enable_debug_command="yes") as thread:
+        yield thread
+
+
+@pytest.fixture
+def client(penstock: PenstockThread) -> Iterator[redis.Redis]:
+    """A client with one connection."""
+    with redis.Redis(port=penstock.port, single_connection_client=True, protocol=2) as client:
+        yield client
+
+
+@pytest.fixture
+def connect(penstock: PenstockThread) -> Iterator[Callable[[], Follower]]:
+    """Makes connections for replicas, which are closed in the end."""
+    made: list[Follower] = []
+
+    def make() -> Follower:
+        made.append(Follower((penstock.host, penstock.port)))
+        return made[-1]
+
+    yield make
+    for follower in made:
+        follower.close()
+
+
+@pytest.fixture
+def follow(connect: Callable[[], Follower]) -> Follow:
+    """Makes replicas that have synchronised; the arguments are for REPLCONF."""
+
+    def make(*options: str | int) -> Follower:
+        follower = connect()
+        follower.introduce("listening-port", 7000, "capa", "eof", "capa", "psync2", *options)
+        follower.synchronise()
+        follower.acknowledge()
+        return follower
+
+    return make

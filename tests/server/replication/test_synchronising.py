@@ -1,0 +1,265 @@
+"""How a replica comes, goes, and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import redis
+
+from storage.checksums import crc64
+from tests.server.replication.conftest import Follow
+from tests.support.following import Follower
+from tests.support.servers import PenstockThread
+
+Connect = Callable[[], Follower]
+
+
+# --- everything ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "beginning"),
+    [
+        ((), b"REDIS0010"),
+        (("capa", "rdb-channel-repl"), b"REDIS0011"),
+        (("version", "8.1.3"), b"REDIS0011"),
+        (("version", "9.0.0"), b"VALKEY080"),
+    ],
+)
+def test_a_snapshot_is_of_the_version_that_the_replica_is_known_to_read(
+    connect: Connect, options: tuple[str, ...], beginning: bytes
+) -> None:
+    follower = connect()
+    follower.introduce("capa", "eof", *options)
+    snapshot = follower.synchronise()
+    assert snapshot.startswith(beginning)
+    assert int.from_bytes(snapshot[-8:], "little") == crc64(snapshot[:-8])
+
+
+def test_the_stream_begins_where_the_snapshot_was_made(
+    connect: Connect, client: redis.Redis
+) -> None:
+    client.xadd("s", {"f": "before"}, "1-1")
+    follower = connect()
+    snapshot = follower.synchronise()
+    assert b"before" in snapshot
+    client.xadd("s", {"f": "after"}, "2-1")
+    assert follower.command()[0] == "ECHO"  # Under which settings the data were written.
+    assert follower.until("XADD", "s", "2-1", "f", "after") == [["SELECT", "0"]]
+
+
+def test_the_offset_counts_the_bytes_of_the_stream(follow: Follow, client: redis.Redis) -> None:
+    follower = follow()
+    client.set("k", "v")
+    follower.until("SET", "k", "v")
+    assert follower.offset == client.info("replication")["master_repl_offset"]
+
+
+def test_a_client_that_comes_with_sync_is_sent_a_snapshot_without_a_greeting(
+    connect: Connect, client: redis.Redis
+) -> None:
+    follower = connect()
+    follower.send("SYNC")
+    assert follower.snapshot().startswith(b"REDIS0010")
+    client.set("k", "v")
+    assert follower.until("SET", "k", "v") == [["SELECT", "0"]]
+
+
+def test_who_wants_nothing_but_a_snapshot_is_sent_no_stream(
+    connect: Connect, client: redis.Redis
+) -> None:
+    follower = connect()
+    follower.introduce("rdb-only", 1)
+    follower.synchronise()
+    client.set("k", "v")
+    assert client.execute_command("ROLE")[2] == []
+    assert client.info("replication")["slave0"]["state"] == "rdb_transmitted"
+    follower.send("REPLCONF", "GETACK", "*")
+    follower.send("PING")
+    assert follower.line() == b"+PONG"  # The stream would have come before it.
+
+
+def test_replicas_that_come_at_the_same_time_share_a_snapshot(
+    connect: Connect, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    followers = [connect() for _ in range(3)]
+    for follower in followers:
+        follower.send("PSYNC", "?", "-1")
+    greetings = {follower.line() for follower in followers}
+    assert len({greeting.split()[1] for greeting in greetings}) == 1
+    snapshots = {follower.snapshot() for follower in followers}
+    assert len(snapshots) <= len(greetings) < 3
+    assert client.info("stats")["sync_full"] == 3
+
+
+def test_a_replica_that_asks_again_is_not_answered(follow: Follow, client: redis.Redis) -> None:
+    follower = follow()
+    follower.send("PSYNC", "?", -1)
+    follower.send("SYNC")
+    client.set("k", "v")
+    follower.until("SET", "k", "v")
+    assert client.info("stats")["sync_full"] == 1
+
+
+def test_a_large_snapshot_arrives_whole_while_others_are_served(
+    connect: Connect, client: redis.Redis
+) -> None:
+    client.set("large", "x" * 20_000_000)
+    follower = connect()
+    follower.send("PSYNC", "?", "-1")
+    greeting = follower.line()
+    client.set("meanwhile", "y")
+    snapshot = follower.snapshot()
+    assert int.from_bytes(snapshot[-8:], "little") == crc64(snapshot[:-8])
+    assert len(snapshot) > 20_000_000
+    assert greeting.startswith(b"+FULLRESYNC ")
+    assert follower.until("SET", "meanwhile", "y") == [["SELECT", "0"]]
+
+
+def test_a_replica_that_leaves_before_its_snapshot_is_there_leaves_nothing_behind(
+    connect: Connect, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    follower = connect()
+    follower.send("PSYNC", "?", "-1")
+    follower.line()
+    follower.close()
+    while client.info("replication")["connected_slaves"]:
+        pass
+    again = connect()
+    assert again.synchronise().startswith(b"REDIS0010")
+
+
+def test_a_snapshot_that_cannot_be_made_ends_the_connection_and_the_next_one_works(
+    connect: Connect, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("server.replication.full_sync.write_rdb", lambda *_, **__: iter([None]))
+        follower = connect()
+        follower.send("PSYNC", "?", "-1")
+        assert follower.is_cut_off()
+    assert connect().synchronise().startswith(b"REDIS0010")
+
+
+def test_where_no_file_can_be_made_the_replica_is_cut_off(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("server.replication.snapshot_file.tempfile.TemporaryFile", refuse)
+    follower = connect()
+    follower.send("PSYNC", "?", "-1")
+    assert follower.is_cut_off()
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
+    penstock: PenstockThread, connect: Connect, client: redis.Redis
+) -> None:
+    penstock.call(setattr, penstock.server.state.config, "dir", "/nowhere")
+    assert connect().synchronise().startswith(b"REDIS0010")
+
+
+# --- going on --------------------------------------------------------------------------------
+
+
+def test_a_replica_goes_on_where_its_link_broke(
+    follow: Follow, connect: Connect, client: redis.Redis
+) -> None:
+    first = follow()
+    client.set("k", "1")
+    first.until("SET", "k", "1")
+    first.close()
+    client.set("k", "2")
+    second = connect()
+    second.introduce("capa", "psync2")
+    reply = second.go_on(first.replication_id, first.offset)
+    assert reply == b"+CONTINUE " + first.replication_id.encode()
+    client.set("k", "3")
+    assert [second.command(), second.command()] == [["SET", "k", "2"], ["SET", "k", "3"]]
+    assert client.info("stats")["sync_partial_ok"] == 1
+
+
+def test_one_that_does_not_say_that_it_knows_ids_is_told_none(
+    follow: Follow, connect: Connect
+) -> None:
+    first = follow()
+    assert connect().go_on(first.replication_id, first.offset) == b"+CONTINUE"
+
+
+@pytest.mark.parametrize("wrong", ["id", "ahead", "before"])
+def test_a_replica_that_cannot_go_on_gets_everything(
+    follow: Follow, connect: Connect, client: redis.Redis, wrong: str
+) -> None:
+    first = follow()
+    client.config_set("repl-backlog-size", 1000)
+    for _ in range(3):
+        client.set("k", "x" * 100_000)
+    first.until("SET", "k", "x" * 100_000)
+    begin = {"id": first.offset, "ahead": 10**9, "before": 3}[wrong]
+    name = "f" * 40 if wrong == "id" else first.replication_id
+    assert connect().go_on(name, begin).startswith(b"+FULLRESYNC ")
+    assert client.info("stats")["sync_partial_err"] == 1
+
+
+def test_the_backlog_keeps_what_a_replica_may_come_back_for(
+    follow: Follow, client: redis.Redis
+) -> None:
+    follow()
+    client.config_set("repl-backlog-size", 200_000)
+    for _ in range(20):
+        client.set("k", "x" * 50_000)
+    replication = client.info("replication")
+    assert 200_000 <= replication["repl_backlog_histlen"] < 200_000 + 3 * 65536
+    end = replication["repl_backlog_first_byte_offset"] + replication["repl_backlog_histlen"] - 1
+    assert end == replication["master_repl_offset"]
+    assert client.info("memory")["mem_replication_backlog"] == replication["repl_backlog_histlen"]
+
+
+def test_when_nobody_has_followed_for_long_the_backlog_is_given_up(
+    follow: Follow, connect: Connect, client: redis.Redis
+) -> None:
+    first = follow()
+    first.close()
+    while client.info("replication")["connected_slaves"]:
+        pass
+    client.execute_command("DEBUG", "CLOCK", "ADVANCE", 3_599_000)
+    assert client.info("replication")["repl_backlog_active"] == 1
+    client.execute_command("DEBUG", "CLOCK", "ADVANCE", 3_000)
+    replication = client.info("replication")
+    assert replication["repl_backlog_active"] == 0
+    assert replication["master_replid"] != first.replication_id
+    assert connect().go_on(first.replication_id, first.offset).startswith(b"+FULLRESYNC ")
+
+
+def test_data_that_are_loaded_anew_begin_another_history(
+    follow: Follow, connect: Connect, client: redis.Redis
+) -> None:
+    first = follow()
+    client.config_set("appendonly", "yes")
+    while client.info("persistence")["aof_rewrite_in_progress"]:
+        pass
+    client.execute_command("DEBUG", "LOADAOF")
+    assert first.is_cut_off()
+    assert connect().go_on(first.replication_id, first.offset).startswith(b"+FULLRESYNC ")
+
+
+# --- who may ---------------------------------------------------------------------------------
+
+
+def test_a_user_needs_three_commands_to_follow(connect: Connect, client: redis.Redis) -> None:
+    client.execute_command(
+        *["ACL", "SETUSER", "follower", "on", ">secret", "+psync", "+replconf", "+ping"]
+    )
+    client.acl_setuser("other", enabled=True, passwords="+secret", commands=["+ping"])
+    follower = connect()
+    for words, reply in (
+        ("AUTH other secret", b"+OK"),
+        ("PSYNC ? -1", b"-NOPERM User other has no permissions to run the 'psync' command"),
+        ("AUTH follower secret", b"+OK"),
+        ("PING", b"+PONG"),
+        ("REPLCONF capa psync2", b"+OK"),
+    ):
+        follower.send(*words.split())
+        assert follower.line() == reply
+    assert follower.synchronise().startswith(b"REDIS0010")

@@ -1,0 +1,217 @@
+"""What waits for replicas: WAIT, WAITAOF, min-replicas-to-write, and the end of the server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from tests.server.replication.conftest import Follow
+from tests.support.following import Follower
+from tests.support.servers import PenstockThread
+
+GETACK = ("REPLCONF", "GETACK", "*")
+
+
+class Asking:
+    """A client of its own, whose reply is read later."""
+
+    def __init__(self, penstock: PenstockThread) -> None:
+        self._socket = socket.create_connection((penstock.host, penstock.port), timeout=30)
+
+    def send(self, *lines: str) -> None:
+        """Sends commands in one go."""
+        self._socket.sendall("".join(f"{line}\r\n" for line in lines).encode())
+
+    def reply(self) -> bytes:
+        """What comes next, which must come as one piece."""
+        return self._socket.recv(65536)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._socket.close()
+
+
+@pytest.fixture
+def asking(penstock: PenstockThread) -> Iterator[Asking]:
+    """Another client."""
+    asking = Asking(penstock)
+    yield asking
+    asking.close()
+
+
+def synchronised(follow: Follow, client: redis.Redis) -> Follower:
+    """A replica that has acknowledged everything so far."""
+    follower = follow()
+    client.set("begin", "1")
+    follower.until("SET", "begin", "1")
+    follower.acknowledge()
+    return follower
+
+
+# --- WAIT ------------------------------------------------------------------------------------
+
+
+def test_wait_ends_when_the_replicas_have_what_the_client_wrote(
+    follow: Follow, client: redis.Redis, asking: Asking
+) -> None:
+    followers = [synchronised(follow, client), synchronised(follow, client)]
+    asking.send("SET k v", "WAIT 2 0")
+    assert asking.reply() == b"+OK\r\n"
+    for follower in followers:
+        follower.until(*GETACK)
+        follower.acknowledge()
+    assert asking.reply() == b":2\r\n"
+
+
+def test_wait_tells_how_many_have_it_when_its_time_is_up(
+    follow: Follow, client: redis.Redis
+) -> None:
+    followers = [synchronised(follow, client), synchronised(follow, client)]
+    client.set("k", "v")
+    followers[0].until("SET", "k", "v")
+    followers[0].acknowledge()
+    assert client.wait(1, 0) == 1
+    assert client.wait(2, 20) == 1
+
+
+def test_wait_asks_for_nothing_that_is_known(follow: Follow, client: redis.Redis) -> None:
+    follower = synchronised(follow, client)
+    client.set("k", "v")
+    follower.until("SET", "k", "v")
+    follower.acknowledge()
+    while client.execute_command("ROLE")[2][0][2] != str(follower.offset).encode():
+        pass
+    assert [client.wait(number, 0) for number in (0, 1)] == [1, 1]
+    client.set("end", "v")
+    assert follower.until("SET", "end", "v") == []
+
+
+def test_wait_is_about_the_writes_of_its_own_client(
+    follow: Follow, client: redis.Redis, asking: Asking
+) -> None:
+    synchronised(follow, client)
+    asking.send("SET k v")
+    assert asking.reply() == b"+OK\r\n"
+    assert client.wait(1, 1) == 1
+    assert client.wait(1, 0) == 1
+
+
+def test_in_a_transaction_and_in_a_script_wait_does_not_wait(
+    follow: Follow, client: redis.Redis
+) -> None:
+    synchronised(follow, client)
+    client.execute_command("MULTI")
+    client.execute_command("SET", "k", "v")
+    client.execute_command("WAIT", 5, 0)
+    assert client.execute_command("EXEC")[1] == 1
+    assert client.eval("return redis.call('wait', 5, 0)", 0) in (0, 1)
+
+
+def test_an_older_acknowledgement_takes_nothing_back(follow: Follow, client: redis.Redis) -> None:
+    follower = synchronised(follow, client)
+    offset = follower.offset
+    follower.acknowledge(offset)
+    follower.acknowledge(1)
+    follower.send("REPLCONF", "ACK", "x")
+    assert client.wait(1, 1) == 1
+
+
+# --- WAITAOF ---------------------------------------------------------------------------------
+
+
+def test_waitaof_counts_replicas_that_have_it_on_their_disk(
+    follow: Follow, client: redis.Redis, asking: Asking
+) -> None:
+    follower = synchronised(follow, client)
+    asking.send("SET k v", "WAITAOF 0 1 0")
+    assert asking.reply() == b"+OK\r\n"
+    follower.until(*GETACK)
+    follower.acknowledge()
+    follower.acknowledge(on_disk=follower.offset)
+    assert asking.reply() == b"*2\r\n:0\r\n:1\r\n"
+
+
+def test_waitaof_tells_what_is_missing_when_its_time_is_up(
+    follow: Follow, client: redis.Redis
+) -> None:
+    synchronised(follow, client)
+    client.set("k", "v")
+    assert client.waitaof(0, 1, 10) == [0, 0]
+
+
+# --- min-replicas-to-write -------------------------------------------------------------------
+
+
+def refused(client: redis.Redis) -> bool:
+    """Whether a write is refused for want of replicas."""
+    reply = client.eval("return redis.pcall('set', 'k', 'v')['err'] or ''", 0)
+    return bool(reply == b"NOREPLICAS Not enough good replicas to write.")
+
+
+def test_writes_are_taken_while_enough_replicas_follow(follow: Follow, client: redis.Redis) -> None:
+    client.config_set("min-replicas-to-write", 1)
+    assert refused(client)
+    follower = follow()
+    while refused(client):
+        pass
+    assert client.info("replication")["min_slaves_good_slaves"] == 1
+    follower.close()
+    while not refused(client):
+        pass
+    client.config_set("min-slaves-to-write", 0)
+    assert not refused(client)
+
+
+def test_a_replica_that_is_silent_does_not_count(follow: Follow, client: redis.Redis) -> None:
+    follower = synchronised(follow, client)
+    client.config_set("min-replicas-to-write", 1)
+    client.execute_command("DEBUG", "CLOCK", "ADVANCE", 12_000)
+    assert refused(client)
+    client.config_set("min-replicas-max-lag", 0)
+    assert not refused(client)
+    client.config_set("min-replicas-max-lag", 10)
+    assert refused(client)
+    follower.acknowledge()
+    while refused(client):
+        pass
+
+
+# --- the end of the server -------------------------------------------------------------------
+
+
+def test_a_server_that_ends_waits_until_its_replicas_have_everything(
+    follow: Follow, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    follower = synchronised(follow, client)
+    client.set("k", "last")
+    penstock.call(penstock.server.stopping.set)
+    follower.until("SET", "k", "last")
+    follower.until(*GETACK)
+    follower.acknowledge()
+    assert follower.is_cut_off()
+
+
+def test_it_does_not_wait_for_one_that_leaves(
+    follow: Follow, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    follower = synchronised(follow, client)
+    client.set("k", "last")
+    penstock.call(penstock.server.stopping.set)
+    follower.until("SET", "k", "last")
+    follower.close()
+    penstock.stop()
+
+
+def test_it_waits_no_longer_than_shutdown_timeout() -> None:
+    with (
+        PenstockThread(shutdown_timeout=0) as penstock,
+        Follower((penstock.host, penstock.port)) as follower,
+    ):
+        follower.synchronise()
+        with redis.Redis(port=penstock.port) as writer:
+            writer.set("k", "v")
+        penstock.stop()
+        assert follower.is_cut_off()
