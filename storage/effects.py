@@ -145,6 +145,27 @@ class Swapped(NamedTuple):
     other_held: Collection[bytes]
 
 
+Times = tuple[bytes, tuple[tuple[bytes, int, int], ...]]
+"""The name of a group; name, seen-time and active-time of its consumers."""
+
+
+class StreamRestored(NamedTuple):
+    """A stream was made at the key from a payload, in place of what was there.
+
+    ``payload`` makes it anew on any server since Redis 7.0. ``layout`` is that of its blocks, empty
+    if they are as the payload makes them, and ``times`` those of consumers that the payload lacks.
+    ``replaced`` tells that something was there, and ``retyped`` that it was of another type."""
+
+    db: int
+    key: bytes
+    payload: bytes
+    expires_at: int | None
+    layout: tuple[bytes, ...]
+    times: tuple[Times, ...]
+    replaced: bool
+    retyped: bool
+
+
 class StreamCreated(NamedTuple):
     """An empty stream was made at the key."""
 
@@ -410,6 +431,7 @@ Effect = (
     | KeyMoved
     | Flushed
     | Swapped
+    | StreamRestored
     | StreamCreated
     | EntryAdded
     | EntriesAdded

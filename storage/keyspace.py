@@ -25,6 +25,7 @@ from storage.effects import (
     LibraryLoaded,
     Piece,
     StreamCreated,
+    StreamRestored,
     StringEdited,
     StringLeft,
     StringSet,
@@ -180,6 +181,19 @@ class Database:
         self._place(key, stream)
         self.emit(StreamCreated(self.index, key))
         return stream
+
+    def restore_stream(
+        self, key: bytes, stream: Stream, payload: bytes, expires_at: int | None
+    ) -> None:
+        """Puts a stream at the key, replacing any value and expiry; ``payload`` is what RESTORE
+        makes it of on any server."""
+        former = self.get(key)
+        self._place(key, stream, expires_at)
+        replaced, retyped = former is not None, _differ(former, stream)
+        layout, times = tuple(stream.log.layout()), tuple(stream.unlike_times())
+        self.emit(
+            StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
+        )
 
     def set_string(
         self,

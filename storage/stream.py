@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from storage import ids
 from storage.block import LoadedRun
 from storage.counters import signed
+from storage.effects import Times
 from storage.errors import IDTooSmall, StreamExhausted
 from storage.groups import Group
 from storage.idempotency import IdempotencyTable
@@ -147,6 +148,17 @@ class Stream:
     def groups_in_order(self) -> list[Group]:
         """The groups by name, byte by byte."""
         return [self.groups[name] for name in sorted(self.groups)]
+
+    def unlike_times(self) -> list[Times]:
+        """When consumers were seen and active, of the groups that have one for which that is not
+        the same time."""
+        times: list[Times] = []
+        for group in self.groups_in_order():
+            consumers = group.consumers.values()
+            if any(one.seen != one.active for one in consumers):
+                every = tuple([(one.name, one.seen, one.active) for one in consumers])
+                times.append((group.name, every))
+        return times
 
     def deliver(
         self, group: Group, consumer: Consumer, identities: list[int], now: int, noack: bool

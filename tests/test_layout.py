@@ -91,6 +91,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "aof.lookup",
         "aof.apply_options",
         "aof.apply_records",
+        "aof.apply_restore",
         "aof.apply_runs",
         "aof.apply_commands",
     ],

@@ -92,10 +92,10 @@ def _string_changed(effect: e.StringSet | e.StringEdited) -> list[Event]:
     """A string that is new is announced as such; one whose expiry changed has two events."""
     events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
     # What only changes a string, INCR or APPEND for one, does not overwrite it.
-    if isinstance(effect, e.StringSet) and effect.event.split()[0] == "set":
+    if isinstance(effect, e.StringSet) and effect.event.split()[0] in ("set", "restore"):
         events += _replaced(effect.db, effect.key, not effect.created, effect.retyped)
     for name in effect.event.split():
-        letter = GENERIC if name in ("expire", "persist") else STRING
+        letter = GENERIC if name in ("expire", "persist", "restore") else STRING
         events.append(Event(letter, name, effect.db, effect.key))
     return events
 
@@ -134,6 +134,12 @@ def _key_moved(effect: e.KeyMoved) -> list[Event]:
     ]
 
 
+def _stream_restored(effect: e.StreamRestored) -> list[Event]:
+    events = [] if effect.replaced else [Event(NEW, "new", effect.db, effect.key)]
+    events += _replaced(effect.db, effect.key, effect.replaced, effect.retyped)
+    return [*events, Event(GENERIC, "restore", effect.db, effect.key)]
+
+
 def _entry_added(effect: e.EntryAdded) -> list[Event]:
     events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
     return [*events, Event(STREAM, "xadd", effect.db, effect.key)]
@@ -157,6 +163,7 @@ EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
     e.ExpiryCleared: _one(GENERIC, "persist"),
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
+    e.StreamRestored: _stream_restored,
     e.KeyMoved: _key_moved,
     e.StreamCreated: _one(NEW, "new"),
     e.EntryAdded: _entry_added,

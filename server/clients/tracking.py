@@ -52,6 +52,7 @@ CHANGED: Final[dict[type, Callable[[Any], tuple[bytes, ...]]]] = {
     e.KeyRenamed: lambda effect: (effect.key, effect.target),
     e.KeyCopied: lambda effect: (effect.target,),
     e.KeyMoved: _own,
+    e.StreamRestored: _own,
     e.StreamCreated: _own,
     e.EntryAdded: _own,
     e.EntriesAdded: _own,

@@ -18,6 +18,7 @@ FAMILIES: Final = (
     "keys",
     "scan",
     "objects",
+    "payloads",
     "expiry",
     "strings",
     "counters",

@@ -15,6 +15,7 @@ from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
 from storage.aof.apply_records import RecordRestorer
+from storage.aof.apply_restore import restore_stream
 from storage.aof.apply_runs import RunRestorer
 from storage.aof.errors import LoadError
 from storage.aof.lookup import group_at, integer, shown, stream_at
@@ -53,6 +54,7 @@ class Restorer:
             b"XSETID": self._xsetid,
             b"XGROUP": self._xgroup,
             b"XIDMPRECORD": self._xidmprecord,
+            b"RESTORE": self._restore,
             b"SELECT": self._select,
             b"ECHO": self._echo,
         }
@@ -171,6 +173,10 @@ class Restorer:
         table = stream_at(self.db, key).idempotency
         table.record(producer, iid, ids.parse(identity), self._now_ms)
         return True
+
+    def _restore(self, args: Arguments) -> bool:
+        """A stream; whatever else is left to the command."""
+        return restore_stream(self.db, args)
 
     # --- groups ---------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ _REPLACING: Final[frozenset[type]] = frozenset(
         e.KeyRenamed,
         e.KeyCopied,
         e.KeyMoved,
+        e.StreamRestored,
         e.Flushed,
         e.Swapped,
         e.GroupDestroyed,
@@ -51,8 +52,11 @@ _REPLACING: Final[frozenset[type]] = frozenset(
 _Group = tuple[int, bytes, bytes]
 _OfConsumer = e.Delivered | e.ConsumerCreated | e.ConsumerSeen
 
-_CARRYING: Final[frozenset[type]] = frozenset({e.KeyRenamed, e.KeyCopied, e.KeyMoved, e.Swapped})
-"""Effects that take consumers to another place, with the times at which they were seen."""
+_CARRYING: Final[frozenset[type]] = frozenset(
+    {e.KeyRenamed, e.KeyCopied, e.KeyMoved, e.Swapped, e.StreamRestored}
+)
+"""Effects that take consumers to another place, with the times at which they were seen, or that
+bring other ones."""
 
 
 def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> _Group:

@@ -110,6 +110,18 @@ def _libraries_flushed(effect: e.LibrariesFlushed) -> list[bytes]:
 # --- streams ---------------------------------------------------------------------------------
 
 
+def _stream_restored(effect: e.StreamRestored) -> list[bytes]:
+    """A RESTORE, and records of what its payload lacks."""
+    _, key, payload, expires_at, layout, times, _, _ = effect
+    options = (b"REPLACE",) if expires_at is None else (b"REPLACE", b"ABSTTL")
+    commands = [command(b"RESTORE", key, number(expires_at or 0), payload, *options)]
+    if layout:
+        commands.append(own.record(own.BLOCKS, key, *layout))
+    for group, consumers in times:
+        commands += own.seen(key, group, consumers)
+    return commands
+
+
 def _stream_trimmed(effect: e.StreamTrimmed) -> list[bytes]:
     return [command(b"XTRIM", effect.key, b"MAXLEN", b"=", number(effect.length))]
 
@@ -218,6 +230,7 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.LibraryDeleted: _library_deleted,
     e.LibrariesFlushed: _libraries_flushed,
     e.Swapped: _swapped,
+    e.StreamRestored: _stream_restored,
     e.StreamTrimmed: _stream_trimmed,
     e.EntriesDeleted: _entries_deleted,
     e.StreamPositionSet: _stream_position_set,

@@ -30,9 +30,10 @@ class OtherType(Exception):
         self.kind = kind
 
 
-def dump(value: Value) -> bytes:
-    """The payload that makes the value anew, in the oldest version that holds all of it."""
-    version = needed_version(value)
+def dump(value: Value, version: int | None = None) -> bytes:
+    """The payload that makes the value anew, by default in the oldest version that holds all of
+    it."""
+    version = version or needed_version(value)
     data = bytes((value_type(value, version),)) + b"".join(value_pieces(value, version))
     data += version.to_bytes(2, "little")
     return data + crc64(data).to_bytes(_SUM, "little")

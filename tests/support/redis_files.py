@@ -21,8 +21,17 @@ START_TIMEOUT_S = 10.0
 
 def find_old_server() -> str | None:
     """The path of a server of version 7.0, ``redis-server-7.0`` beside the others, or None."""
+    return _beside("redis-server-7.0")
+
+
+def find_valkey() -> str | None:
+    """The path of ``valkey-server`` beside the others, or None."""
+    return _beside("valkey-server")
+
+
+def _beside(name: str) -> str | None:
     folder = os.environ.get(FOLDER_VARIABLE)
-    path = Path(folder) / "redis-server-7.0" if folder else None
+    path = Path(folder) / name if folder else None
     return str(path) if path is not None and os.access(path, os.X_OK) else None
 
 

@@ -13,6 +13,7 @@ from storage import effects as e
 from storage.groups import Group
 from storage.keyspace import Database, Keyspace
 from storage.log import decode_entry
+from storage.rdb.payload import restore
 from storage.stream import Stream
 
 
@@ -84,6 +85,19 @@ def _key_copied(keyspace: Keyspace, effect: e.KeyCopied) -> None:
 
 def _key_moved(keyspace: Keyspace, effect: e.KeyMoved) -> None:
     _database(keyspace, effect).move(effect.key, keyspace.databases[effect.target_db])
+
+
+def _stream_restored(keyspace: Keyspace, effect: e.StreamRestored) -> None:
+    database = _database(keyspace, effect)
+    stream = restore(effect.payload, keyspace.limits)
+    assert isinstance(stream, Stream)
+    if effect.layout:
+        stream.log.arrange(effect.layout)
+    for group, consumers in effect.times:
+        for name, seen, active in consumers:
+            consumer = stream.groups[group].consumers[name]
+            consumer.seen, consumer.active = seen, active
+    database.restore_stream(effect.key, stream, effect.payload, effect.expires_at)
 
 
 def _flushed(keyspace: Keyspace, effect: e.Flushed) -> None:
@@ -221,6 +235,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.KeyMoved: _key_moved,
+    e.StreamRestored: _stream_restored,
     e.Flushed: _flushed,
     e.Swapped: _swapped,
     e.StreamCreated: _stream_created,

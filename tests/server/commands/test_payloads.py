@@ -1,0 +1,309 @@
+"""DUMP and RESTORE: what they say to the append-only file, and what real servers make of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hiredis import Reader, pack_command
+
+from storage.limits import StreamLimits
+from storage.rdb import codes
+from storage.rdb.payload import restore
+from storage.stream import Stream
+from tests.conformance.reference import find_server
+from tests.storage.rdb.builders import a_stream, payload
+from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1
+from tests.support.direct import Argument, Direct, DirectClient
+from tests.support.listening import Listener
+from tests.support.recording import Recording, commands_of, load, readable
+from tests.support.redis_files import FileServer, find_old_server, find_valkey
+from tests.support.servers import PenstockThread
+
+OK = b"+OK\r\n"
+STREAM = (
+    *("XADD k 1-1 a 1 b 2", "XADD k 2-1 a x b y", "XADD k 3-1 a z b z", "XDEL k 2-1"),
+    *("XGROUP CREATE k g 0", "XREADGROUP GROUP g ann COUNT 1 STREAMS k >"),
+    "XGROUP CREATECONSUMER k g bob",
+)
+
+
+@pytest.fixture
+def client() -> DirectClient:
+    return Direct().client()
+
+
+def asked(client: DirectClient, *arguments: Argument) -> Any:
+    """The reply to a command, parsed."""
+    reader = Reader()
+    reply = client.send(*arguments)
+    assert reply is not None
+    reader.feed(reply)
+    return reader.gets()
+
+
+def sent(client: DirectClient, *lines: str) -> None:
+    for line in lines:
+        reply = client.send(*line.split())
+        assert reply is not None
+        assert not reply.startswith(b"-"), reply
+
+
+# --- what it is worth ------------------------------------------------------------------------
+
+
+def test_a_stream_is_restored_with_all_that_belongs_to_it(client: DirectClient) -> None:
+    sent(client, *STREAM)
+    data = asked(client, "DUMP", "k")
+    assert client.send("RESTORE", "k2", 0, data) == OK
+    assert asked(client, "XINFO", "STREAM", "k2", "FULL") == asked(
+        client, "XINFO", "STREAM", "k", "FULL"
+    )
+
+
+def test_a_payload_is_in_the_oldest_version_that_holds_all_of_it(client: DirectClient) -> None:
+    sent(client, *STREAM, "SET s v")
+    assert asked(client, "DUMP", "k")[-10:-8] == b"\x0b\0"
+    sent(client, "XGROUP DELCONSUMER k g bob")
+    assert asked(client, "DUMP", "k")[-10:-8] == b"\x0a\0"
+    assert asked(client, "DUMP", "s")[-10:-8] == b"\x0a\0"
+
+
+@pytest.mark.parametrize(
+    ("data", "version", "kind"),
+    [(b"\x01\x01\x01a", 12, b"list"), (b"\x16\x01\x01a\x01b" + bytes(8), 80, b"hash")],
+)
+def test_what_is_no_stream_or_string_is_named(
+    client: DirectClient, data: bytes, version: int, kind: bytes
+) -> None:
+    refusal = b"-ERR Bad data format: a %b, where only streams and strings can be restored\r\n"
+    assert client.send("RESTORE", "k", 0, payload(data, version)) == refusal % kind
+    assert client.send("EXISTS", "k") == b":0\r\n"
+
+
+def test_a_damaged_payload_leaves_what_is_there(client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    damaged = payload(a_stream(entries=5))
+    assert client.send("RESTORE", "k", 0, damaged, "REPLACE") == b"-ERR Bad data format\r\n"
+    assert client.send("GET", "k") == b"$1\r\nv\r\n"
+
+
+def test_a_time_to_live_beyond_64_bits_is_refused(client: DirectClient) -> None:
+    data = payload(b"\x00\x01x")
+    refusal = b"-ERR Invalid TTL value, must be >= 0\r\n"
+    assert client.send("RESTORE", "k", 2**63 - 1, data) == refusal
+
+
+def test_restoring_in_place_of_something_else_is_announced_as_such() -> None:
+    direct = Direct()
+    client = direct.client()
+    client.send("SET", "k", "v")
+    listener = Listener(direct)
+    client.send("CONFIG", "SET", "notify-keyspace-events", "AEnoc")
+    client.send("RESTORE", "k", 0, BY_REDIS_7_0, "REPLACE")
+    client.send("RESTORE", "new", 0, BY_REDIS_7_0)
+    client.send("RESTORE", "k", 0, payload(b"\x00\x01x"), "REPLACE")
+    assert listener.heard() == [
+        *("overwritten k", "type_changed k", "restore k", "new new", "restore new"),
+        *("overwritten k", "type_changed k", "restore k"),
+    ]
+
+
+def test_a_cached_key_is_no_longer_valid() -> None:
+    direct = Direct()
+    client, other = direct.client(), direct.client(resp3=True)
+    other.send("CLIENT", "TRACKING", "ON")
+    other.send("GET", "k")
+    client.send("RESTORE", "k", 0, BY_REDIS_7_0)
+    assert other.take_pushed() == b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+
+
+# --- the append-only file --------------------------------------------------------------------
+
+
+def test_a_stream_is_in_the_file_as_a_payload_for_any_server() -> None:
+    recording = Recording()
+    recording.send("RESTORE", "k", 0, BY_VALKEY_9_1)
+    recording.send("RESTORE", "k", 4102444800000, BY_REDIS_7_0, "REPLACE", "ABSTTL")
+    commands = commands_of(recording.take())
+    restores = [command for command in commands if command[0] == b"RESTORE"]
+    assert [command[1:3] + command[4:] for command in restores] == [
+        [b"k", b"0", b"REPLACE"],
+        [b"k", b"4102444800000", b"REPLACE", b"ABSTTL"],
+    ]
+    for command in restores:
+        assert command[3][-10:-8] == codes.REDIS_7_0.to_bytes(2, "little")
+
+
+def test_a_string_is_in_the_file_as_what_sets_it() -> None:
+    recording = Recording()
+    recording.take()
+    recording.send("RESTORE", "k", 5000, payload(b"\x00\x01x"))
+    at = recording.keyspace.databases[0].expires[b"k"]
+    recording.send("RESTORE", "k", 1, payload(b"\x00\x01x"), "REPLACE", "ABSTTL")
+    recording.send("RESTORE", "k", 1, payload(b"\x00\x01x"), "ABSTTL")
+    assert readable(recording.take()) == ["SELECT 0", f"SET k x PXAT {at}", "DEL k"]
+
+
+@pytest.mark.parametrize("data", [BY_REDIS_7_0, BY_VALKEY_9_1], ids=["Redis 7.0", "Valkey 9.1"])
+def test_what_is_loaded_is_what_was_restored(data: bytes) -> None:
+    recording = Recording()
+    recording.send("SET", "k", "v")
+    recording.send("RESTORE", "k", 10**9, data, "REPLACE")
+    recording.send("XADD", "k", "9-9", "a", "b")
+    again = Direct()
+    load(again, recording.contents())
+    client = again.client()
+    assert client.send("PEXPIRETIME", "k") == recording.client.send("PEXPIRETIME", "k")
+    shown = recording.client.send("XINFO", "STREAM", "k", "FULL")
+    assert client.send("XINFO", "STREAM", "k", "FULL") == shown
+    again.server.state.keyspace.check()
+    assert blocks_of(again) == blocks_of(recording.direct)
+
+
+def blocks_of(direct: Direct) -> list[tuple[int, int, int]]:
+    """Where the blocks of the stream at ``k`` begin, what they have had in them, and their size."""
+    stream = direct.server.state.keyspace.databases[0].values[b"k"]
+    assert isinstance(stream, Stream)
+    return [(block.first, block.taken, block.node_size()) for block in stream.log.blocks]
+
+
+# --- real servers ----------------------------------------------------------------------------
+
+
+@pytest.fixture(
+    scope="module",
+    params=[find_old_server, find_server, find_valkey],
+    ids=["Redis 7.0", "Redis 8.0", "Valkey 9.1"],
+)
+def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:
+    path = request.param()
+    if path is None:
+        pytest.skip("no such server (see PENSTOCK_REFERENCE_SERVERS)")
+    server = FileServer(path)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def penstock() -> Iterator[PenstockThread]:
+    with PenstockThread() as server:
+        yield server
+
+
+@pytest.fixture
+def here(penstock: PenstockThread) -> Iterator[Client]:
+    client = Client(penstock)
+    yield client
+    client.close()
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("options", [(), ("COPY",), ("REPLACE",)])
+def test_migrate_moves_keys_here(
+    real: FileServer, penstock: PenstockThread, here: Client, options: tuple[str, ...]
+) -> None:
+    real.send("FLUSHALL")
+    for line in STREAM:
+        real.send(*line.split())
+    real.send("SET", "s", "text", "PX", 10**9)
+    shown = real.ask("XINFO", "STREAM", "k", "FULL")
+    target: list[Argument] = [penstock.host, penstock.port, "", 2, 5000]
+    assert real.send("MIGRATE", *target, *options, "KEYS", "k", "s") == OK
+    assert real.send("EXISTS", "k", "s") == (b":2\r\n" if options == ("COPY",) else b":0\r\n")
+    here.ask("SELECT", 2)
+    assert here.ask("GET", "s") == b"text"
+    assert 0 < here.ask("PTTL", "s") <= 10**9
+    assert comparable(here.ask("XINFO", "STREAM", "k", "FULL")) == comparable(shown)
+
+
+@pytest.mark.reference
+def test_migrate_is_told_what_is_in_the_way(
+    real: FileServer, penstock: PenstockThread, here: Client
+) -> None:
+    here.ask("SET", "k", "here")
+    real.send("FLUSHALL")
+    real.send("SET", "k", "there")
+    real.send("RPUSH", "list", "a")
+    words = ("MIGRATE", penstock.host, penstock.port)
+    assert real.send(*words, "k", 0, 5000) == (
+        b"-ERR Target instance replied with error: BUSYKEY Target key name already exists.\r\n"
+    )
+    assert real.send(*words, "list", 0, 5000) == (
+        b"-ERR Target instance replied with error: "
+        b"ERR Bad data format: a list, where only streams and strings can be restored\r\n"
+    )
+    assert here.ask("GET", "k") == b"here"
+    assert real.send("EXISTS", "k", "list") == b":2\r\n"
+
+
+@pytest.mark.reference
+def test_migrate_logs_in(real: FileServer) -> None:
+    with PenstockThread(requirepass="secret") as penstock:
+        words = ("MIGRATE", penstock.host, penstock.port, "s", 0, 5000)
+        real.send("SET", "s", "text")
+        assert b"NOAUTH" in real.send(*words)
+        assert real.send(*words, "AUTH", "secret") == OK
+        real.send("SET", "s", "text")
+        assert real.send(*words, "REPLACE", "AUTH2", "default", "secret") == OK
+
+
+@pytest.mark.reference
+def test_a_payload_of_here_is_the_same_stream_there(real: FileServer, client: DirectClient) -> None:
+    sent(client, *STREAM, "XGROUP DELCONSUMER k g bob", "CONFIG SET stream-node-max-entries 2")
+    sent(client, "XADD k 9-1 a 1 b 2", "XADD k 9-2 c 3")
+    real.send("FLUSHALL")
+    assert real.send("RESTORE", "k", 0, asked(client, "DUMP", "k")) == OK
+    shown = asked(client, "XINFO", "STREAM", "k", "FULL")
+    assert comparable(real.ask("XINFO", "STREAM", "k", "FULL")) == comparable(shown)
+    stream = restore(real.ask("DUMP", "k"), StreamLimits())
+    assert isinstance(stream, Stream)
+    stream.check()
+
+
+class Client:
+    """A connection to Penstock that parses its replies."""
+
+    def __init__(self, server: PenstockThread) -> None:
+        self._socket = socket.create_connection((server.host, server.port))
+
+    def ask(self, *arguments: Argument) -> Any:
+        words = tuple(a if isinstance(a, bytes) else str(a).encode() for a in arguments)
+        self._socket.sendall(pack_command(words))  # type: ignore[arg-type]
+        reader = Reader()
+        while (reply := reader.gets()) is False:
+            reader.feed(self._socket.recv(1 << 20))
+        return reply
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+IDMP = {
+    *(b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked"),
+    *(b"iids-added", b"iids-duplicates"),
+}
+
+
+def comparable(shown: list[Any]) -> dict[bytes, Any]:
+    """XINFO STREAM FULL without what only some versions know: fields of idempotent producing, and
+    when a consumer was active, which Redis 7.0 has no field for."""
+    stream = _map(shown)
+    stream = {name: value for name, value in stream.items() if name not in IDMP}
+    stream[b"groups"] = [_group(group) for group in stream[b"groups"]]
+    return stream
+
+
+def _map(pairs: list[Any]) -> dict[bytes, Any]:
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def _group(shown: list[Any]) -> dict[bytes, Any]:
+    group = _map(shown)
+    group.pop(b"nacked-count", None)
+    group[b"consumers"] = [_map(consumer) for consumer in group[b"consumers"]]
+    for consumer in group[b"consumers"]:
+        consumer.pop(b"active-time", None)
+    return group
