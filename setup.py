@@ -145,6 +145,7 @@ HOT = {
         "apply_options",
         "apply_records",
         "apply_runs",
+        "checksum_lines",
         "commands",
         "encode_effects",
         "encode_strings",
