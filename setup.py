@@ -146,6 +146,7 @@ HOT = {
         "apply_records",
         "apply_restore",
         "apply_runs",
+        "checksum_lines",
         "commands",
         "encode_effects",
         "encode_strings",

@@ -17,6 +17,7 @@ from server.dispatcher import FAILURE_TEXTS, Dispatcher
 from server.state import ServerState
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
+from storage.aof.framing import Annotation
 from storage.aof.lookup import shown
 from storage.errors import StorageFailure
 
@@ -83,11 +84,12 @@ class Loader:
 
     # --- commands -------------------------------------------------------------------------
 
-    def take_run(self, data: bytes) -> tuple[int, int]:
+    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
         """Applies the commands with which the bytes of a file go on, if they are alike.
 
-        Returns where they end and how many there were, both 0 if they have to be parsed."""
-        return (0, 0) if self._queue is not None else self._restorer.take_run(data)
+        Returns where they end, how many there were, both 0 if they have to be parsed, and which
+        bytes are checksum lines."""
+        return (0, 0, []) if self._queue is not None else self._restorer.take_run(data)
 
     def apply(self, args: Arguments) -> None:
         """Applies one command, or keeps it until the EXEC of its group.

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final, NoReturn
 
+from storage.aof.checksum_lines import with_lines
 from storage.aof.disk import Disk
 
 FAILED: Final = 255
@@ -24,11 +25,12 @@ to other files of the same disk."""
 
 
 def write_base(disk: Disk, path: str, chunks: Iterable[bytes]) -> None:
-    """Writes the chunks to a new file and syncs it; raises :class:`OSError`."""
+    """Writes the chunks, each with a checksum line, to a new file and syncs it; raises
+    :class:`OSError`."""
     fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         unsynced = 0
-        for chunk in chunks:
+        for chunk in with_lines(chunks):
             disk.write_all(fd, chunk)
             unsynced += len(chunk)
             if unsynced >= SYNC_EVERY:

@@ -24,6 +24,7 @@ from server.persistence.disk_thread import DiskThread
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import Rewrite
 from server.state import ServerState
+from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError, FolderInUse
 from storage.aof.framing import parse_command
@@ -98,13 +99,14 @@ class Persistence:
         await self._load_from(folder, wanted)
 
     async def _load_from(self, folder: Folder, wanted: bool) -> None:
+        uncovered = NOTHING
         try:
             for warning in folder.open(self._state.config.appendfilename if wanted else ""):
                 self._state.log.warning(warning)
             if folder.manifest.files and (wanted or not folder.manifest.increments):
-                await self._recover(folder)
+                uncovered = await self._recover(folder)
             if wanted:
-                self._go_on(folder)
+                self._go_on(folder, uncovered)
         except RecoveryStopped:
             folder.release()
             return
@@ -126,7 +128,8 @@ class Persistence:
         path = os.path.join(config.dir, config.appenddirname)
         return Folder(path, config.appendfilename, self._disk)
 
-    async def _recover(self, folder: Folder) -> None:
+    async def _recover(self, folder: Folder) -> Uncovered:
+        """Loads the files; returns what no checksum covers at the end of the last one."""
         self.recovery = recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
         try:
             await recovery.run()
@@ -137,12 +140,13 @@ class Persistence:
         base = folder.manifest.base
         if base is not None:
             self.rewriting.base_size = self._disk.length(folder.path_of(base.name))
+        return recovery.uncovered
 
-    def _go_on(self, folder: Folder) -> None:
+    def _go_on(self, folder: Folder, uncovered: Uncovered) -> None:
         """Appends to the last increment from now on; makes one if there is none."""
         increments = folder.manifest.increments
         if increments:
-            writer = Writer(self._disk, folder.path_of(increments[-1].name))
+            writer = Writer(self._disk, folder.path_of(increments[-1].name), uncovered)
         else:
             writer = self._first_increment(folder)
         self._folder = folder
@@ -344,8 +348,9 @@ class Persistence:
             recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
         except OSError as error:
             raise PersistenceError(f"{error.filename}: {reason(error)}") from None
-        self._forget_everything()
         try:
+            recovery.check()
+            self._forget_everything()
             recovery.run_at_once()
         except RecoveryError as error:
             raise PersistenceError(str(error)) from None

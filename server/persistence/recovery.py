@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import time
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
 from server.state import ServerState
 from storage.aof.check import cut
+from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
-from storage.aof.reader import Batch, Damaged, Reader
+from storage.aof.reader import Batch, Damaged, Reader, TakeRun
 
 TURN_S: Final = 0.01
 """For how long files are loaded before clients have a turn."""
@@ -51,6 +53,8 @@ class Recovery:
         self.loaded_bytes = 0
         self.started_ms = state.clock()
         self.commands = 0
+        self.uncovered = NOTHING
+        """What no checksum line covers at the end of the last file."""
         self._began = self._reported = time.monotonic()
 
     @classmethod
@@ -79,44 +83,53 @@ class Recovery:
         for _ in self._steps():
             pass
 
+    def check(self) -> None:
+        """Reads everything and loads nothing; raises :class:`RecoveryError` for damage, be it only
+        in what a checksum covers."""
+        for path in self._paths:
+            with _refusals(path):
+                for _ in self._reader(path):
+                    pass
+
     def _steps(self) -> Iterator[None]:
         loader = Loader(self._state, self._dispatcher)
-        path = ""
         collecting = gc.isenabled()
         gc.disable()
         try:
             for path in self._paths:
                 loader.begin_file()
-                torn = path == self._growing
-                reader = Reader(path, self._disk, torn=torn, take_run=loader.take_run)
-                yield from self._load(reader, loader)
-                self._end_file(reader, loader)
-        except Damaged as error:
-            raise RecoveryError(str(error)) from None
-        except OSError as error:
-            raise RecoveryError(f"{path}: {reason(error)}") from None
+                reader = self._reader(path, loader.take_run)
+                with _refusals(path):
+                    yield from self._load(reader, loader)
+                    self._end_file(reader, loader)
+                self._tell_of_uncovered(reader)
         finally:
             loader.finish()
             if collecting:
                 gc.enable()
         self._tell_of_end()
 
+    def _reader(self, path: str, take_run: TakeRun | None = None) -> Reader:
+        return Reader(path, self._disk, torn=path == self._growing, take_run=take_run)
+
     def _load(self, reader: Reader, loader: Loader) -> Iterator[None]:
         before = self.loaded_bytes
         for batch in reader:
             self.loaded_bytes = before + batch.offset
-            self._apply(reader.path, batch, loader)
+            self._apply(reader, batch, loader)
             yield
         self.loaded_bytes = before + reader.size
         self.commands += reader.commands
 
-    def _apply(self, path: str, batch: Batch, loader: Loader) -> None:
+    def _apply(self, reader: Reader, batch: Batch, loader: Loader) -> None:
         place = 0
         try:
             for place, args in enumerate(batch.commands):  # noqa: B007 - the place of an error
                 loader.apply(args)
         except LoadError as error:
-            raise RecoveryError(f"{path}: offset {batch.offset_of(place)}: {error}") from None
+            offset = batch.offset_of(place)
+            reader.explain(offset)
+            raise RecoveryError(f"{reader.path}: offset {offset}: {error}") from None
 
     def _end_file(self, reader: Reader, loader: Loader) -> None:
         """Cuts off what was not written as a whole, if that is allowed."""
@@ -132,6 +145,14 @@ class Recovery:
             )
         cut(reader.path, tail, self._disk)
         self._state.log.warning(f"{found}: they were cut off")
+
+    def _tell_of_uncovered(self, reader: Reader) -> None:
+        """Says what was loaded without being compared with a checksum."""
+        self.uncovered = reader.uncovered
+        size = reader.uncovered.size
+        if size:
+            what = f"the last {size} bytes have" if reader.has_checksums else "it has"
+            self._state.log.notice(f"{reader.path}: {what} no checksum; loaded all the same")
 
     def _report(self) -> None:
         now = time.monotonic()
@@ -162,3 +183,14 @@ class Recovery:
             "loading_loaded_perc": f"{100 * loaded / total:.2f}",
             "loading_eta_seconds": round(left),
         }
+
+
+@contextlib.contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    """Lets damage, and what the system refuses, be told as :class:`RecoveryError`."""
+    try:
+        yield
+    except Damaged as error:
+        raise RecoveryError(str(error)) from None
+    except OSError as error:
+        raise RecoveryError(f"{path}: {reason(error)}") from None

@@ -18,6 +18,7 @@ from storage.aof.apply_records import RecordRestorer
 from storage.aof.apply_restore import restore_stream
 from storage.aof.apply_runs import RunRestorer
 from storage.aof.errors import LoadError
+from storage.aof.framing import Annotation
 from storage.aof.lookup import group_at, integer, shown, stream_at
 from storage.counters import unsigned
 from storage.groups import Group
@@ -69,11 +70,12 @@ class Restorer:
         self.db = self._keyspace.databases[0]
         self._records.begin_file()
 
-    def take_run(self, data: bytes) -> tuple[int, int]:
+    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
         """Applies the XADDs with which the bytes of a file go on, as far as they are alike.
 
-        Returns where they end and how many there were, both 0 if there is nothing of the kind."""
-        return (0, 0) if self._records.skipping else self._runs.take(self.db, data)
+        Returns where they end, how many there were, both 0 if there is nothing of the kind, and
+        which bytes are checksum lines."""
+        return (0, 0, []) if self._records.skipping else self._runs.take(self.db, data)
 
     def apply(self, args: Arguments) -> bool:
         """Applies one command; false if that must be done elsewhere, and nothing was done.

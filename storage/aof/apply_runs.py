@@ -2,16 +2,18 @@
 
 Most of a file is XADD commands that follow each other with the same key and the same field names.
 What they say of an entry's fields and values is, byte for byte, what is stored of it: so it is
-verified and cut out as a whole, and entries are added many at a time. Everything that is not as
-usual, be it another command or a damaged one, ends the run in front of it, and is left to the
-parser and to those who apply one command at a time.
+verified and cut out as a whole, and entries are added many at a time. Checksum lines may stand
+between the commands, and are left to who reads the file. Everything that is not as usual, be it
+another command or a damaged one, ends the run in front of it, and is left to the parser and to
+those who apply one command at a time.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from storage.aof.framing import Cut, Misframed, parse_command
+from storage.aof.checksum_lines import LONGEST_LINE, MARK
+from storage.aof.framing import Annotation, Cut, Misframed, parse_command
 from storage.block import LoadedRun
 from storage.keyspace import Database
 from storage.stream import Stream
@@ -53,28 +55,33 @@ class RunRestorer:
         self._base = 0
         """The ID with these milliseconds and the sequence number 0."""
 
-    def take(self, db: Database, data: bytes) -> tuple[int, int]:
+    def take(self, db: Database, data: bytes) -> tuple[int, int, list[Annotation]]:
         """Adds the entries of the run with which ``data`` begins.
 
-        Returns where it ends and how many commands there were, both 0 if there is no run."""
-        if not data.startswith(self._prefix) and not self._learn(data):
-            return 0, 0
+        Returns where it ends, how many commands there were, both 0 if there is no run, and which
+        bytes are checksum lines."""
+        lines: list[Annotation] = []
+        at = _end_of_line(data, 0)
+        if at:
+            lines.append((0, 0, at))
+        if not data.startswith(self._prefix, at) and not self._learn(data, at):
+            return 0, 0, []
         stream = db.values.get(self._key)
         if type(stream) is not Stream:
-            return 0, 0
+            return 0, 0, []
         run = LoadedRun(self._names)
         run.near = True
-        end = self._read(data, stream.last_id, run)
+        end = self._read(data, at, stream.last_id, run, lines)
         if not run.identities:
             self._prefix = b"\0"  # Other field names, maybe.
-            return 0, 0
+            return 0, 0, []
         stream.add_loaded(run)
-        return end, len(run.identities)
+        return end, len(run.identities), lines
 
-    def _learn(self, data: bytes) -> bool:
-        """Remembers what the XADD with which the data begins may have in common with others."""
+    def _learn(self, data: bytes, at: int) -> bool:
+        """Remembers what the XADD that begins here may have in common with others."""
         try:
-            command, _ = parse_command(data, 0)
+            command, _ = parse_command(data, at)
         except (Cut, Misframed):
             return False
         if command[0].upper() != b"XADD" or len(command) < _FEWEST_WORDS or len(command) % 2 == 0:
@@ -86,14 +93,23 @@ class RunRestorer:
         self._count = b"*%d\r\n" % (len(command) - 3)
         return True
 
-    def _read(self, data: bytes, last_id: int, run: LoadedRun) -> int:
-        """Takes entries with ascending IDs above ``last_id``; returns where the last one ends."""
+    def _read(
+        self, data: bytes, at: int, last_id: int, run: LoadedRun, lines: list[Annotation]
+    ) -> int:
+        """Takes entries with ascending IDs above ``last_id``, and lines between them; returns where
+        the last one ends."""
         prefix, count = self._prefix, self._count
         identities, payloads, sizes = run.identities, run.payloads, run.sizes
         size = len(prefix)
-        at = 0
         try:
-            while data.startswith(prefix, at):
+            while True:
+                if not data.startswith(prefix, at):
+                    end = _end_of_line(data, at)
+                    if end == at:
+                        break
+                    lines.append((len(identities), at, end - at))
+                    at = end
+                    continue
                 begin = at + size
                 middle = self._end_of_id(data, begin)
                 end = self._end_of_items(data, middle)
@@ -157,6 +173,14 @@ class RunRestorer:
 
 def _bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+def _end_of_line(data: bytes, at: int) -> int:
+    """Where the checksum line ends that begins here, ``at`` if there is none."""
+    if not data.startswith(MARK, at):
+        return at
+    end = data.find(b"\r\n", at, at + LONGEST_LINE)
+    return at if end < 0 else end + 2
 
 
 def _end_of_bulk(data: bytes, at: int) -> int:

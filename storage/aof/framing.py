@@ -1,8 +1,8 @@
 """The framing of an append-only file: a strict parser of its commands.
 
 A command is a RESP array of bulk strings, in canonical form. Between commands there may be
-annotations, lines that begin with ``#``. There are no checksums: an error inside a bulk string
-cannot be detected here, but every byte around it is verified.
+annotations, lines that begin with ``#``. An error inside a bulk string cannot be detected here, but
+every byte around it is verified; checksums (:mod:`storage.aof.checksum_lines`) are annotations.
 """
 
 from __future__ import annotations
@@ -62,12 +62,15 @@ class Cut(Exception):
         self.content = content
 
 
+Annotation = tuple[int, int, int]
+"""Before which of the commands an annotation stands, where in the data, and its size in bytes."""
+
+
 class Parsed(NamedTuple):
     """What :func:`parse` found at the beginning of its data."""
 
     commands: list[Command]
-    annotations: list[tuple[int, int]]
-    """For each annotation, before which of the commands it stands and its size in bytes."""
+    annotations: list[Annotation]
     end: int
     """How many bytes they take."""
 
@@ -83,7 +86,7 @@ def parse(data: bytes) -> Parsed:
     :class:`Misframed` if not.
     """
     commands: list[Command] = []
-    annotations: list[tuple[int, int]] = []
+    annotations: list[Annotation] = []
     if len(data) > _SPLIT_AT_MOST:
         return Parsed(commands, annotations, _take_other(data, 0, commands, annotations))
     lines = data.split(_CRLF)
@@ -125,12 +128,12 @@ def _take_plain(lines: list[bytes], index: int, commands: list[Command]) -> int:
 
 
 def _take_other(
-    data: bytes, at: int, commands: list[Command], annotations: list[tuple[int, int]]
+    data: bytes, at: int, commands: list[Command], annotations: list[Annotation]
 ) -> int:
     """Takes one command or annotation of any kind, or nothing at the end; returns where it ends."""
     if data.startswith(b"#", at):
         end = _end_of_annotation(data, at)
-        annotations.append((len(commands), end - at))
+        annotations.append((len(commands), at, end - at))
         return end
     if at == len(data):
         return at

@@ -2,8 +2,9 @@
 
 A line names a file, gives it a number and says what it is: ``file NAME seq NUMBER type b`` for the
 base, ``i`` for an increment, ``h`` for history, which is what a rewrite has replaced and is about
-to be deleted. The functions here convert text to a :class:`Manifest` and back; the files themselves
-are handled by :mod:`storage.aof.folder`.
+to be deleted. A last line, which is a comment for others, has the checksum of those before it
+(:mod:`storage.aof.checksum_lines`). The functions here convert text to a :class:`Manifest` and
+back; the files themselves are handled by :mod:`storage.aof.folder`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from storage.aof.checksum_lines import NOTHING, may_be_line
 from storage.aof.errors import printable
 
 _MAX_NUMBER: Final = 2**63 - 1
@@ -104,7 +106,8 @@ def to_bytes(manifest: Manifest) -> bytes:
         ("h", manifest.history),
         ("i", manifest.increments),
     )
-    return b"".join(_line(kind, file) for kind, files in groups for file in files)
+    lines = b"".join(_line(kind, file) for kind, files in groups for file in files)
+    return lines + NOTHING.followed_by(lines).line(b"\n")
 
 
 def _line(kind: str, file: NamedFile) -> bytes:
@@ -131,8 +134,9 @@ def _quoted_byte(byte: int) -> bytes:
 def from_bytes(text: bytes) -> Manifest:
     """The manifest that ``text`` spells; raises :class:`ManifestError`.
 
-    Words are quoted as in redis.conf. Lines that begin with ``#`` are comments. Pairs of words that
-    mean nothing here, such as the ``startoffset`` of Redis 8, are passed over.
+    Words are quoted as in redis.conf. Lines that begin with ``#`` are comments; checksums among
+    them are compared. Pairs of words that mean nothing here, such as the ``startoffset`` of Redis
+    8, are passed over.
     """
     if not text:
         raise ManifestError("the manifest is empty: expected lines 'file NAME seq N type b|i|h'")
@@ -150,11 +154,20 @@ def from_bytes(text: bytes) -> Manifest:
 def _lines(text: bytes) -> Iterator[tuple[int, bytes]]:
     """Each line that is no comment, with its number."""
     *lines, rest = text.split(b"\n")
+    begin = 0
     for number, line in enumerate(lines, 1):
         if not line.startswith(b"#"):
             yield number, line.rstrip(b" \t\r")
+        elif may_be_line(line):
+            _compare(text[:begin], line, number)
+        begin += len(line) + len(b"\n")
     if rest:
         raise ManifestError("the line has no end: the manifest has been cut off", len(lines) + 1)
+
+
+def _compare(lines: bytes, checksum: bytes, number: int) -> None:
+    if checksum != NOTHING.followed_by(lines).line(b""):
+        raise ManifestError("the lines above are not those that this checksum was made of", number)
 
 
 def _parse_line(line: bytes, number: int) -> tuple[str, NamedFile]:

@@ -11,6 +11,13 @@ only if its bytes are the beginning of what could have been written there:
 * it begins with a MULTI whose EXEC has not been written any more; or
 * it is one of these, or nothing, with a run of zero bytes behind it: some file systems make a file
   longer before they write what belongs there.
+
+Behind each group of commands that were written at once there is a checksum line
+(:mod:`storage.aof.checksum_lines`), unless another server has written them. It is compared when it
+is met, and before anything is taken for a torn tail: a line that counts from the last one on shows
+that the group was written as a whole, so what is wrong in front of it is damage. Commands behind
+the last line count: either Redis has appended them, or a crash has cut off their line, and then the
+next write covers them (:attr:`Reader.uncovered`).
 """
 
 from __future__ import annotations
@@ -19,10 +26,20 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from storage.aof.checksum_lines import (
+    LONGEST_LINE,
+    NOTHING,
+    LineVerifier,
+    Mismatch,
+    Uncovered,
+    find_lines,
+    mismatch,
+)
 from storage.aof.disk import Disk
 from storage.aof.folder import RDB_ADVICE, RDB_MARK
 from storage.aof.framing import (
     LATER_COMMAND_SIZE,
+    Annotation,
     Command,
     Cut,
     Misframed,
@@ -38,9 +55,9 @@ CHUNK: Final = 64 * 1024
 _OPEN_GROUP: Final = "the file ends between a MULTI and its EXEC"
 
 
-TakeRun = Callable[[bytes], tuple[int, int]]
-"""Takes what it knows of the beginning of some data; where that ends, and how many commands it was,
-both 0 if it is nothing."""
+TakeRun = Callable[[bytes], tuple[int, int, list[Annotation]]]
+"""Takes what it knows of the beginning of some data; where that ends, how many commands it was, and
+the annotations in it. The first two are 0 if it is nothing."""
 
 
 class Damaged(Exception):
@@ -71,13 +88,12 @@ class Batch(NamedTuple):
     offset: int
     """Where in the file the first of them, or an annotation in front of it, begins."""
     commands: list[Command]
-    annotations: list[tuple[int, int]]
-    """For each annotation, before which of the commands it stands and its size in bytes."""
+    annotations: list[Annotation]
 
     def offset_of(self, index: int) -> int:
         """Where the command of this index begins. Takes as long as adding up those before it."""
         before = sum(map(encoded_size, self.commands[:index]))
-        return self.offset + before + sum(n for at, n in self.annotations if at <= index)
+        return self.offset + before + sum(n for at, _, n in self.annotations if at <= index)
 
 
 class Reader:
@@ -89,8 +105,11 @@ class Reader:
     to the file in the meantime is left out.
 
     ``take_run`` is asked first what it makes of the bytes that follow, outside of groups: it
-    returns where what it has taken ends, and how many commands that were. There is a batch without
-    commands in their place.
+    returns where what it has taken ends, how many commands that were, and the annotations in it.
+    There is a batch without commands in their place.
+
+    A checksum is compared when its line is met, so the commands of a group may have been in batches
+    before :class:`Damaged` is raised because of it.
     """
 
     def __init__(
@@ -108,6 +127,8 @@ class Reader:
         self.commands = 0
         """How many commands there were; in the end, those in front of the tail."""
         self.tail: Tail | None = None
+        self.uncovered = NOTHING
+        """What no checksum line covers at the end of the file, in front of the tail."""
         self._disk = disk or Disk()
         self._torn = torn
         self._chunk = chunk
@@ -115,6 +136,12 @@ class Reader:
         self._fd = -1
         self._group: tuple[int, int] | None = None
         """Where the open MULTI is, and how many commands there were before it."""
+        self._verifier = LineVerifier(0)
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether there has been a checksum line."""
+        return self._verifier.count > 0
 
     def __iter__(self) -> Iterator[Batch]:
         self._fd = self._disk.open(self.path, os.O_RDONLY)
@@ -122,7 +149,7 @@ class Reader:
             self.size = self._disk.size(self._fd)
             if self._read(0, len(RDB_MARK)) == RDB_MARK:
                 raise Damaged(self.path, 0, RDB_ADVICE)
-            yield from self._batches()
+            yield from self._verified_batches()
         finally:
             self._disk.close(self._fd)
         if self.tail is not None and not self._torn:
@@ -133,12 +160,22 @@ class Reader:
     def _read(self, offset: int, size: int) -> bytes:
         return self._disk.read(self._fd, min(size, self.size - offset), offset)
 
+    def _verified_batches(self) -> Iterator[Batch]:
+        try:
+            yield from self._batches()
+        except Mismatch as error:
+            raise Damaged(self.path, error.offset, error.reason) from None
+        except Damaged as error:
+            self.explain(error.offset)
+            raise
+
     def _batches(self) -> Iterator[Batch]:
         offset, size = 0, self._chunk
         while offset < self.size:
             data = self._read(offset, size)
-            taken, count = self._run_of(data)
+            taken, count, annotations = self._run_of(data)
             if taken:
+                self._verifier.take(data[:taken], annotations)
                 self.commands += count
                 yield Batch(offset, [], [])
                 offset, size = offset + taken, self._chunk
@@ -154,15 +191,20 @@ class Reader:
                     return
                 size = len(data) + max(cut.needed, len(data))
                 continue
+            self._verifier.take(data[: parsed.end], parsed.annotations)
             yield self._batch(offset, parsed)
             offset, size = offset + parsed.end, self._chunk
         if self._group is not None:
             self._tear(self.size, self.size, _OPEN_GROUP)
+            return
+        self.uncovered = self._verifier.uncovered
+        if self.has_checksums:
+            self._search_line(self.size)
 
-    def _run_of(self, data: bytes) -> tuple[int, int]:
+    def _run_of(self, data: bytes) -> tuple[int, int, list[Annotation]]:
         """What ``take_run`` makes of the data."""
         if self._take_run is None or self._group is not None:
-            return 0, 0
+            return 0, 0, []
         return self._take_run(data)
 
     # --- groups --------------------------------------------------------------------------------
@@ -199,13 +241,63 @@ class Reader:
             return f"expected EXEC, not {ascii(name)[1:]}"
         return ""
 
+    # --- checksums -----------------------------------------------------------------------------
+
+    def explain(self, offset: int) -> None:
+        """Raises :class:`Damaged` if a checksum tells that the bytes at ``offset``, which cannot be
+        parsed or applied, are not those that were written. They are in the last batch, or behind
+        it."""
+        if offset >= self._verifier.begin:
+            try:
+                self._search_line(self.size)
+            except Mismatch as error:
+                raise Damaged(self.path, error.offset, error.reason) from None
+
+    def _search_line(self, end: int) -> None:
+        """Looks for the line that covers what has been read behind the last one; raises
+        :class:`Mismatch` if it is there and tells another checksum.
+
+        Only damage hides it from the parser. Text of this form that a client has sent inside an
+        argument does not count from there."""
+        begin, size = self._verifier.begin, max(self._chunk, LONGEST_LINE)
+        covered = NOTHING
+        for offset in range(begin, end, size):
+            data = self._read(offset, min(size + LONGEST_LINE, end - offset))
+            covered = self._compare_lines(begin, covered, data, size)
+
+    def _compare_lines(self, begin: int, covered: Uncovered, data: bytes, size: int) -> Uncovered:
+        """Compares what looks like lines among so many bytes; returns what is covered then."""
+        done = 0
+        for at, line in find_lines(data):
+            if at >= size:
+                break
+            covered, done = covered.followed_by(data[done:at]), at
+            if line.endswith(b":%d\r\n" % covered.size) and line != covered.line():
+                raise mismatch(begin, covered.size)
+        return covered.followed_by(data[done:size])
+
+    def _uncovered_before(self, end: int) -> Uncovered:
+        """What no line covers in front of the torn tail at ``end``."""
+        verifier = self._verifier
+        if end < verifier.begin:
+            raise Mismatch(end, "the MULTI here has no EXEC, but a checksum behind it")
+        if end == verifier.end:
+            return verifier.uncovered
+        uncovered = NOTHING
+        for offset in range(verifier.begin, end, self._chunk):
+            data = self._read(offset, min(self._chunk, end - offset))
+            uncovered = uncovered.followed_by(data)
+        return uncovered
+
     # --- the end -------------------------------------------------------------------------------
 
     def _tear(self, offset: int, written: int, reason: str) -> None:
         """Notes a tail that begins with what is at ``offset``; ``written`` is where zeros begin."""
+        self._search_line(written)
         if self._group is not None:
             offset, self.commands = self._group
             reason = _OPEN_GROUP
+        self.uncovered = self._uncovered_before(offset)
         self.tail = Tail(offset, self.size - offset, self.size - written, reason)
 
     def _end_in_command(self, offset: int, written: int, cut: Cut) -> None:

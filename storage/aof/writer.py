@@ -3,23 +3,31 @@
 A partial write is undone by truncating the file, so it can be retried. After a failed sync the
 state of the disk is unknown: the system may have dropped dirty pages, and a later successful sync
 does not report that. Such a file is *broken*, and has to be replaced by new files made from memory.
+
+Each write ends with a checksum line (:mod:`storage.aof.checksum_lines`), so it must not end between
+MULTI and EXEC.
 """
 
 from __future__ import annotations
 
 import os
 
+from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
 
 
 class Writer:
     """One file that is appended to. ``size`` is the length of what was written as a whole."""
 
-    __slots__ = ("_disk", "_fd", "broken", "path", "size")
+    __slots__ = ("_disk", "_fd", "_uncovered", "broken", "path", "size")
 
-    def __init__(self, disk: Disk, path: str) -> None:
-        """Opens the file, which is made if it is not there; raises :class:`OSError`."""
+    def __init__(self, disk: Disk, path: str, uncovered: Uncovered = NOTHING) -> None:
+        """Opens the file, which is made if it is not there; raises :class:`OSError`.
+
+        ``uncovered`` is the end of the file as its reader has found it: the next write covers it.
+        """
         self._disk = disk
+        self._uncovered = uncovered
         self.path = path
         self.broken = False
         """Whether the file may lack something that was written to it."""
@@ -32,13 +40,18 @@ class Writer:
         return self._disk.is_at(self._fd, self.path)
 
     def write(self, data: bytes) -> None:
-        """Appends ``data`` as a whole, or raises :class:`OSError` and appends nothing."""
+        """Appends ``data`` and a checksum line as a whole, or raises :class:`OSError` and appends
+        nothing. No data gets no line."""
+        if not data:
+            return
+        group = data + self._uncovered.followed_by(data).line()
         try:
-            self._disk.write_all(self._fd, data)
+            self._disk.write_all(self._fd, group)
         except OSError:
             self._take_back()
             raise
-        self.size += len(data)
+        self._uncovered = NOTHING
+        self.size += len(group)
 
     def _take_back(self) -> None:
         try:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from server.app import Server
 from server.persistence.recovery import Recovery
 from storage.aof.disk import Disk
-from tests.durability.servers import AofThread, image_of
+from storage.aof.folder import Folder
+from tests.durability.servers import FOLDER, AofThread, image_of
 from tests.durability.steps import Steps, observe
 from tests.durability.talking import Talker, ask_directly
+from tests.support.checksum_lines import LINE
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 
@@ -21,7 +24,7 @@ class Moment(NamedTuple):
     """What was there when a step had been answered."""
 
     size: int
-    """How many bytes the increment had."""
+    """How many bytes the increment had, up to the last command: its checksum comes behind."""
     state: list[Any]
 
 
@@ -29,6 +32,7 @@ def without_records(data: bytes, size: int) -> int:
     """Where the last command ends among so many first bytes, records of consumers left out: these
     are written once in a while, and may have come between a step and the look at the size."""
     while True:
+        size = _before_line(data, size)
         start = data.rfind(RECORD, 0, size)
         if start < 0 or _end(data, start) != size:
             return size
@@ -36,10 +40,21 @@ def without_records(data: bytes, size: int) -> int:
 
 
 def behind_records(data: bytes, size: int) -> int:
-    """Where the records end that begin there, if there are any."""
-    while data.startswith(RECORD, size):
-        size = _end(data, size)
-    return size
+    """Where the records and checksums end that begin there, if there are any."""
+    while True:
+        if data.startswith(RECORD, size):
+            size = _end(data, size)
+        elif line := LINE.match(data, size):
+            size = line.end()
+        else:
+            return size
+
+
+def _before_line(data: bytes, size: int) -> int:
+    """Where the checksum begins that ends there; the same place if there is none."""
+    start = data.rfind(b"#", 0, size)
+    line = LINE.fullmatch(data, start, size) if start >= 0 else None
+    return size if line is None else start
 
 
 def _end(data: bytes, start: int) -> int:
@@ -63,10 +78,11 @@ class History:
                     self.moments.append(self._moment(server, talker))
             image = image_of(folder)
         data = image["appendonly.aof.1.incr.aof"]
+        end = self.moments[-1].size
         self.moments = [
             moment._replace(size=without_records(data, moment.size)) for moment in self.moments
         ]
-        self.data = data[: self.moments[-1].size]
+        self.data = data[:end]
 
     def _moment(self, server: PenstockThread, talker: Talker) -> Moment:
         writer = server.server.services.persistence.appender.writer
@@ -87,13 +103,24 @@ class Restart:
 
     def load(self, path: Path) -> None:
         """Loads a file in place of everything there is; raises ``RecoveryError``."""
-        for database in self._direct.server.state.keyspace.databases:
-            database.flush()
-        self._direct.server.state.keyspace.effects.clear()
-        server = self._direct.server
+        server = self._emptied()
         Recovery(
             server.state, server.services.dispatcher, Disk(), [str(path)], str(path)
         ).run_at_once()
+
+    def load_folder(self, folder: Path) -> None:
+        """Loads the append-only file below a working folder; raises ``FolderError`` as well."""
+        server = self._emptied()
+        files = Folder(str(folder / FOLDER), "appendonly.aof")
+        files.load()
+        Recovery.of_folder(server.state, server.services.dispatcher, files).run_at_once()
+
+    def _emptied(self) -> Server:
+        server = self._direct.server
+        for database in server.state.keyspace.databases:
+            database.flush()
+        server.state.keyspace.effects.clear()
+        return server
 
     def state(self, steps: Steps) -> list[Any]:
         """What is to be seen of a client's keys."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import re
+import random
 import signal
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from server.persistence.recovery import RecoveryError
-from storage.aof.framing import Command, find_command
+from storage.aof.folder import FolderError
 from storage.aof.reader import Damaged, Reader
 from tests.durability.history import History, Restart, behind_records
-from tests.durability.servers import FOLDER, AofProcess, lay_out
+from tests.durability.servers import FOLDER, AofProcess, AofThread, image_of, lay_out
+from tests.durability.steps import Steps
+from tests.durability.talking import Talker
+from tests.support.checksum_lines import groups, line_of
 from tests.support.process import run_penstock
 
 LAST_BYTES = 1024
 STEPS = 45
-EXAMINED_BYTES = 400
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def test_a_torn_tail_is_cut_off_with_a_warning_unless_that_is_not_allowed(
     history: History, tmp_path: Path
 ) -> None:
     whole = behind_records(history.data, history.moments[-2].size)
-    torn = history.data[:-1]
+    torn = history.data[: history.moments[-1].size - 1]
     path = lay_out_history(tmp_path, torn)
     found = f"{path}: offset {whole}: the file ends within a command, {len(torn) - whole} bytes"
     assert start_in_vain(tmp_path, "--aof-load-truncated", "no") == (
@@ -83,10 +86,11 @@ def test_a_damaged_file_stops_the_start_with_one_line_that_says_where(
     history: History, tmp_path: Path
 ) -> None:
     damaged = flipped(history.data, 0, 0)
+    size = len(groups(history.data)[0])
     path = lay_out_history(tmp_path, damaged)
     assert start_in_vain(tmp_path) == (
-        f"penstock: {path}: damaged at offset 0: expected * and a number of arguments,"
-        r" not '+2\r\n$4\r\nECHO'" + "\n"
+        f"penstock: {path}: damaged at offset 0: the {size} bytes from here on are not those that"
+        f" were written: the checksum at offset {size} is that of others\n"
     )
     assert path.read_bytes() == damaged
 
@@ -94,96 +98,106 @@ def test_a_damaged_file_stops_the_start_with_one_line_that_says_where(
 # --- bits ------------------------------------------------------------------------------------
 
 
-def read(path: Path, data: bytes) -> list[Command] | Damaged:
-    """The commands in a file, none of which may be cut off, or how it is damaged."""
-    path.write_bytes(data)
-    reader = Reader(str(path))
-    try:
-        commands = [command for batch in reader for command in batch.commands]
-    except Damaged as error:
-        return error
-    assert reader.tail is None
-    return commands
-
-
 def flipped(data: bytes, offset: int, bit: int) -> bytes:
     return data[:offset] + bytes([data[offset] ^ 1 << bit]) + data[offset + 1 :]
 
 
-def is_harmless(found: list[Command], written: list[Command]) -> bool:
-    """Whether nothing differs but one argument of one command, which has kept its length."""
-    different = [pair for pair in zip(found, written, strict=True) if pair[0] != pair[1]]
-    if len(different) != 1:
-        return False
-    words = [pair for pair in zip(*different[0], strict=True) if pair[0] != pair[1]]
-    return len(words) == 1 and len(words[0][0]) == len(words[0][1])
-
-
-def places_of_arguments(commands: list[Command]) -> set[int]:
-    """The offsets of all bytes that belong to arguments, and not to what stands around them."""
-    places: set[int] = set()
-    at = 0
-    for command in commands:
-        at += len(b"*%d\r\n" % len(command))
-        for word in command:
-            at += len(b"$%d\r\n" % len(word))
-            places.update(range(at, at + len(word)))
-            at += len(word) + len(b"\r\n")
-    return places
-
-
-def has_swallowed_a_command(found: list[Command]) -> bool:
-    """Whether an argument holds another command, with its header and its name."""
-    return any(find_command(word) >= 0 for command in found for word in command)
-
-
 @EVERY_SO_OFTEN
-def test_a_flipped_bit_is_refused_or_changes_no_more_than_the_argument_it_is_in(
+def test_a_flipped_bit_in_a_file_is_found_wherever_it_is(
     history: History, tmp_path: Path, step: int
 ) -> None:
     path = tmp_path / "file"
-    written = read(path, history.data)
-    assert not isinstance(written, Damaged)
-    arguments = places_of_arguments(written)
-    begin = len(history.data) // 3
-    by_chance = 0
-    for offset in range(begin, begin + EXAMINED_BYTES, step):
+    for offset in range(0, len(history.data), step):
         for bit in range(8):
-            found = read(path, flipped(history.data, offset, bit))
-            if isinstance(found, Damaged):
-                assert found.path == str(path)
-            elif offset in arguments:
-                assert is_harmless(found, written), (offset, bit)
-            else:
-                # A length has become greater, and what it swallows ends where an argument ends
-                # that the command has as well: without checksums nobody can tell.
-                assert has_swallowed_a_command(found), (offset, bit)
-                by_chance += 1
-    assert by_chance * 1000 < EXAMINED_BYTES * 8 // step
+            path.write_bytes(flipped(history.data, offset, bit))
+            with pytest.raises(Damaged) as raised:
+                list(Reader(str(path)))
+            # What is told is where the group begins that is covered, or a place in it.
+            assert raised.value.path == str(path)
+            assert begin_of_group(history.data, offset) <= raised.value.offset
+            assert raised.value.offset < end_of_group(history.data, offset)
 
 
-def start(restart: Restart, path: Path) -> str:
-    """Loads a file; returns why that is refused, or nothing."""
+def begin_of_group(data: bytes, offset: int) -> int:
+    """Where the group begins, or the line behind it, that this byte belongs to."""
+    ends = accumulate(len(group) + len(line_of(group)) for group in groups(data))
+    return max((end for end in ends if end <= offset), default=0)
+
+
+def end_of_group(data: bytes, offset: int) -> int:
+    """Where the line behind it ends."""
+    ends = accumulate(len(group) + len(line_of(group)) for group in groups(data))
+    return min(end for end in ends if end > offset)
+
+
+# --- bits of all files -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A base, an increment and their manifest: what every command of a client has left in them."""
+    folder = tmp_path_factory.mktemp("image")
+    steps = Steps(0, seed=3)
+    with AofThread(folder, aof_timestamp_enabled=True) as server, Talker(server.port) as talker:
+        for index in range(30):
+            if index == 15:
+                assert talker.ask("SAVE") == "OK"
+            for command in steps[index]:
+                talker.ask(*command)
+            talker.ask("XADD", "idempotent", "IDMP", "p", index, "*", "f", "v")
+    image = image_of(folder)
+    return {name: data for name, data in image.items() if not name.endswith(".lock")}
+
+
+def refusal(restart: Restart, folder: Path) -> str:
+    """Why a start on the folder is refused; empty if it is not."""
     try:
-        restart.load(path)
-    except RecoveryError as error:
+        restart.load_folder(folder)
+    except (RecoveryError, FolderError) as error:
         return str(error)
     return ""
 
 
-async def test_a_start_that_is_refused_names_the_place_and_leaves_the_file_as_it_is(
-    history: History, tmp_path: Path
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+async def test_no_file_with_a_flipped_bit_is_loaded(
+    image: dict[str, bytes], tmp_path: Path, step: int
 ) -> None:
-    path = tmp_path / "file"
+    """Of the manifest neither. A bit of every so many bytes: the tests of the reader try each."""
     restart = Restart()
-    begin = len(history.data) // 2
-    refusals = 0
-    for offset in range(begin, begin + EXAMINED_BYTES):
-        damaged = flipped(history.data, offset, offset % 8)
-        path.write_bytes(damaged)
-        refusal = start(restart, path)
-        if refusal:
-            assert re.match(rf"{re.escape(str(path))}: (damaged at )?offset [0-9]+: ", refusal)
-            refusals += 1
-        assert path.read_bytes() == damaged
-    assert refusals > EXAMINED_BYTES // 4  # What is around arguments is more than that.
+    chosen = random.Random(1)
+    folder = lay_out(tmp_path, image)
+    assert refusal(restart, folder) == ""
+    assert sum(map(len, image.values())) > 4000
+    for name, data in image.items():
+        path = folder / FOLDER / name
+        for offset in range(0, len(data), step):
+            damaged = flipped(data, offset, chosen.randrange(8))
+            path.write_bytes(damaged)
+            text = refusal(restart, folder)
+            if name.endswith(".manifest"):
+                assert text.startswith(f"the manifest '{path}' "), (offset, text)
+            else:
+                assert text.startswith(f"{path}: damaged at offset "), (offset, text)
+            assert path.read_bytes() == damaged
+        path.write_bytes(data)
+
+
+def test_a_start_is_refused_by_what_is_flipped_at_the_end_of_a_killed_server(
+    tmp_path: Path,
+) -> None:
+    with AofProcess(tmp_path) as server:
+        with Talker(server.address[1]) as talker:
+            assert talker.ask("XADD", "s", "1-1", "f", "v") == "1-1"
+        server.stop(signal.SIGKILL)
+    path = tmp_path / FOLDER / "appendonly.aof.1.incr.aof"
+    data = path.read_bytes()
+    group = groups(data)[-1]
+    begin = len(data) - len(group) - len(line_of(group))
+    for offset in (data.rindex(b"$1\r\nv") + 1, data.rindex(b"v\r\n#"), len(data) - 1):
+        path.write_bytes(flipped(data, offset, 1))
+        assert start_in_vain(tmp_path).startswith(f"penstock: {path}: damaged at offset ")
+    path.write_bytes(flipped(data, data.rindex(b"v\r\n#"), 1))
+    assert start_in_vain(tmp_path) == (
+        f"penstock: {path}: damaged at offset {begin}: the {len(group)} bytes from here on are not"
+        f" those that were written: the checksum at offset {begin + len(group)} is that of others\n"
+    )

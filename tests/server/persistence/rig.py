@@ -19,6 +19,7 @@ from server.net.turns import Turns
 from server.runtime.log import Log
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
+from tests.support.checksum_lines import without_lines
 from tests.support.direct import ENDLESS_NS, START_MS, Argument
 from tests.support.recording import readable
 
@@ -196,12 +197,12 @@ class Rig:
     def commands(self, name: str) -> list[str]:
         """The commands in a file, but for the records of settings."""
         path = self.folder / f"appendonly.aof.{name}"
-        data = re.sub(rb"#TS:\d+\r\n", b"", path.read_bytes())
+        data = re.sub(rb"#TS:\d+\r\n", b"", without_lines(path.read_bytes()))
         return [line for line in readable(data) if not line.startswith("ECHO")]
 
     @property
     def manifest(self) -> list[str]:
         """The files that the manifest names, with their types."""
         lines = (self.folder / "appendonly.aof.manifest").read_text().splitlines()
-        found = [line.split() for line in lines]
+        found = [line.split() for line in lines if not line.startswith("#")]
         return [f"{words[1].removeprefix('appendonly.aof.')} {words[5]}" for words in found]

@@ -14,6 +14,7 @@ from server.persistence.base_writer import FAILED, fork_writer, write_base
 from server.persistence.disk_thread import DiskThread
 from storage.aof.disk import Disk
 from tests.server.persistence.disks import TestDisk
+from tests.support.checksum_lines import with_lines
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_a_base_is_written_and_synced(tmp_path: Path) -> None:
     path = tmp_path / "base"
     path.write_bytes(b"something longer that was there")
     write_base(disk, str(path), [b"one ", b"two"])
-    assert path.read_bytes() == b"one two"
+    assert path.read_bytes() == with_lines(b"one ", b"two")
     assert disk.syncs == ["base"]
 
 
@@ -113,7 +114,7 @@ def test_a_child_writes_what_there_was_when_it_was_made(tmp_path: Path) -> None:
     pid = fork_writer(Disk(), str(path), pieces)
     pieces.append(b"two")
     assert status_of(pid) == 0
-    assert path.read_bytes() == b"one"
+    assert path.read_bytes() == with_lines(b"one")
 
 
 def test_a_child_tells_what_the_system_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
-from storage.aof.framing import Command
+from storage.aof.framing import Annotation, Command
 from storage.aof.reader import Damaged, Reader, Tail
 from storage.aof.snapshot import snapshot
 from storage.errors import StorageFailure
@@ -98,11 +98,11 @@ class Loaded:
                 assert isinstance(value, Stream)
                 value.check()
 
-    def _take(self, data: bytes) -> tuple[int, int]:
-        end, count = self._restorer.take_run(data)
+    def _take(self, data: bytes) -> tuple[int, int, list[Annotation]]:
+        end, count, lines = self._restorer.take_run(data)
         assert (end > 0) == (count > 0)
         self.taken += count
-        return end, count
+        return end, count, lines
 
     def _load(self) -> None:
         for batch in self.reader:

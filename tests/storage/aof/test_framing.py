@@ -50,17 +50,24 @@ def test_any_number_of_arguments_is_parsed(count: int) -> None:
 
 
 def test_annotations_stand_between_commands() -> None:
-    data = STAMP + encoded(xadd(1), [b"SET", b"k", b"a\r\nb"]) + STAMP + b"#\r\n" + encoded(xadd(2))
+    first = encoded(xadd(1), [b"SET", b"k", b"a\r\nb"])
+    data = STAMP + first + STAMP + b"#\r\n" + encoded(xadd(2))
+    size = len(first)
     parsed = parse(data + STAMP)
     assert parsed.commands == [xadd(1), [b"SET", b"k", b"a\r\nb"], xadd(2)]
-    assert parsed.annotations == [(0, 16), (2, 16), (2, 3), (3, 16)]
+    assert parsed.annotations == [
+        (0, 0, 16),
+        (2, 16 + size, 16),
+        (2, 32 + size, 3),
+        (3, len(data), 16),
+    ]
     assert parsed.end == len(data) + 16
 
 
 def test_the_longest_annotation_has_1022_bytes() -> None:
     longest = b"#" + b"x" * 1019 + b"\r\n"
     assert len(longest) == 1022
-    assert parse(longest) == Parsed([], [(0, 1022)], 1022)
+    assert parse(longest) == Parsed([], [(0, 0, 1022)], 1022)
     for cut in range(1, len(longest)):
         with pytest.raises(Cut):
             parse(longest[:cut])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof.manifest import Manifest, ManifestError, NamedFile, from_bytes, to_bytes
+from storage.checksums import crc32c
 
 BASE = NamedFile("a.aof.3.base.aof", 3)
 FIRST = NamedFile("a.aof.5.incr.aof", 5)
@@ -35,12 +36,17 @@ def manifests(draw: st.DrawFn) -> Manifest:
     return Manifest(base, increments, tuple(files[1:cut] + files[end:]))
 
 
+def checked(lines: bytes) -> bytes:
+    """These lines and their checksum."""
+    return lines + b"#CRC32C:%08x:%d\n" % (crc32c(lines), len(lines))
+
+
 # --- text ------------------------------------------------------------------------------------
 
 
 def test_a_manifest_names_the_base_then_history_then_the_increments() -> None:
     manifest = Manifest(BASE, (FIRST, SECOND), (OLD_INCREMENT, OLD_BASE))
-    assert to_bytes(manifest) == (
+    assert to_bytes(manifest) == checked(
         b"file a.aof.3.base.aof seq 3 type b\n"
         b"file a.aof.4.incr.aof seq 4 type h\n"
         b"file a.aof.2.base.aof seq 2 type h\n"
@@ -52,7 +58,41 @@ def test_a_manifest_names_the_base_then_history_then_the_increments() -> None:
 @given(manifests())
 def test_what_is_written_is_read_again(manifest: Manifest) -> None:
     text = to_bytes(manifest)
-    assert from_bytes(text or b"#\n") == manifest
+    assert from_bytes(text) == manifest
+
+
+@given(manifests(), st.data())
+def test_a_changed_bit_is_found_wherever_it_is(manifest: Manifest, data: st.DataObject) -> None:
+    text = bytearray(to_bytes(manifest))
+    text[data.draw(st.integers(0, len(text) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(ManifestError):
+        from_bytes(bytes(text))
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_a_changed_bit_is_found_in_each_byte(bit: int) -> None:
+    whole = to_bytes(Manifest(BASE, (FIRST, SECOND), (OLD_BASE,)))
+    for at in range(len(whole)):
+        text = bytearray(whole)
+        text[at] ^= 1 << bit
+        with pytest.raises(ManifestError):
+            from_bytes(bytes(text))
+
+
+def test_a_changed_type_is_told_by_the_line_of_the_checksum() -> None:
+    """Nothing else would tell that an increment is taken for history, and removed."""
+    text = to_bytes(Manifest(BASE, (FIRST, SECOND))).replace(b"7 type i", b"7 type h")
+    with pytest.raises(ManifestError) as raised:
+        from_bytes(text)
+    assert str(raised.value) == (
+        "line 4: the lines above are not those that this checksum was made of"
+    )
+
+
+def test_a_manifest_without_a_checksum_is_read_as_it_is() -> None:
+    text = to_bytes(Manifest(BASE, (FIRST,)))
+    lines = text[: text.index(b"#")]
+    assert from_bytes(b"# of another server\n" + lines) == Manifest(BASE, (FIRST,))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +108,7 @@ def test_what_is_written_is_read_again(manifest: Manifest) -> None:
 )
 def test_a_name_is_quoted_where_that_is_needed(name: str, written: bytes) -> None:
     manifest = Manifest(NamedFile(name, 1))
-    assert to_bytes(manifest) == b"file %s seq 1 type b\n" % written
+    assert to_bytes(manifest) == checked(b"file %s seq 1 type b\n" % written)
     assert from_bytes(to_bytes(manifest)) == manifest
 
 

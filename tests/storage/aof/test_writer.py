@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from storage.aof.checksum_lines import Uncovered
 from storage.aof.disk import Disk
 from storage.aof.writer import Writer
+from storage.checksums import crc32c
+from tests.support.checksum_lines import with_lines
+
+ONE_TWO = with_lines(b"one ", b"two")
 
 
 class FailingDisk(Disk):
@@ -49,19 +54,31 @@ def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
     writer.write(b"one ")
     writer.write(b"two")
     writer.sync()
-    assert writer.size == 7
+    writer.write(b"")
+    assert writer.size == len(ONE_TWO)
     writer.close()
-    assert path.read_bytes() == b"one two"
+    assert path.read_bytes() == ONE_TWO
 
 
 def test_a_file_that_is_there_is_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(b"one ")
+    path.write_bytes(with_lines(b"one "))
     writer = Writer(Disk(), str(path))
-    assert writer.size == 4
+    assert writer.size == path.stat().st_size
     writer.write(b"two")
     writer.close()
-    assert path.read_bytes() == b"one two"
+    assert path.read_bytes() == ONE_TWO
+
+
+def test_the_first_write_covers_what_no_checksum_covers_yet(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(with_lines(b"one ") + b"two ")
+    writer = Writer(Disk(), str(path), Uncovered(4, crc32c(b"two ")))
+    writer.write(b"three ")
+    writer.write(b"four")
+    writer.close()
+    expected = with_lines(b"one ", b"two three ", b"four")
+    assert path.read_bytes() == expected
 
 
 def test_a_write_that_fails_is_taken_back(tmp_path: Path, disk: FailingDisk) -> None:
@@ -71,12 +88,12 @@ def test_a_write_that_fails_is_taken_back(tmp_path: Path, disk: FailingDisk) -> 
     disk.refused.add("write")
     with pytest.raises(OSError, match="Input/output error"):
         writer.write(b"two")
-    assert path.read_bytes() == b"one "
-    assert (writer.size, writer.broken) == (4, False)
+    assert path.read_bytes() == with_lines(b"one ")
+    assert (writer.size, writer.broken) == (path.stat().st_size, False)
     disk.refused.clear()
     writer.write(b"three")
     writer.close()
-    assert path.read_bytes() == b"one three"
+    assert path.read_bytes() == with_lines(b"one ", b"three")
 
 
 def test_a_write_that_cannot_be_taken_back_breaks_the_file(
