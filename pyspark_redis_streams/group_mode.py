@@ -57,7 +57,6 @@ class Competitor:
         self._turns = Turns()
         self._patience = Patience(settings.max_trigger_delay, clock)
         self._losses = GroupLosses(servers, settings, self._create_group)
-        self._settled: int | None = None
         self._claimed: float | None = None
         self._budgets: dict[Stream, int] | None = None
         self._delivered: dict[Stream, int] = {}
@@ -97,11 +96,14 @@ class Competitor:
         What the batches up to ``done`` hold is acknowledged. Raises DataLossError if entries
         were removed that had not been delivered to anyone, or the group was.
         """
-        self.settle(done.batch)
+        batches = self._batches()
+        # Not only after a batch: a failover may have lost the acknowledgements of earlier ones,
+        # and what is pending for those would be claimed like a rival's.
+        self._acknowledge(batches, done.batch)
         following = done.batch + 1
         known = done.positions or {}
         self._look(done)
-        if self._pending_by_batch().get(following):
+        if any(pending.get(following) for pending in batches.values()):
             # A crash has kept the batch from getting into the checkpoint.
             return self._offset(following, known)
         for stream, (info, group) in self._seen.items():
@@ -134,14 +136,14 @@ class Competitor:
 
     def settle(self, done: int) -> None:
         """Acknowledges the entries of the batches up to that number."""
-        if self._settled == done:
-            return
-        for stream, batches in self._batches().items():
+        self._acknowledge(self._batches(), done)
+
+    def _acknowledge(self, found: Mapping[Stream, Iterable[int]], done: int) -> None:
+        for stream, batches in found.items():
             mine = PendingEntries(self._servers, self._settings, stream)
             for batch in batches:
                 if batch <= done:
                     mine.acknowledge_all(self.consumer(batch))
-        self._settled = done
 
     def _batches(self, more: Iterable[Stream] = ()) -> dict[Stream, dict[int, int]]:
         """For each stream the batches that have a consumer, and how much is pending for it.

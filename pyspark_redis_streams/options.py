@@ -400,6 +400,16 @@ class Given:
         text = self.text(option)
         if text is None:
             return None if option.default is None else self._default(option)
+        return self._parsed(option, text)
+
+    def check_values(self) -> None:
+        """Raises OptionError for the first value that its option does not allow."""
+        for name, text in self.raw.items():
+            if name in _NAMES:
+                self._parsed(_NAMES[name], text)
+
+    @staticmethod
+    def _parsed(option: Option, text: str) -> Any:
         try:
             return option.parse(text)
         except ValueError as error:

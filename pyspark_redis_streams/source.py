@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -22,6 +24,12 @@ from pyspark_redis_streams.writer import BatchWriter, StreamWriter
 
 class RedisStreamsSource(DataSource):
     """Streams of Redis-compatible servers as tables; see docs/spark.md for the options."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes the source in `load`, unless it is given a schema, and in `save`, but asks for
+        # a reader when a query runs: what is wrong with a value alone is told where it is given.
+        Given(options).check_values()
 
     @classmethod
     def name(cls) -> str:

@@ -161,18 +161,70 @@ def contents_of(base: Database) -> list[tuple[Any, ...]]:
     return execute(base, "SELECT * FROM t")
 
 
-def test_columns_that_do_not_fit_are_named_and_nothing_is_written(target: Target) -> None:
+def test_columns_that_the_table_lacks_are_added_to_it(target: Target) -> None:
     execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
+    execute(target.database, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    for number in range(2):
+        write_batch(target, batch((1, "new", 1.5), (3, "c", None)), None, "q", number)
+        assert contents(target) == [(1, "new", 1.5), (2, "b", None), (3, "c", None)]
+    kinds: dict[str, pa.DataType] = {
+        "flag": pa.bool_(),
+        "cost": pa.decimal128(9, 2),
+        "at": pa.timestamp("us", "UTC"),
+        "bytes": pa.binary(),
+    }
+    schema = pa.schema({"K": pa.int64(), "V": pa.string(), **kinds})
+    row = {"K": 2, "flag": True, "cost": Decimal("1.25"), "bytes": b"\xff"}
+    write_batch(target, pa.Table.from_pylist([row], schema=schema), None, "q", 2)
+    (found,) = execute(target.database, "SELECT flag, cost, at, bytes FROM t WHERE k = 2")
+    assert (bool(found[0]), Decimal(found[1]), found[2], found[3]) == (
+        *(True, Decimal("1.25"), None),
+        b"\xff",
+    )
+
+
+def test_a_column_that_another_query_adds_in_the_same_moment_is_no_failure(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
+    original = database_write._add_column
+
+    def faster(to: Target, connection: Any, cursor: Any, name: str, definition: str) -> None:
+        execute(to.database, f"ALTER TABLE t ADD COLUMN {definition}")
+        original(to, connection, cursor, name, definition)
+
+    monkeypatch.setattr(database_write, "_add_column", faster)
+    write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
+    assert contents(target) == [(1, "a", 1.0)]
+
+
+def test_a_frozen_table_gets_no_columns(target: Target) -> None:
+    execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
+    frozen = target._replace(schema="freeze")
+    with pytest.raises(NotWritable) as caught:
+        write_batch(frozen, batch((1, "a", 1.0)), None, "q", 0)
+    assert str(caught.value) == (
+        "sink 'sink': table t has no column 'Odd %s \"name\"' (double), and schema = 'freeze'; it "
+        "has k, v; use schema = 'evolve', or leave the column out in SQL"
+    )
+    write_batch(frozen, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", 0)
+    assert contents(target) == [(1, "a")]
+
+
+def test_columns_that_can_t_be_added_are_named_and_nothing_is_written(target: Target) -> None:
+    execute(target.database, "CREATE TABLE t (v varchar(9))")
     with pytest.raises(NotWritable) as caught:
         write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
     assert str(caught.value) == (
-        "sink 'sink': table t has no column 'Odd %s \"name\"'; it has k, v; add it there, or leave "
-        "it out in SQL"
+        "sink 'sink': table t has no column 'k' (int64), and 'keys' needs it; it has v; add it "
+        "there, with a unique index"
     )
-    lists = pa.table({"k": [1], "l": [[1]]})
-    with pytest.raises(NotWritable, match=r"column 'l' is list<.*>, which no column of a database"):
-        write_batch(target._replace(table="u"), lists, None, "q", 0)
-    assert contents(target) == []
+    lists = pa.table({"v": ["a"], "n": [1], "l": [[1]]})
+    for table in ("t", "u"):
+        with pytest.raises(NotWritable, match=r"column 'l' is list<.*>, which no column of a data"):
+            write_batch(target._replace(table=table, keys=()), lists, None, "q", 0)
+    write_batch(target._replace(keys=()), pa.table({"v": ["a"]}), None, "q", 0)
+    assert contents(target) == [("a",)], "no column was added before the one that can't be"
 
 
 def test_keys_need_a_unique_index(target: Target) -> None:

@@ -193,6 +193,21 @@ def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_nam
     )
 
 
+def test_whether_a_table_of_a_database_gets_columns_is_for_drivers_in_python(
+    load_text: Load,
+) -> None:
+    text = f'{HEAD}type = "jdbc"\ntable = "t"\nschema = "freeze"\nurl = '
+    (sink,) = load_text(f'{text}"sqlite:base.db"\n').sinks
+    assert isinstance(sink, JdbcSink)
+    assert sink.schema == "freeze"
+    with pytest.raises(InvalidFile) as caught:
+        load_text(f'{text}"jdbc:oracle:thin:@h"\n')
+    assert str(caught.value).endswith(
+        "sink[1].schema: is 'freeze', which needs a driver in Python: of postgresql, postgres, "
+        "sqlite, mysql, mariadb"
+    )
+
+
 def test_batches_that_go_through_the_driver_have_a_limit(load_text: Load) -> None:
     text = f'{HEAD}type = "delta"\npath = "t"\n[[sink]]\nname = "files"\npath = "u"\n'
     limit: Any = source_options(load_text(text), "entries").get("maxOffsetsPerTrigger")

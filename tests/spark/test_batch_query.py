@@ -179,3 +179,10 @@ def test_credentials_are_in_no_plan(
         frame.load().explain(extended=True)
     assert "redis-streams" in printed.getvalue()
     assert "secret" not in printed.getvalue()
+
+
+def test_a_value_that_is_not_allowed_is_told_by_load(spark: SparkSession) -> None:
+    for reader in (spark.read, spark.readStream):
+        given = reader.format("redis-streams").option("maxOffsetsPerTrigger", "many")
+        message = "option 'maxOffsetsPerTrigger' is 'many'; allowed: a whole number from 1\n"
+        assert message in error_of(given.load)

@@ -230,3 +230,24 @@ def test_a_checkpoint_of_the_first_version_is_read_on_in_a_group(on_each: redis.
     query.drain()
     assert query.ids == numbers(1, 5)
     query.close()
+
+
+def test_what_a_failover_makes_pending_again_is_not_read_again(on_each: redis.Redis) -> None:
+    add(on_each, "s", *numbers(1, 6))
+    query = Query(options(on_each, maxOffsetsPerTrigger="3", claimMinIdleMs="1"))
+    query.step()
+    query.step()
+    assert query.drain() == []
+    # As on a replica that had the deliveries and not the acknowledgements.
+    on_each.xgroup_setid("s", "g", "0", entries_read=0)
+    for batch, first in ((1, "0"), (2, "1-3")):
+        on_each.xgroup_createconsumer("s", "g", f"q-{batch}")
+        on_each.xgroup_setid("s", "g", first)
+        on_each.xreadgroup("g", f"q-{batch}", {"s": ">"}, count=3)
+    on_each.xgroup_setid("s", "g", "1-6", entries_read=6)
+    on_each.xclaim("s", "g", "q-1", 0, ["1-1"], idle=60_000, justid=True)
+    assert query.drain() == []
+    add(on_each, "s", "1-7")
+    query.drain()
+    assert query.ids == numbers(1, 7)
+    query.close()

@@ -24,6 +24,7 @@ import redis
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS, SPARK_SETTINGS
 from tests.spark.driving import contents
+from tests.spark.processes import kill_python_worker
 from tests.support.process import ROOT
 
 KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "0"))
@@ -65,20 +66,8 @@ class Driver:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def kill_worker(self, choice: random.Random) -> None:
-        """Kills one of the Python workers of its tasks, whatever it is doing; a driver that has
-        just ended has none."""
-        workers = [pid for pid, line in self._members() if "pyspark.daemon" in line]
-        with contextlib.suppress(ProcessLookupError):
-            if workers:
-                os.kill(choice.choice(workers), signal.SIGKILL)
-
-    def _members(self) -> Iterator[tuple[int, str]]:
-        """The processes of the group with their command lines."""
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, ProcessLookupError):
-                pid = int(folder.name)
-                if os.getpgid(pid) == self.process.pid or os.getsid(pid) == self.process.pid:
-                    yield pid, (folder / "cmdline").read_text().replace("\0", " ")
+        """Kills one of the Python workers of its tasks."""
+        kill_python_worker(self.process.pid, choice)
 
     def failure(self) -> str:
         """What it has said about what went wrong."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks.changes import EVOLVE
 from penstock.pipeline.sinks.databases import Database
 
 REGISTER: Final = "penstock_batches"
@@ -20,12 +21,16 @@ _SLICE: Final = 10_000
 
 
 class Target(NamedTuple):
-    """A table of a database, as its SQL names it, and the columns by which rows are found."""
+    """A table of a database, as its SQL names it, and the columns by which rows are found.
+
+    ``schema`` says whether the table may get columns.
+    """
 
     database: Database
     table: str
     keys: tuple[str, ...]
     sink: str
+    schema: str = EVOLVE
 
     @property
     def register(self) -> str:
@@ -46,7 +51,8 @@ def write_batch(
 ) -> None:
     """Adds, replaces and removes rows, and notes the batch; nothing of that if it is noted.
 
-    Raises NotWritable for columns that the table does not have, and what the driver raises.
+    Raises NotWritable for columns that the table does not have and must not get, and what the
+    driver raises.
     """
     with closing(target.database.connect()) as connection, closing(connection.cursor()) as cursor:
         columns = _prepared(target, connection, cursor, written)
@@ -65,30 +71,59 @@ def write_batch(
 
 
 def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> dict[str, str]:
-    """Makes both tables if they are not there; the quoted names of the columns of the rows.
+    """Makes both tables if they are not there, and adds columns; the quoted names of the rows'.
 
-    That is a step of its own, since MySQL has no tables made in a transaction.
+    That is a step of its own, which a repetition finds done: MySQL changes no table in a
+    transaction.
     """
     quoted, mark = target.database.quoted, target.register
     types = "query varchar(200) PRIMARY KEY, batch bigint NOT NULL"
     _make(connection, cursor, mark, types)
     _make(connection, cursor, target.table, _definition(target, rows.schema))
-    found = _columns(cursor, connection, target.table)
-    assert found is not None, "it has just been made"
-    known = {name.lower(): name for name in found}
-    lacking = [name for name in rows.column_names if name.lower() not in known]
-    if lacking:
-        raise NotWritable(
-            f"sink '{target.sink}': table {target.table} has no column "
-            f"{', '.join(map(repr, lacking))}; it has {', '.join(found)}; add it there, or leave "
-            "it out in SQL"
-        )
+    known = {name.lower(): name for name in _known(target, connection, cursor, rows.schema)}
     if target.keys and not target.database.is_unique(cursor, target.table, target.keys):
         raise NotWritable(
             f"sink '{target.sink}': table {target.table} has no unique index of "
             f"{', '.join(target.keys)}, which 'keys' needs"
         )
     return {name: quoted(known[name.lower()]) for name in rows.column_names}
+
+
+def _known(target: Target, connection: Any, cursor: Any, schema: pa.Schema) -> list[str]:
+    """The columns of the table, after those have been added that it lacks."""
+    found = _columns(cursor, connection, target.table) or []
+    lacking = [field for field in schema if not _is_in(field.name, found)]
+    if not lacking:
+        return found
+    keys = [field for field in lacking if _is_in(field.name, target.keys)]
+    if keys or target.schema != EVOLVE:
+        named = ", ".join(f"'{field.name}' ({field.type})" for field in keys or lacking)
+        why, advice = "schema = 'freeze'", "use schema = 'evolve', or leave the column out in SQL"
+        if keys:
+            why, advice = "'keys' needs it", "add it there, with a unique index"
+        raise NotWritable(
+            f"sink '{target.sink}': table {target.table} has no column {named}, and {why}; it has "
+            f"{', '.join(found)}; {advice}"
+        )
+    definitions = [_column(target, field) for field in lacking]
+    for field, definition in zip(lacking, definitions, strict=True):
+        _add_column(target, connection, cursor, field.name, definition)
+    return _columns(cursor, connection, target.table) or []
+
+
+def _is_in(name: str, names: Sequence[str]) -> bool:
+    return name.lower() in (each.lower() for each in names)
+
+
+def _add_column(target: Target, connection: Any, cursor: Any, name: str, definition: str) -> None:
+    try:
+        cursor.execute(f"ALTER TABLE {target.table} ADD COLUMN {definition}")
+        connection.commit()
+    except Exception:
+        # Another query may have added it in the same moment.
+        connection.rollback()
+        if not _is_in(name, _columns(cursor, connection, target.table) or []):
+            raise
 
 
 def _make(connection: Any, cursor: Any, table: str, definition: str) -> None:
@@ -105,22 +140,22 @@ def _make(connection: Any, cursor: Any, table: str, definition: str) -> None:
 
 
 def _definition(target: Target, schema: pa.Schema) -> str:
-    keys = [key.lower() for key in target.keys]
-    columns = []
-    for field in schema:
-        is_key = field.name.lower() in keys
-        kind = target.database.column_type(field.type, is_key)
-        if kind is None:
-            raise NotWritable(
-                f"sink '{target.sink}': column '{field.name}' is {field.type}, which no column of "
-                "a database holds; make a text of it in SQL, as to_json does"
-            )
-        needed = " NOT NULL" if is_key else ""
-        columns.append(f"{target.database.quoted(field.name)} {kind}{needed}")
-    named = [field.name for field in schema if field.name.lower() in keys]
+    columns = [_column(target, field) for field in schema]
+    named = [field.name for field in schema if _is_in(field.name, target.keys)]
     if named:
         columns.append(f"PRIMARY KEY ({', '.join(map(target.database.quoted, named))})")
     return ", ".join(columns)
+
+
+def _column(target: Target, field: pa.Field) -> str:
+    is_key = _is_in(field.name, target.keys)
+    kind = target.database.column_type(field.type, is_key)
+    if kind is None:
+        raise NotWritable(
+            f"sink '{target.sink}': column '{field.name}' is {field.type}, which no column of "
+            "a database holds; make a text of it in SQL, as to_json does"
+        )
+    return f"{target.database.quoted(field.name)} {kind}{' NOT NULL' if is_key else ''}"
 
 
 def _columns(cursor: Any, connection: Any, table: str) -> list[str] | None:

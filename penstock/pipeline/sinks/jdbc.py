@@ -16,7 +16,7 @@ from penstock.pipeline.config.paths import resolve
 from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import JARS, NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.changes import APPEND, Changes, read_changes
+from penstock.pipeline.sinks.changes import APPEND, EVOLVE, FREEZE, Changes, read_changes
 from penstock.pipeline.sinks.collect import check_changes, collect, run_only
 from penstock.pipeline.sinks.databases import KINDS, Database, database
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JdbcSink(Sink):
-    """A table of a database that has a driver in Python."""
+    """A table of a database that has a driver in Python; ``schema``: may it get columns?"""
 
     changes: Changes = field(default_factory=Changes)
+    schema: str = EVOLVE
 
     kind = "jdbc"
     output_modes = ("append", "update")
@@ -47,6 +48,8 @@ class JdbcSink(Sink):
         place = table.needed("table", "the table that gets the rows")
         given = {key: table.text(key) for key in ("driver", "user", "password")}
         changes = read_changes(table, common)
+        has_schema = table.has("schema")
+        schema = table.choice("schema", EVOLVE, EVOLVE, FREEZE)
         table.end()
         options = {"url": url} | {name: text for name, text in given.items() if text is not None}
         own = None if "driver" in options else database(url, None, None)
@@ -54,16 +57,18 @@ class JdbcSink(Sink):
             table.wrong("url", f"does not begin with 'jdbc:' or one of {', '.join(KINDS)}")
         name, origin, mode = common
         if own is None and url:
+            advice = "leave 'driver' out" if "driver" in options else f"of {', '.join(KINDS)}"
             if changes.mode != APPEND:
-                advice = "leave 'driver' out" if "driver" in options else f"of {', '.join(KINDS)}"
                 table.wrong(
                     "mode", f"is '{changes.mode}', which needs a driver in Python: {advice}"
                 )
+            if has_schema:
+                table.wrong("schema", f"is '{schema}', which needs a driver in Python: {advice}")
             return SparkJdbcSink(name, origin, place, mode, options=options)
         prefix, found, file = url.partition("sqlite:")
         if found:
             options["url"] = prefix + found + resolve(file, around.folder)
-        return cls(name, origin, place, mode, options=options, changes=changes)
+        return cls(name, origin, place, mode, options=options, changes=changes, schema=schema)
 
     @property
     def destination(self) -> str:
@@ -114,7 +119,7 @@ class JdbcSink(Sink):
     def _target(self) -> Target:
         from penstock.pipeline.sinks.database_write import Target
 
-        return Target(self._database, self.place, self.changes.keys, self.name)
+        return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
