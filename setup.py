@@ -99,6 +99,10 @@ HOT = {
     "server/persistence": [
         "aof_replay",
     ],
+    "server/replication": [
+        "backlog",
+        "feed",
+    ],
     "server/runtime": [
         "change_count",
         "clock",

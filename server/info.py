@@ -189,8 +189,8 @@ def _memory(server: Services) -> Fields:
         "mem_fragmentation_bytes": 0,
         "mem_not_counted_for_evict": server.persistence.appender.buffered,
         "mem_replication_backlog": server.replication.backlog_bytes,
-        "mem_clients_slaves": 0,
-        "mem_clients_normal": client_memory(server),
+        "mem_clients_slaves": client_memory(server, replicas=True),
+        "mem_clients_normal": client_memory(server, replicas=False),
         "mem_cluster_links": 0,
         "mem_aof_buffer": server.persistence.appender.buffered,
         "mem_allocator": "pymalloc",
@@ -205,7 +205,9 @@ def memory_overhead(server: Services) -> int:
     scripting = server.scripting
     return (
         server.state.startup_memory
-        + client_memory(server)
+        + client_memory(server, replicas=False)
+        + client_memory(server, replicas=True)
+        + server.replication.backlog_bytes
         + server.persistence.appender.buffered
         + scripting.cache_memory
         + scripting.functions.memory
@@ -220,9 +222,13 @@ def table_sizes(database: Database) -> tuple[int, int]:
     return main, sys.getsizeof(database.expires)
 
 
-def client_memory(server: Services) -> int:
-    """The bytes that wait in the buffers of clients."""
-    return sum(sum(session.waiting_bytes()) for session in server.state.sessions.values())
+def client_memory(server: Services, *, replicas: bool) -> int:
+    """The bytes that wait in the buffers of replicas, or of all other clients."""
+    return sum(
+        sum(session.waiting_bytes())
+        for session in server.state.sessions.values()
+        if (session.follower is not None) == replicas
+    )
 
 
 def _scripts(server: Services) -> Fields:

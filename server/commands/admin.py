@@ -45,7 +45,8 @@ def time_(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
 )
 def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
-    """Ends the server, without a reply. Nobody is asked to wait, so there is nothing to abort."""
+    """Ends the server, without a reply. It waits for its replicas unless it shall do so NOW; that
+    cannot be aborted."""
     words = [arg.upper() for arg in args[1:]]
     given = set(words)
     if not given <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"}:
@@ -58,6 +59,7 @@ def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.BUSY)
     if not _is_safe_to_end(server, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
         raise CommandError(errors.SHUTDOWN_FAILED)
+    server.replication.hurried = b"NOW" in given
     session.closing = True
     server.state.stopping.set()
     return NO_REPLY

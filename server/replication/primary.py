@@ -62,6 +62,8 @@ class Primary:
         """When the last replica left."""
         self._second_ms = self._pinged_ms = 0
         self._caught_up: asyncio.Event | None = None
+        self.hurried = False
+        """Whether the server ends without waiting for replicas."""
         self._end = 0
         """Up to where replicas are to have the stream before the server ends."""
         for name in ("min-replicas-to-write", "min-replicas-max-lag"):
@@ -281,7 +283,7 @@ class Primary:
         self._end = self.feed.end
         self.ask()
         self.feed.flush()
-        if not self._all_caught_up():
+        if not (self.hurried or self._all_caught_up()):
             self._caught_up = asyncio.Event()
             try:
                 await asyncio.wait_for(self._caught_up.wait(), seconds)

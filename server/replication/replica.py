@@ -149,7 +149,11 @@ class Replica:
         """Sends what there is, as far as it takes it."""
         sent = 0
         while not self._choked and self.session.waiting_bytes()[1] < UNSENT:
-            data = self._next()
+            try:
+                data = self._next()
+            except OSError as error:
+                self.cut_off(f"the snapshot cannot be read: {error.strerror}")
+                return
             if not data or self.session.closing:
                 return
             self.session.send(data)

@@ -42,6 +42,7 @@ class ServerCollector:
         yield from self._identity()
         yield from self._of_info()
         yield from self._of_databases()
+        yield from self._of_replicas()
         yield from self._of_commands()
         yield self._errors()
         yield from self._slow_commands()
@@ -112,6 +113,27 @@ class ServerCollector:
             values = dict(pair.split("=") for pair in str(text).split(","))
             family.add_metric([name], int(values["avg_ttl"]) / 1000)
         return family
+
+    def _of_replicas(self) -> Iterator[Metric]:
+        """What each replica has, and how long ago it said so."""
+        labels = ["slave_ip", "slave_port", "slave_state"]
+        lag = GaugeMetricFamily(
+            "redis_connected_slave_lag_seconds",
+            "How long ago each replica was heard of.",
+            labels=labels,
+        )
+        offset = GaugeMetricFamily(
+            "redis_connected_slave_offset_bytes",
+            "How much of the stream of replication each replica has acknowledged.",
+            labels=labels,
+        )
+        now = self._server.state.clock()
+        for replica in self._server.replication.replicas.values():
+            values = [replica.address, str(replica.introduction.port), replica.phase]
+            lag.add_metric(values, max(0, now - replica.heard_ms) / 1000)
+            offset.add_metric(values, replica.acknowledged)
+        yield lag
+        yield offset
 
     def _of_commands(self) -> Iterator[Metric]:
         used = [

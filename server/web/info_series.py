@@ -274,6 +274,18 @@ SERIES: Final = (
         "stats", "acl_access_denied_channel", "acl_access_denied_channel", "The same for channels."
     ),
     _gauge("replication", "connected_slaves", "connected_slaves", "Replicas."),
+    _gauge(
+        "replication",
+        "master_repl_offset",
+        "master_repl_offset",
+        "How many bytes the stream of replication has had so far.",
+    ),
+    _gauge(
+        "replication",
+        "repl_backlog_histlen",
+        "repl_backlog_history_bytes",
+        "How many bytes of the stream of replication are kept.",
+    ),
     # Processor time.
     _counter("cpu", "used_cpu_sys", "cpu_sys_seconds", "Processor time of the system."),
     _counter("cpu", "used_cpu_user", "cpu_user_seconds", "Processor time of the server."),

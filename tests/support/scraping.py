@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.support.certificates import Certificates
+from tests.support.following import Follower
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 
@@ -25,7 +26,7 @@ QUIT
 
 def scraped() -> str:
     """What a server says on its port of metrics that has streams, groups, consumers, pending
-    entries, an append-only file, a certificate, and commands that have failed."""
+    entries, an append-only file, a certificate, a replica, and commands that have failed."""
     port = free_port()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -42,6 +43,12 @@ def scraped() -> str:
             client.sendall(REQUESTS)
             while client.recv(65536):
                 pass
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
-            text: str = response.read().decode()
-            return text
+        with Follower((penstock.host, penstock.port)) as follower:
+            follower.synchronise()
+            return _scrape(port)
+
+
+def _scrape(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+        text: str = response.read().decode()
+        return text

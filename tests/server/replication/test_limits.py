@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import redis
 
+from server.runtime.histogram import Histogram
+from server.web.exposition import scrape
+from server.web.pace import Pace
 from tests.server.replication.conftest import Follow
+from tests.server.web.reading import samples, value
 from tests.support.servers import PenstockThread
 
 
@@ -30,6 +34,22 @@ def test_role_and_info_tell_who_follows(follow: Follow, client: redis.Redis) -> 
     assert replication["master_replid"] == follower.replication_id
     assert replication["repl_backlog_active"] == 1
     assert replication["repl_backlog_first_byte_offset"] == 1
+
+
+def test_metrics_tell_what_each_replica_has(
+    follow: Follow, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    follower = follow("ip-address", "10.1.2.3")
+    client.set("k", "v")
+    follower.until("SET", "k", "v")
+    follower.acknowledge()
+    client.wait(1, 0)
+    pieces = penstock.run(scrape(penstock.server.services, Histogram(), Pace(lambda: 0)))
+    found = samples(b"".join(pieces).decode())
+    labels = {"slave_ip": "10.1.2.3", "slave_port": "7000", "slave_state": "online"}
+    assert value(found, "redis_connected_slave_offset_bytes", **labels) == follower.offset
+    assert value(found, "redis_connected_slave_lag_seconds", **labels) is not None
+    assert value(found, "redis_master_repl_offset") == client.info()["master_repl_offset"]
 
 
 def test_a_replica_is_a_client_of_a_type_of_its_own(follow: Follow, client: redis.Redis) -> None:

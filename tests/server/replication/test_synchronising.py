@@ -160,6 +160,19 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
     assert connect().synchronise().startswith(b"REDIS0010")
 
 
+def test_a_snapshot_that_cannot_be_read_ends_the_connection(
+    connect: Connect, penstock: PenstockThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("server.replication.snapshot_file.SnapshotFile.read", refuse)
+    follower = connect()
+    follower.send("PSYNC", "?", "-1")
+    assert follower.is_cut_off()
+    assert penstock.server.services.replication.replicas == {}
+
+
 # --- going on --------------------------------------------------------------------------------
 
 

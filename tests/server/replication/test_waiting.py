@@ -205,6 +205,16 @@ def test_it_does_not_wait_for_one_that_leaves(
     penstock.stop()
 
 
+def test_shutdown_now_waits_for_nobody(
+    follow: Follow, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    follower = synchronised(follow, client)
+    client.set("k", "last")
+    client.shutdown(nosave=True, now=True)
+    assert follower.is_cut_off()
+    penstock.stop()
+
+
 def test_it_waits_no_longer_than_shutdown_timeout() -> None:
     with (
         PenstockThread(shutdown_timeout=0) as penstock,
