@@ -19,6 +19,7 @@ from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
 from benchmarks.instructions import run_instructions
 from benchmarks.pauses import PAUSES
+from benchmarks.replication import REPLICATING
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
 from benchmarks.servers import NAMES, ROOT, Kind, Running, find_kinds
 from benchmarks.summary import JUDGE, SUBJECT, Results
@@ -42,7 +43,7 @@ NamedT = TypeVar("NamedT", bound=_Named)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for; returns 1 if something did not come to its end."""
     options = _parser().parse_args(arguments)
-    everything: list[_Named] = [*WORKLOADS, *KEEPING, *CURVES, *PAUSES]
+    everything: list[_Named] = [*WORKLOADS, *KEEPING, *REPLICATING, *CURVES, *PAUSES]
     if options.list:
         print("\n".join(f"{one.name:24} {one.title}" for one in everything))
         return 0
@@ -120,7 +121,7 @@ def measure(options: argparse.Namespace) -> Results:
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
     native = [kind for kind in kinds if kind.name != "fakeredis"]
-    workloads = _choose([*WORKLOADS, *KEEPING], options.patterns)
+    workloads = _choose([*WORKLOADS, *KEEPING, *REPLICATING], options.patterns)
     curves = _choose(CURVES, options.patterns)
     pauses = _choose(PAUSES, options.patterns)
     return Results(

@@ -213,10 +213,10 @@ def _keeping(results: Results) -> str:
     ]
     columns = ["", *(f"to {TITLES[name]}" for name in REFERENCES), "to itself without"]
     return f"""\
-## With an append-only file
+## With an append-only file, and with a replica
 
-The cost of the same loads where every server keeps its data, each with the same setting, and how
-many times what it costs Penstock without.
+The cost of the same loads where every server keeps its data, each with the same setting, or is
+followed by a Redis 8.0; and how many times what it costs Penstock without.
 
 {_table(columns, rows)}"""
 
