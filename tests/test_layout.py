@@ -81,6 +81,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "aof.manifest",
         "aof.folder",
         "aof.reader",
+        "aof.preamble",
         "aof.writer",
         "aof.check",
         "aof.commands",
