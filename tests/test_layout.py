@@ -197,6 +197,8 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.terminal": set(),
     "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
+    # There is no server that matches the names of keys.
+    "penstock.migration.rdb_file": {"storage", "server"},
     "penstock.pipeline": {"pyspark_redis_streams"},
     # The page of a run is made of parts of the server's page.
     "penstock.pipeline.watch": {"pyspark_redis_streams", "server"},
