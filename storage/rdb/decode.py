@@ -13,7 +13,7 @@ from typing import Final
 from storage.block import Block
 from storage.entries import head_of, with_items
 from storage.groups import Group
-from storage.ids import HALF, text
+from storage.ids import HALF, MIN, text
 from storage.limits import StreamLimits
 from storage.pending import MOST, Consumer
 from storage.rdb import codes, listpack
@@ -115,7 +115,7 @@ class _Node:
         names = self._texts(self._number())
         if self._number() != 0:
             raise ValueError("a node of a stream whose field names do not end")
-        last = self._first - 1
+        last = max(self._first - 1, MIN)
         gone = 0
         while self._at < len(self._elements):
             flags = self._number()
