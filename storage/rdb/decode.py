@@ -89,9 +89,10 @@ def _add_node(source: Source, stream: Stream) -> None:
         raise DamagedRDB(at, error.reason) from None
     try:
         block = _Node(first, found).block(len(data))
-    except (ValueError, IndexError) as error:
-        reason = error.args[0] if type(error) is ValueError else "a node of a stream ends early"
-        raise DamagedRDB(offset, reason) from None
+    except ValueError as wrong:
+        raise DamagedRDB(offset, str(wrong)) from None
+    except IndexError:
+        raise DamagedRDB(offset, "a node of a stream ends early") from None
     if block is not None:
         stream.log.append_block(block)
 
