@@ -18,6 +18,7 @@ from fuzz.targets.dispatcher import Dispatcher
 from fuzz.targets.loader import Loader
 from fuzz.targets.lua import Lua
 from fuzz.targets.parser import Parser
+from fuzz.targets.rdb import RDBFiles
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 
@@ -27,6 +28,7 @@ TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "loader": Loader,
     "lua": Lua,
     "parser": Parser,
+    "rdb": RDBFiles,
 }
 
 

@@ -27,7 +27,7 @@ Reads an append-only file and reports whether it is valid. Nothing is changed wi
        --yes   does not ask
 """
 
-_PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.aof")
+_PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.(?:aof|rdb)")
 """The endings of the names of base files and increments."""
 
 

@@ -81,6 +81,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "aof.manifest",
         "aof.folder",
         "aof.reader",
+        "aof.preamble",
         "aof.writer",
         "aof.check",
         "aof.commands",
@@ -196,6 +197,8 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.terminal": set(),
     "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
+    # There is no server that matches the names of keys.
+    "penstock.migration.rdb_file": {"storage", "server"},
     "penstock.pipeline": {"pyspark_redis_streams"},
     # The page of a run is made of parts of the server's page.
     "penstock.pipeline.watch": {"pyspark_redis_streams", "server"},

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final, Literal
 
 from penstock.client.errors import AddressError, ClientError
 from penstock.client.urls import parse
+from penstock.migration import rdb_file
+from penstock.migration.rdb_file import FileOptions
 from penstock.migration.report import Depth
 from penstock.migration.runner import AGAIN, Options, run
 from penstock.terminal import Parser, console
 
 LOCAL: Final = "redis://127.0.0.1:6379/0"
 """The other server, unless it is given: a Penstock on this machine."""
+
+_DATABASE_TWICE: Final = "a database may be named by --db or in a URL, not in both ways"
 
 EQUAL: Final = 0
 NOT_EQUAL: Final = 1
@@ -24,7 +29,7 @@ INTERRUPTED: Final = 130
 Direction = Literal["import", "export"]
 
 _SUMMARIES: Final = {
-    "import": "Copies streams from a Redis, Valkey or Penstock into a Penstock.",
+    "import": "Copies streams from a Redis, Valkey or Penstock, or an RDB file, into a Penstock.",
     "export": "Copies streams from a Penstock into a Redis, Valkey or Penstock.",
 }
 
@@ -47,7 +52,11 @@ def main(args: Sequence[str], direction: Direction) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     try:
-        return EQUAL if run(options, console()) else NOT_EQUAL
+        if isinstance(options, FileOptions):
+            fine = rdb_file.run(options, console())
+        else:
+            fine = run(options, console())
+        return EQUAL if fine else NOT_EQUAL
     except ClientError as error:
         return _give_up(f"{error}", NOT_EQUAL, direction)
     except KeyboardInterrupt:
@@ -62,21 +71,29 @@ def _give_up(text: str, status: int, direction: Direction) -> int:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
+def parse_arguments(args: Sequence[str], direction: Direction) -> Options | FileOptions:
     """The options that the arguments ask for; ends with SystemExit after help or a wrong use."""
     parser = _parser(direction)
     given = parser.parse_args(args)
+    globs = tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"])
     try:
+        if direction == "import" and _is_file(given.url):
+            near = parse(given.other or LOCAL)
+            if given.db and near.db is not None and given.other:
+                parser.error(_DATABASE_TWICE)
+            databases = _databases(given.db)
+            choices = (given.replace, given.strings, given.dry_run)
+            return FileOptions(given.url, near, globs, databases, *choices)
         near, far = parse(given.other or LOCAL), parse(given.url)
     except AddressError as error:
         parser.refuse(str(error))
     if given.db and (far.db is not None or (given.other and near.db is not None)):
-        parser.error("a database may be named by --db or in a URL, not in both ways")
+        parser.error(_DATABASE_TWICE)
     source, target = (far, near) if direction == "import" else (near, far)
     return Options(
         source,
         target,
-        tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"]),
+        globs,
         _databases(given.db),
         given.replace,
         given.strings,
@@ -85,11 +102,14 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
     )
 
 
+def _is_file(text: str) -> bool:
+    """Whether a source is an RDB file, and no URL."""
+    return "://" not in text and (text.endswith(".rdb") or os.path.isfile(text))
+
+
 def _parser(direction: Direction) -> Parser:
     """The options; import and export have the same ones, with the roles exchanged."""
-    role, other, preposition = (
-        ("source", "target", "--to") if direction == "import" else ("target", "source", "--from")
-    )
+    other, preposition = ("target", "--to") if direction == "import" else ("source", "--from")
     parser = Parser(
         prog=f"penstock {direction}",
         description=_SUMMARIES[direction],
@@ -98,7 +118,10 @@ def _parser(direction: Direction) -> Parser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("url", metavar="URL", help=f"the {role}")
+    if direction == "import":
+        add("url", metavar="URL|FILE", help="the source: a server, or an RDB file")
+    else:
+        add("url", metavar="URL", help="the target")
     add(preposition, dest="other", metavar="URL", help=f"the {other} (default: {LOCAL})")
     add("--match", action="append", metavar="GLOB", help="only such keys; may be repeated")
     add(

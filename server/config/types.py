@@ -307,6 +307,14 @@ class Filename(Setting):
         return text
 
 
+class FilenameOrNone(Filename):
+    """The same, or nothing."""
+
+    def parse(self, text: str) -> str:
+        """The name, which may be empty."""
+        return super().parse(text) if text else ""
+
+
 class SavePoints(Setting):
     """When snapshots are to be taken: pairs of seconds and a number of changes."""
 

@@ -24,13 +24,22 @@ SYNC_EVERY: Final = 4 * 1024 * 1024
 to other files of the same disk."""
 
 
+Contents = tuple[str, Iterable[bytes]]
+"""The path of a new file, and the chunks of what is to be in it."""
+
+
 def write_base(disk: Disk, path: str, chunks: Iterable[bytes]) -> None:
     """Writes the chunks, each with a checksum line, to a new file and syncs it; raises
     :class:`OSError`."""
+    write_file(disk, path, with_lines(chunks))
+
+
+def write_file(disk: Disk, path: str, chunks: Iterable[bytes]) -> None:
+    """Writes the chunks as they are to a new file and syncs it; raises :class:`OSError`."""
     fd = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         unsynced = 0
-        for chunk in with_lines(chunks):
+        for chunk in chunks:
             disk.write_all(fd, chunk)
             unsynced += len(chunk)
             if unsynced >= SYNC_EVERY:
@@ -47,9 +56,12 @@ def write_open(disk: Disk, fd: int, chunks: Iterable[bytes]) -> None:
         disk.write_all(fd, chunk)
 
 
-def fork_writer(disk: Disk, target: str | int, chunks: Iterable[bytes]) -> int:
+def fork_writer(
+    disk: Disk, target: str | int, chunks: Iterable[bytes], also: Contents | None = None
+) -> int:
     """Makes a child that does the same: ``target`` is the path of a file that is to be made and
-    synced, or the descriptor of an open one. Returns its process ID; raises :class:`OSError`.
+    synced, or the descriptor of an open one. Then it writes the file ``also`` as it is. Returns its
+    process ID; raises :class:`OSError`.
 
     The child's exit status is 0, the ``errno`` of what the system refused, or :data:`FAILED`.
     """
@@ -60,12 +72,16 @@ def fork_writer(disk: Disk, target: str | int, chunks: Iterable[bytes]) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:  # pragma: no cover - coverage sees nothing of a process that ends like this
-        _live(parent, disk, target, chunks)
+        _live(parent, disk, target, chunks, also)
     return pid
 
 
 def _live(  # pragma: no cover
-    parent: int, disk: Disk, target: str | int, chunks: Iterable[bytes]
+    parent: int,
+    disk: Disk,
+    target: str | int,
+    chunks: Iterable[bytes],
+    also: Contents | None,
 ) -> NoReturn:
     """The child's life."""
     status = FAILED
@@ -78,6 +94,8 @@ def _live(  # pragma: no cover
             write_base(disk, target, chunks)
         else:
             write_open(disk, kept, chunks)
+        if also is not None:
+            write_file(disk, also[0], _while_there_is(parent, also[1]))
         status = 0
     except OSError as error:
         status = error.errno or FAILED

@@ -21,6 +21,7 @@ from server.net.output_gate import OutputGate
 from server.persistence.aof_replay import Loader
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import DiskThread
+from server.persistence.dump_file import DumpFile
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import Rewrite
 from server.state import ServerState
@@ -90,13 +91,30 @@ class Persistence:
         """Takes the folder and loads what there is; raises :class:`PersistenceError`.
 
         With ``appendonly no``, a base that SAVE has made is loaded as well; increments are not, as
-        the file was turned off at some time after them.
+        the file was turned off at some time after them. Without a folder it is the RDB file.
         """
         wanted = self._state.config.appendonly
         folder = self._new_folder()
         if not wanted and not self._disk.exists(folder.path_of(folder.manifest_name)):
+            await self._load_dump()
             return
         await self._load_from(folder, wanted)
+
+    async def _load_dump(self) -> None:
+        """Loads the RDB file, if one is wanted and there."""
+        dump = DumpFile.wanted(self._state)
+        if dump is None or not self._disk.exists(dump.path):
+            return
+        try:
+            await self._run(
+                Recovery(self._state, self._dispatcher, self._disk, [dump.path], "", snapshot=True)
+            )
+        except RecoveryStopped:
+            return
+        except RecoveryError as error:
+            raise PersistenceError(str(error)) from None
+        except OSError as error:
+            raise PersistenceError(f"{dump.path}: {reason(error)}") from None
 
     async def _load_from(self, folder: Folder, wanted: bool) -> None:
         uncovered = NOTHING
@@ -130,17 +148,21 @@ class Persistence:
 
     async def _recover(self, folder: Folder) -> Uncovered:
         """Loads the files; returns what no checksum covers at the end of the last one."""
-        self.recovery = recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
-        try:
-            await recovery.run()
-        finally:
-            self.recovery = None
+        recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
+        await self._run(recovery)
         # Not before: if what has replaced them cannot be loaded, they are all that there is.
         folder.remove_history()
         base = folder.manifest.base
         if base is not None:
             self.rewriting.base_size = self._disk.length(folder.path_of(base.name))
         return recovery.uncovered
+
+    async def _run(self, recovery: Recovery) -> None:
+        self.recovery = recovery
+        try:
+            await recovery.run()
+        finally:
+            self.recovery = None
 
     def _go_on(self, folder: Folder, uncovered: Uncovered) -> None:
         """Appends to the last increment from now on; makes one if there is none."""

@@ -6,17 +6,19 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from server.dispatcher import Dispatcher
 from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
+from server.persistence.rdb_items import ItemLoader
 from server.state import ServerState
 from storage.aof.check import cut
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
+from storage.aof.preamble import Preamble, begins_with_rdb, end_of_preamble
 from storage.aof.reader import Batch, Damaged, Reader, TakeRun
 
 TURN_S: Final = 0.01
@@ -34,7 +36,8 @@ class RecoveryStopped(Exception):
 
 
 class Recovery:
-    """The loading of files, in order; only ``growing`` may end in the middle of a command."""
+    """The loading of files, in order; only ``growing`` may end in the middle of a command. A
+    ``snapshot`` is an RDB file by itself, whose keys may have expired since."""
 
     def __init__(
         self,
@@ -43,6 +46,8 @@ class Recovery:
         disk: Disk,
         paths: list[str],
         growing: str,
+        *,
+        snapshot: bool = False,
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher
@@ -55,6 +60,9 @@ class Recovery:
         self.commands = 0
         self.uncovered = NOTHING
         """What no checksum line covers at the end of the last file."""
+        self.keys = 0
+        """How many keys were in RDB files."""
+        self._snapshot = snapshot
         self._began = self._reported = time.monotonic()
 
     @classmethod
@@ -88,7 +96,8 @@ class Recovery:
         in what a checksum covers."""
         for path in self._paths:
             with _refusals(path):
-                for _ in self._reader(path):
+                start = end_of_preamble(path, self._disk)
+                for _ in self._reader(path, start=start):
                     pass
 
     def _steps(self) -> Iterator[None]:
@@ -98,8 +107,9 @@ class Recovery:
         try:
             for path in self._paths:
                 loader.begin_file()
-                reader = self._reader(path, loader.take_run)
                 with _refusals(path):
+                    start = yield from self._load_preamble(path, loader)
+                    reader = self._reader(path, loader.take_run, start)
                     yield from self._load(reader, loader)
                     self._end_file(reader, loader)
                 self._tell_of_uncovered(reader)
@@ -109,8 +119,31 @@ class Recovery:
                 gc.enable()
         self._tell_of_end()
 
-    def _reader(self, path: str, take_run: TakeRun | None = None) -> Reader:
-        return Reader(path, self._disk, torn=path == self._growing, take_run=take_run)
+    def _reader(self, path: str, take_run: TakeRun | None = None, start: int = 0) -> Reader:
+        torn = path == self._growing
+        return Reader(path, self._disk, torn=torn, take_run=take_run, start=start)
+
+    def _load_preamble(self, path: str, loader: Loader) -> Generator[None, None, int]:
+        """Loads the RDB file with which a file may begin; returns where that ends, 0 if there is
+        none."""
+        if not begins_with_rdb(path, self._disk):
+            return 0
+        preamble = Preamble(path, self._disk, self._state.keyspace.limits)
+        items = ItemLoader(self._state, loader, expire=self._snapshot)
+        before = self.loaded_bytes
+        at = 0
+        try:
+            for item in preamble:
+                items.take(item)
+                at = preamble.end
+                self.loaded_bytes = before + at
+                yield
+        except LoadError as error:
+            raise RecoveryError(f"{path}: offset {at}: {error}") from None
+        finally:
+            self.loaded_bytes = before
+        self.keys += items.keys
+        return preamble.end
 
     def _load(self, reader: Reader, loader: Loader) -> Iterator[None]:
         before = self.loaded_bytes
@@ -165,8 +198,9 @@ class Recovery:
 
     def _tell_of_end(self) -> None:
         seconds = time.monotonic() - self._began
+        keys = f"{self.keys} keys and " if self.keys else ""
         self._state.log.notice(
-            f"Loaded {self.commands} commands from {len(self._paths)} files,"
+            f"Loaded {keys}{self.commands} commands from {len(self._paths)} files,"
             f" {self.total_bytes} bytes, in {seconds:.2f} seconds"
         )
 

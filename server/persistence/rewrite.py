@@ -21,8 +21,9 @@ from typing import Final
 
 from server.monitoring.latency import FORK
 from server.persistence.appender import Appender, reason
-from server.persistence.base_writer import FAILED, fork_writer, write_base
+from server.persistence.base_writer import FAILED, Contents, fork_writer, write_base, write_file
 from server.persistence.disk_thread import DiskThread
+from server.persistence.dump_file import DumpFile
 from server.state import ServerState
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
@@ -63,6 +64,7 @@ class Rewrite:
         """When a base was last made."""
         self._child = NO_CHILD
         self._written = False
+        self._dump: DumpFile | None = None
         self._folder: Folder
         self._increment: NamedFile
         self._fresh = False
@@ -99,6 +101,9 @@ class Rewrite:
             if self._continues:
                 self._cut_at_once()
             write_base(folder.disk, folder.temporary_base(), snapshot(self._state.keyspace))
+            also = self._also()
+            if also is not None:
+                write_file(folder.disk, *also)
             self._install()
         except OSError as error:
             self._failed(error)
@@ -106,12 +111,18 @@ class Rewrite:
             raise
         self._installed()
 
+    def _also(self) -> Contents | None:
+        """The RDB file that a save writes, if one is wanted."""
+        dump = self._dump
+        return None if dump is None else (dump.temporary, dump.chunks(self._state))
+
     def _begin(self, folder: Folder, fresh: bool) -> None:
         self._appender.rewriting = True
         self.started_ms = self._state.clock()
         self._folder = folder
         self._fresh = fresh
         self._written = False
+        self._dump = DumpFile.wanted(self._state) if self.is_save else None
 
     @property
     def _continues(self) -> bool:
@@ -122,7 +133,8 @@ class Rewrite:
         folder = self._folder
         started = time.perf_counter_ns()
         chunks = snapshot(self._state.keyspace)
-        self._child = fork_writer(folder.disk, folder.temporary_base(), chunks)
+        path, also = folder.temporary_base(), self._also()
+        self._child = fork_writer(folder.disk, path, chunks, also)
         nanoseconds = time.perf_counter_ns() - started
         self._state.stats.count_fork(nanoseconds // 1000)
         self._state.timings.latency.note(FORK, nanoseconds)
@@ -203,6 +215,8 @@ class Rewrite:
     def _install(self) -> None:
         """Makes what was written the base: on the disk first, then in the manifest."""
         folder, disk = self._folder, self._folder.disk
+        if self._dump is not None:
+            self._dump.install(disk)
         if self._fresh:
             self._name_increment()
         base = folder.next_base()
@@ -258,6 +272,8 @@ class Rewrite:
         self._state.log.warning(f"Rewriting the append-only file failed: {reason(error)}")
         with contextlib.suppress(OSError):
             self._folder.disk.unlink(self._folder.temporary_base())
+        if self._dump is not None:
+            self._dump.discard(self._folder.disk)
         self._when_ended()
 
     def _ended(self) -> None:

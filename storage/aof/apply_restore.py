@@ -27,8 +27,8 @@ def restore_stream(db: Database, args: list[bytes]) -> bool:
         value = restore(payload, db.keyspace.limits)
     except WrongFooter:
         raise LoadError("the version or the checksum of the payload is wrong") from None
-    except OtherType as error:
-        raise LoadError(f"a {error.kind}, where Penstock holds streams and strings") from None
+    except OtherType as other:
+        raise LoadError(f"a {other.kind}, where Penstock holds streams and strings") from None
     except DamagedRDB as error:
         raise LoadError(f"the payload is damaged {error}") from None
     if not isinstance(value, Stream):

@@ -10,6 +10,7 @@ from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
 from storage.aof.framing import Command
+from storage.aof.preamble import end_of_preamble
 from storage.aof.reader import Batch, Damaged, Reader, Tail
 
 Apply = Callable[[Command], None]
@@ -42,7 +43,12 @@ def check_file(path: str, disk: Disk, *, torn: bool = True, apply: Apply | None 
 
     ``torn`` says whether the file may have a torn tail. ``apply`` is given each command in turn.
     """
-    reader = Reader(path, disk, torn=torn)
+    try:
+        start = end_of_preamble(path, disk)
+    except Damaged as error:
+        size = disk.length(path)
+        return Findings(path, size, 0, damage=error.reason, offset=error.offset)
+    reader = Reader(path, disk, torn=torn, start=start)
     try:
         for batch in reader:
             if apply is not None and (refused := _apply_all(batch, apply)):

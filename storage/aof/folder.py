@@ -11,19 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Final
 
 from storage.aof.disk import Disk
 from storage.aof.errors import printable
 from storage.aof.manifest import Manifest, ManifestError, NamedFile, from_bytes, to_bytes
-
-RDB_MARK: Final = b"REDIS"
-"""How a file begins that holds a snapshot in Redis's own binary form."""
-
-RDB_ADVICE: Final = (
-    "the file begins with an RDB snapshot, which Penstock does not read: on the server that wrote"
-    " it, set aof-use-rdb-preamble to no and run BGREWRITEAOF"
-)
 
 
 class FolderError(Exception):
@@ -241,8 +232,6 @@ class Folder:
         return manifest.base is not None and manifest.base.name == self.filename
 
     def _move_here(self, old_file: str, here: str) -> None:
-        if self._read(old_file, len(RDB_MARK)) == RDB_MARK:
-            raise FolderError(f"{old_file}: {RDB_ADVICE}")
         self.disk.rename(old_file, here)
         self.disk.sync_folder(self.path)
         self.disk.sync_folder(_parent(old_file))

@@ -36,7 +36,6 @@ from storage.aof.checksum_lines import (
     mismatch,
 )
 from storage.aof.disk import Disk
-from storage.aof.folder import RDB_ADVICE, RDB_MARK
 from storage.aof.framing import (
     LATER_COMMAND_SIZE,
     Annotation,
@@ -109,7 +108,8 @@ class Reader:
     There is a batch without commands in their place.
 
     A checksum is compared when its line is met, so the commands of a group may have been in batches
-    before :class:`Damaged` is raised because of it.
+    before :class:`Damaged` is raised because of it. What is before the offset ``start`` is left
+    out.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class Reader:
         torn: bool = True,
         chunk: int = CHUNK,
         take_run: TakeRun | None = None,
+        start: int = 0,
     ) -> None:
         self.path = path
         self.size = 0
@@ -133,6 +134,7 @@ class Reader:
         self._torn = torn
         self._chunk = chunk
         self._take_run = take_run
+        self._start = start
         self._fd = -1
         self._group: tuple[int, int] | None = None
         """Where the open MULTI is, and how many commands there were before it."""
@@ -147,8 +149,6 @@ class Reader:
         self._fd = self._disk.open(self.path, os.O_RDONLY)
         try:
             self.size = self._disk.size(self._fd)
-            if self._read(0, len(RDB_MARK)) == RDB_MARK:
-                raise Damaged(self.path, 0, RDB_ADVICE)
             yield from self._verified_batches()
         finally:
             self._disk.close(self._fd)
@@ -170,7 +170,7 @@ class Reader:
             raise
 
     def _batches(self) -> Iterator[Batch]:
-        offset, size = 0, self._chunk
+        offset, size = self._start, self._chunk
         while offset < self.size:
             data = self._read(offset, size)
             taken, count, annotations = self._run_of(data)

@@ -13,7 +13,7 @@ from typing import Final
 from storage.block import Block
 from storage.entries import head_of, with_items
 from storage.groups import Group
-from storage.ids import HALF, text
+from storage.ids import HALF, MIN, text
 from storage.limits import StreamLimits
 from storage.pending import MOST, Consumer
 from storage.rdb import codes, listpack
@@ -89,9 +89,10 @@ def _add_node(source: Source, stream: Stream) -> None:
         raise DamagedRDB(at, error.reason) from None
     try:
         block = _Node(first, found).block(len(data))
-    except (ValueError, IndexError) as error:
-        reason = error.args[0] if type(error) is ValueError else "a node of a stream ends early"
-        raise DamagedRDB(offset, reason) from None
+    except ValueError as wrong:
+        raise DamagedRDB(offset, str(wrong)) from None
+    except IndexError:
+        raise DamagedRDB(offset, "a node of a stream ends early") from None
     if block is not None:
         stream.log.append_block(block)
 
@@ -115,7 +116,7 @@ class _Node:
         names = self._texts(self._number())
         if self._number() != 0:
             raise ValueError("a node of a stream whose field names do not end")
-        last = self._first - 1
+        last = max(self._first - 1, MIN)
         gone = 0
         while self._at < len(self._elements):
             flags = self._number()

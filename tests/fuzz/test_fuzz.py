@@ -20,7 +20,7 @@ from fuzz.targets.base import Broken
 from fuzz.targets.disk import LosingDisk
 from fuzz.targets.parser import Parser
 
-RUNS = {"parser": 150, "dispatcher": 60, "disk": 40, "loader": 60, "lua": 100}
+RUNS = {"parser": 150, "dispatcher": 60, "disk": 40, "loader": 60, "lua": 100, "rdb": 60}
 INPUTS = [path for target in sorted(RUNS) for path in sorted((runner.CORPUS / target).glob("*"))]
 
 

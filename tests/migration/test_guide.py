@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from penstock.migration.cli import Direction
+from storage.rdb import codes
+from storage.rdb.write import write_rdb
 from tests.migration.running import Ended, migrate
 from tests.migration.streams import RICH, Client, everything
 from tests.support.process import ROOT
@@ -28,12 +31,17 @@ def run(command: str, far: Client, near: Client) -> Ended:
 
 
 @pytest.fixture
-def far(source: Client) -> Client:
-    """A server that has something of everything."""
+def far(
+    source: Client, penstock: PenstockThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Client:
+    """A server that has something of everything, as has the file ``dump.rdb``."""
     source.script(RICH)
     source.script("XADD orders:1 1-1 f v\nXADD invoices 1-1 f v\nSET text value")
     with Client(source.port, db=3) as third:
         third.send("XADD three 1-1 f v")
+    monkeypatch.chdir(tmp_path)
+    chunks = write_rdb(penstock.server.state.keyspace, version=codes.REDIS_7_2)
+    Path("dump.rdb").write_bytes(b"".join(chunks))
     return source
 
 
@@ -45,7 +53,7 @@ def near(target: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 
 def test_every_command_is_tried_out() -> None:
-    assert len(COMMANDS) == PAGE.count("\n    penstock ") == 9
+    assert len(COMMANDS) == PAGE.count("\n    penstock ") == 10
     assert re.findall(r"^```(.*)$", PAGE, re.MULTILINE) == ["text", ""]
 
 

@@ -184,11 +184,10 @@ async def test_the_single_file_of_redis_6_becomes_the_base(start: Start, tmp_pat
     ]
 
 
-async def test_a_snapshot_of_redis_is_refused_with_advice(tmp_path: Path) -> None:
+async def test_a_damaged_snapshot_is_refused_with_its_offset(tmp_path: Path) -> None:
     put(tmp_path, BASE, base=b"REDIS0011\xfa")
     text = await refused(tmp_path)
-    assert "the file begins with an RDB snapshot, which Penstock does not read" in text
-    assert "set aof-use-rdb-preamble to no and run BGREWRITEAOF" in text
+    assert "damaged at offset 10: it ends early" in text
 
 
 async def test_a_file_that_belongs_to_nothing_is_named(start: Start, tmp_path: Path) -> None:

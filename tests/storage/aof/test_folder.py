@@ -307,16 +307,6 @@ def test_without_the_file_of_old_there_is_nothing_to_adopt(path: Path) -> None:
     folder.release()
 
 
-def test_a_snapshot_in_the_file_of_old_is_refused_and_left(path: Path) -> None:
-    old = path.parent / NAME
-    old.write_bytes(b"REDIS0011")
-    with pytest.raises(FolderError) as raised:
-        Folder(str(path), NAME).open(str(old))
-    assert str(raised.value).startswith(f"{old}: the file begins with an RDB snapshot")
-    assert old.exists()
-    assert names(path) == ["a.aof.lock"]
-
-
 @pytest.mark.parametrize("written", [b"# nothing\n", b"broken\n"])
 def test_a_file_of_old_beside_a_manifest_is_reported(path: Path, written: bytes) -> None:
     old = path.parent / NAME

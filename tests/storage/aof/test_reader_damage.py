@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.aof.framing import Command
-from storage.aof.reader import Damaged
+from storage.aof.reader import Damaged, Reader
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, Content, encoded, xadd, xclaim
 
 BEFORE = encoded(xadd(1))
@@ -64,15 +64,12 @@ def test_commands_of_one_word_may_stand_in_a_group(tmp_path: Path) -> None:
     assert Content(tmp_path / "file", encoded(*commands)).commands == commands
 
 
-def test_the_snapshot_of_another_server_is_refused_with_advice(tmp_path: Path) -> None:
+def test_what_is_before_the_start_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "file"
+    path.write_bytes(b"REDIS..." + encoded([b"PING"]) + b"broken")
     with pytest.raises(Damaged) as raised:
-        Content(path, b"REDIS0011\xfa")
-    assert str(raised.value) == (
-        f"{path}: damaged at offset 0: the file begins with an RDB snapshot, which Penstock does"
-        " not read: on the server that wrote it, set aof-use-rdb-preamble to no and run"
-        " BGREWRITEAOF"
-    )
+        list(Reader(str(path), start=8))
+    assert raised.value.offset == 8 + len(encoded([b"PING"]))
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 2**20])

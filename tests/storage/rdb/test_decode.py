@@ -202,6 +202,10 @@ DAMAGED: Final = [
         "entries of a stream that are not in the order of their IDs",
     ),
     (
+        a_stream((0, node(1, 0, 1, b"f", 0, 2, 0, 0, b"v", 4))),
+        "entries of a stream that are not in the order of their IDs",
+    ),
+    (
         a_stream((ONE, node(b"one", 0, 1, b"f", 0, 2, 0, 0, b"v", 4))),
         "text in a stream where a number should be",
     ),

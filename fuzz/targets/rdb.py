@@ -1,0 +1,114 @@
+"""RDB files, as they were written or damaged.
+
+Their checksum is left out (zero), or it would find every change before anything else does.
+
+Invariants:
+
+- A file is read whole, or refused with an offset within it and a reason of one line.
+- What was read passes ``check()``, and is the same when it is written and read again.
+- No other exception is raised, and no file takes long.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from fuzz.mutate import mutated
+from fuzz.requests import Requests, commands
+from fuzz.targets.base import require
+from storage.keyspace import Keyspace
+from storage.rdb import codes
+from storage.rdb.errors import DamagedRDB
+from storage.rdb.read import Key, read_rdb
+from storage.rdb.source import Source
+from storage.rdb.write import write_rdb
+from storage.stream import Stream
+from tests.support.direct import Direct
+
+LENGTH: Final = 40
+"""How many requests a file is made from at most."""
+_SUM: Final = 8
+_LATEST: Final = 2**62
+
+
+class RDBFiles:
+    """Reads files."""
+
+    name = "rdb"
+    mutable = True
+
+    def __init__(self) -> None:
+        self._commands = [one for one in commands() if one.writes]
+
+    def make(self, random: Random) -> bytes:
+        """What a server would write, with changes or without."""
+        direct = Direct()
+        client = direct.client()
+        requests = Requests(random, self._commands)
+        for _ in range(random.randrange(1, LENGTH)):
+            if not client.parked:
+                client.send(*requests.one())
+        version = random.choice((codes.REDIS_7_0, codes.REDIS_7_2, codes.VALKEY))
+        data = b"".join(write_rdb(direct.server.state.keyspace, version=version))
+        body = data[:-_SUM]
+        if random.random() < 0.9:
+            body = mutated(random, body, [])
+        return body + bytes(_SUM)
+
+    def run(self, data: bytes) -> None:
+        """Reads a file, and looks at what came of it."""
+        try:
+            keyspace = _read(data)
+        except DamagedRDB as error:
+            require(0 <= error.offset <= len(data), "an offset outside of the file")
+            require("\n" not in error.reason, "a reason of several lines")
+            return
+        keyspace.check()
+        again = _read(b"".join(write_rdb(keyspace, version=codes.REDIS_7_2)))
+        again.check()
+        require(_shown(again) == _shown(keyspace), "what is written is read as other data")
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+def _read(data: bytes) -> Keyspace:
+    """What is in a file, as far as a keyspace can hold it."""
+    keyspace = Keyspace()
+    for item in read_rdb(Source([data]), keyspace.limits):
+        if not isinstance(item, Key) or item.value is None or item.db >= len(keyspace.databases):
+            continue
+        database = keyspace.databases[item.db]
+        if item.key in database.values:
+            continue
+        if isinstance(item.value, Stream):
+            database.attach(item.key, item.value)
+        else:
+            database.set_string(item.key, bytes(item.value))
+        if item.expires_at is not None and 0 < item.expires_at < _LATEST:
+            database.expire_at(item.key, item.expires_at)
+    keyspace.effects.clear()
+    return keyspace
+
+
+def _shown(keyspace: Keyspace) -> object:
+    """All that an RDB holds of the data, to be compared."""
+    return [_stream(value) for db in keyspace.databases for value in db.values.values()], [
+        (db.values.keys(), db.expires) for db in keyspace.databases
+    ]
+
+
+def _stream(value: object) -> object:
+    if not isinstance(value, Stream):
+        return value
+    counters = (value.last_id, value.max_deleted_id, value.entries_added, value.log.block_keys)
+    groups = [
+        (
+            *(group.name, group.last_id, group.entries_read),
+            [(one.name, one.seen, one.active) for one in group.consumers.values()],
+            [(e.id, e.owner and e.owner.name, e.time, e.deliveries) for e in group.pending.scan(0)],
+        )
+        for group in value.groups_in_order()
+    ]
+    return counters, value.log.range(0, 2**128, 2**30), groups

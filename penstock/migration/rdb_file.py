@@ -1,0 +1,226 @@
+"""``penstock import FILE.rdb``: what is in an RDB file, sent to a server with RESTORE.
+
+The whole file is read and verified before anything is sent, so that nothing of a damaged one gets
+to the target; then it is read again, as it may be larger than memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rich.console import Console
+
+from penstock.client.connection import Connection
+from penstock.client.errors import ClientError, CommandRefused
+from penstock.client.urls import Address
+from penstock.migration.report import Outcome, Row, list_names, plural, print_summary, shown
+from server.util.glob import matches
+from storage.limits import StreamLimits
+from storage.rdb import codes
+from storage.rdb.errors import DamagedRDB
+from storage.rdb.payload import dump
+from storage.rdb.read import Item, Key, Library, read_rdb
+from storage.rdb.source import Source
+from storage.stream import Stream
+
+_CHUNK: Final = 1024 * 1024
+_IN_THE_WAY: Final = "the target has something else there; --replace puts the file's in its place"
+
+
+class FileOptions(NamedTuple):
+    """The options of the command line."""
+
+    path: str
+    target: Address
+    globs: tuple[bytes, ...] = (b"*",)
+    databases: tuple[int, ...] | None = None
+    """Numbers of databases to copy, each into the one of the same number; an empty tuple for all
+    that hold keys, ``None`` for the first, into the one that the address names."""
+    replace: bool = False
+    strings: bool = False
+    dry_run: bool = False
+
+
+class _FileFailed(ClientError):
+    """The file cannot be read; the text says why."""
+
+
+class _Contents:
+    """What a file holds, by what becomes of it."""
+
+    def __init__(self) -> None:
+        self.others: defaultdict[str, list[bytes]] = defaultdict(list)
+        """Keys of types that are left out, by type."""
+        self.elsewhere: Counter[int] = Counter()
+        """How many keys are in databases that are left out."""
+        self.libraries = 0
+        self.wanted: Counter[int] = Counter()
+        """How many keys are to be copied, by database."""
+
+
+def run(options: FileOptions, console: Console) -> bool:
+    """Copies what is wanted; whether all of it is on the target then. Raises
+    :class:`ClientError`."""
+    contents = _look_through(options)
+    _list_left_out(contents, options, console)
+    rows: list[Row] = []
+    fine = True
+    for db in sorted(contents.wanted):
+        number = (options.target.db or 0) if options.databases is None else db
+        with Connection("target", options.target, number) as target:
+            console.print(f"{options.path} -> {target.name}", highlight=False, markup=False)
+            copying = _Copying(options, db, target)
+            copying.run()
+            copying.tell_of_strings(console)
+            rows += copying.rows
+            fine &= copying.strings_fine
+    print_summary(console, rows)
+    return fine and all(row.fine for row in rows)
+
+
+def _items(path: str) -> Iterator[Item]:
+    try:
+        with Path(path).open("rb") as file:
+            chunks = iter(lambda: file.read(_CHUNK), b"")
+            yield from read_rdb(Source(chunks), StreamLimits())
+    except DamagedRDB as error:
+        raise _FileFailed(f"{path}: damaged {error}; nothing was copied") from None
+    except OSError as error:
+        raise _FileFailed(f"{path}: {error.strerror}") from None
+
+
+def _is_in(db: int, options: FileOptions) -> bool:
+    """Whether a database of the file is to be copied."""
+    if options.databases is None:
+        return db == 0
+    return not options.databases or db in options.databases
+
+
+def _is_wanted(key: Key, options: FileOptions) -> bool:
+    """Whether a key is to be copied."""
+    return (
+        _is_in(key.db, options)
+        and any(matches(glob, key.key) for glob in options.globs)
+        and (isinstance(key.value, Stream) or (key.value is not None and options.strings))
+    )
+
+
+def _look_through(options: FileOptions) -> _Contents:
+    contents = _Contents()
+    for item in _items(options.path):
+        if isinstance(item, Library):
+            contents.libraries += 1
+        elif not isinstance(item, Key):
+            continue
+        elif _is_wanted(item, options):
+            contents.wanted[item.db] += 1
+        elif not _is_in(item.db, options):
+            contents.elsewhere[item.db] += 1
+        elif any(matches(glob, item.key) for glob in options.globs):
+            contents.others[item.kind].append(item.key)
+    return contents
+
+
+def _list_left_out(contents: _Contents, options: FileOptions, console: Console) -> None:
+    lines = [
+        f"{plural(len(names), f'{kind} key')}{' (--strings copies them)' * (kind == 'string')}:"
+        f" {list_names(names)}"
+        for kind, names in sorted(contents.others.items())
+    ]
+    lines += [
+        f"{plural(count, 'key')} of database {db} (--db {db} copies them)"
+        for db, count in sorted(contents.elsewhere.items())
+    ]
+    if contents.libraries:
+        lines.append("libraries of functions (FUNCTION LOAD takes their code)")
+    for line in lines:
+        console.print(f"left out: {line}", highlight=False, markup=False)
+
+
+class _Copying:
+    """The work on one database of the file."""
+
+    def __init__(self, options: FileOptions, db: int, target: Connection) -> None:
+        self.rows: list[Row] = []
+        """The rows of streams in the summary."""
+        self._options = options
+        self._db = db
+        self._target = target
+        self._strings: Counter[Outcome] = Counter()
+        self._remarks: list[str] = []
+
+    def run(self) -> None:
+        """Copies what is wanted of the database."""
+        for item in _items(self._options.path):
+            if isinstance(item, Key) and item.db == self._db and _is_wanted(item, self._options):
+                self._take(item)
+
+    @property
+    def strings_fine(self) -> bool:
+        """Whether all strings are there."""
+        return not self._remarks
+
+    def tell_of_strings(self, console: Console) -> None:
+        """Prints what became of them, if there were any."""
+        if not self._strings:
+            return
+        done = "to be copied" if self._options.dry_run else "there"
+        count = self._strings[Outcome.EQUAL] + self._strings[Outcome.PLANNED]
+        total = plural(self._strings.total(), "string")
+        console.print(f"{total}: {count:,} {done}", highlight=False, markup=False)
+        for remark in self._remarks:
+            console.print(remark, highlight=False, markup=False)
+
+    def _take(self, key: Key) -> None:
+        outcome, remark = self._restore(key)
+        if not isinstance(key.value, Stream):
+            self._strings[outcome] += 1
+            if outcome in (Outcome.REFUSED, Outcome.FAILED):
+                self._remarks.append(f"{shown(key.key)}: {remark}")
+            return
+        groups = key.value.groups.values()
+        prefix = "" if self._options.databases is None else f"{self._db}: "
+        length = key.value.log.length
+        self.rows.append(
+            Row(
+                prefix + shown(key.key),
+                outcome,
+                remark,
+                length,
+                len(groups),
+                sum(len(group.pending) for group in groups),
+                length if outcome is Outcome.EQUAL and not remark else 0,
+            )
+        )
+
+    def _restore(self, key: Key) -> tuple[Outcome, str]:
+        """Sends a key; what came of it, and what there is to say of that."""
+        assert key.value is not None
+        payload = dump(key.value)
+        try:
+            if not self._options.replace and self._target.call("EXISTS", key.key):
+                if self._target.call("DUMP", key.key) == payload:
+                    return Outcome.EQUAL, "there already"
+                return Outcome.REFUSED, _IN_THE_WAY
+            if self._options.dry_run:
+                return Outcome.PLANNED, "would be copied"
+            self._send(key, payload)
+        except CommandRefused as error:
+            return Outcome.FAILED, str(error)
+        return Outcome.EQUAL, ""
+
+    def _send(self, key: Key, payload: bytes) -> None:
+        """Restores a key; a server that knows no active-times of consumers gets none."""
+        words = (str(key.expires_at or 0).encode(), payload)
+        options = (b"ABSTTL", b"REPLACE") if self._options.replace else (b"ABSTTL",)
+        try:
+            self._target.call(b"RESTORE", key.key, *words, *options)
+        except CommandRefused as error:
+            if "version or checksum" not in str(error):
+                raise
+            assert key.value is not None
+            older = dump(key.value, codes.REDIS_7_0)
+            self._target.call(b"RESTORE", key.key, words[0], older, *options)
