@@ -67,13 +67,11 @@ class Loader:
         self._path.write_bytes(data)
         direct = Direct()
         replay = Replay(direct.server.state, direct.server.services.dispatcher)
-        replay.begin_file()
-        findings = check_file(str(self._path), Disk(), apply=replay.apply)
+        findings = check_file(str(self._path), Disk(), replay=replay)
         self._check_findings(findings, data)
         require(not (cut and findings.damage), f"a cut was called damage: {findings.damage}")
         if findings.damage:
             return
-        replay.drop_group()
         replay.finish()
         self._check_data(direct)
 
