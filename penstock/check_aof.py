@@ -1,4 +1,4 @@
-"""``penstock check-aof``: checks whether an append-only file is valid, and reports what is not.
+"""``penstock check-aof``: checks whether a server would load an append-only file.
 
 Exit status 0 means that a server would load the file as it is, 1 that it would not, or would cut
 off its end first, and 2 that the arguments are wrong.
@@ -10,10 +10,10 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from storage.aof.check import Apply, Findings, check_file, check_folder, cut
+from storage.aof.check import Findings, Replay, check_file, check_folder, cut
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError
 from storage.aof.reader import Damaged, Tail
@@ -21,14 +21,23 @@ from storage.aof.reader import Damaged, Tail
 USAGE: Final = """\
 Usage: penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
 
-Reads an append-only file and reports whether it is valid. Nothing is changed without --fix.
+Loads an append-only file as a server would, and reports what a server would not load.
+Nothing is changed without --fix.
 
        --fix   cuts off what was being written when the server ended, after asking
        --yes   does not ask
 """
 
-_PART: Final = re.compile(r"(.+)\.[0-9]+\.(?:base|incr)\.(?:aof|rdb)")
-"""The endings of the names of base files and increments."""
+_PART: Final = re.compile(r"(.+)\.[0-9]+\.(base|incr)\.(?:aof|rdb)")
+"""The names of base files and increments."""
+
+NewReplay = Callable[[], Replay]
+
+
+_ALONE: Final = (
+    "The increment is whole. Whether its commands can be applied is not known without the files"
+    " before it: check the folder."
+)
 
 
 class _UsageError(Exception):
@@ -47,13 +56,20 @@ class _Target(NamedTuple):
     folder: Folder | None
     file: str = ""
 
-    def check(self, apply: Apply | None) -> list[Findings]:
+    @property
+    def continues(self) -> bool:
+        """Whether it is one file whose commands follow those of others."""
+        part = _PART.fullmatch(os.path.basename(self.file))
+        return part is not None and part[2] == "incr"
+
+    def check(self, new_replay: NewReplay | None) -> list[Findings]:
         """Reads it; raises :class:`FolderError` and :class:`OSError`."""
+        replay = None if new_replay is None or self.continues else new_replay()
         if self.folder is not None:
             self.folder.load()
             if not self.file:
-                return check_folder(self.folder, apply)
-        return [check_file(self.file, Disk(), torn=self._may_be_torn(), apply=apply)]
+                return check_folder(self.folder, replay)
+        return [check_file(self.file, Disk(), torn=self._may_be_torn(), replay=replay)]
 
     def _may_be_torn(self) -> bool:
         """Whether it is the file that was written to last, or one that no manifest names."""
@@ -64,11 +80,11 @@ class _Target(NamedTuple):
         return not named or name == os.path.basename(self.folder.growing())
 
 
-def main(args: Sequence[str], apply: Apply | None = None) -> int:
+def main(args: Sequence[str], new_replay: NewReplay | None = None) -> int:
     """Runs the command with the arguments behind its name; returns its exit status.
 
-    ``apply`` is given each command that is read, and raises ``LoadError`` for one that the server
-    cannot execute. Without it only the form of the files is checked.
+    ``new_replay`` makes what applies the commands. Without it, only the form of the files and their
+    checksums are checked.
     """
     if args and args[0] in ("-h", "--help"):
         print(USAGE, end="")
@@ -79,7 +95,7 @@ def main(args: Sequence[str], apply: Apply | None = None) -> int:
         print(_printable(f"penstock check-aof: {error}\n\n{USAGE}"), end="", file=sys.stderr)
         return 2
     try:
-        return _run(_find(options.path), options, apply)
+        return _run(_find(options.path), options, new_replay)
     except (FolderError, Damaged) as error:
         return _fail(str(error))
     except OSError as error:
@@ -146,16 +162,19 @@ def _filename_in(path: str) -> str:
 # --- checking --------------------------------------------------------------------------------
 
 
-def _run(target: _Target, options: _Options, apply: Apply | None) -> int:
+def _run(target: _Target, options: _Options, new_replay: NewReplay | None) -> int:
     with _held(target.folder, options.fix):
-        findings = target.check(apply)
+        findings = target.check(new_replay)
         for found in findings:
             _say(_described(found))
         _print_notes(target, options.fix)
         if all(found.whole for found in findings):
-            _say("The append-only file is whole.")
+            _say(_ALONE if target.continues else "The append-only file is whole.")
             return 0
         torn = [(found.path, found.tail) for found in findings if found.tail is not None]
+        if findings[-1].refused:
+            _say("A server would not load the append-only file, and --fix can't change that.")
+            return 1
         if findings[-1].damage or not torn:
             _say("The append-only file is damaged. --fix can't repair that: restore a copy.")
             return 1
@@ -178,12 +197,24 @@ def _held(folder: Folder | None, fix: bool) -> Iterator[None]:
 def _described(found: Findings) -> str:
     text = f"{found.path}: {_count(found.size, 'byte')}, {_count(found.commands, 'command')}"
     if found.damage:
-        return f"{text}, then damaged at offset {found.offset}: {found.damage}"
+        what = "refused" if found.refused else "damaged"
+        return f"{text}, then {what} at offset {found.offset}: {found.damage}"
+    text += _described_uncovered(found)
     if found.tail is None:
         return f"{text}, whole"
     zeros = f", {found.tail.zeros} of them zero" if found.tail.zeros else ""
     size = _count(found.tail.size, "byte")
     return f"{text}, then {size}{zeros} from offset {found.tail.offset} on: {found.tail.reason}"
+
+
+def _described_uncovered(found: Findings) -> str:
+    """What has no checksum: everything, the end, or nothing."""
+    end = found.size if found.tail is None else found.tail.offset
+    if not found.uncovered:
+        return ""
+    if found.uncovered == end:
+        return ", no checksum"
+    return f", no checksum from offset {end - found.uncovered} on"
 
 
 def _count(number: int, noun: str) -> str:

@@ -20,7 +20,9 @@ from server.app import Server
 from server.config.file import ConfigError, apply, read_file, read_text
 from server.config.registry import SETTINGS, Config
 from server.net.listener import ListenError
+from server.persistence.aof_replay import Loader
 from server.persistence.manager import PersistenceError
+from server.persistence.rdb_items import Replay
 from server.runtime.clock import system_clock
 from server.runtime.event_loop import new_event_loop
 from server.runtime.fd_limits import make_room, require_room
@@ -86,12 +88,19 @@ def run_tool(name: str, args: Sequence[str]) -> int:
     if name == "check-aof":
         from penstock.check_aof import main as check_aof
 
-        return check_aof(args)
+        return check_aof(args, new_replay)
     if name == "pipeline":
         return run_pipeline(args)
     from penstock.migration.cli import main as migrate
 
     return migrate(args, "import" if name == "import" else "export")
+
+
+def new_replay() -> Replay:
+    """Loads the files of an append-only file into an empty keyspace, as a server does that has the
+    default settings."""
+    server = Server()
+    return Replay(server.state, Loader(server.state, server.services.dispatcher))
 
 
 def run_pipeline(args: Sequence[str]) -> int:

@@ -19,7 +19,8 @@ from random import Random
 from fuzz.mutate import mutated
 from fuzz.requests import Requests, commands
 from fuzz.targets.base import require
-from server.persistence.aof_replay import Loader as Replay
+from server.persistence.aof_replay import Loader as CommandLoader
+from server.persistence.rdb_items import Replay
 from storage.aof.check import Findings, check_file
 from storage.aof.disk import Disk
 from storage.aof.snapshot import snapshot
@@ -66,15 +67,14 @@ class Loader:
         data = data.removesuffix(CUT)
         self._path.write_bytes(data)
         direct = Direct()
-        replay = Replay(direct.server.state, direct.server.services.dispatcher)
-        replay.begin_file()
-        findings = check_file(str(self._path), Disk(), apply=replay.apply)
+        state = direct.server.state
+        loader = CommandLoader(state, direct.server.services.dispatcher)
+        findings = check_file(str(self._path), Disk(), replay=Replay(state, loader))
         self._check_findings(findings, data)
         require(not (cut and findings.damage), f"a cut was called damage: {findings.damage}")
         if findings.damage:
             return
-        replay.drop_group()
-        replay.finish()
+        loader.finish()
         self._check_data(direct)
 
     def _check_findings(self, findings: Findings, data: bytes) -> None:

@@ -52,3 +52,15 @@ class ItemLoader:
             database.expire_at(item.key, item.expires_at)
         self._keyspace.effects.clear()
         self.keys += 1
+
+
+class Replay:
+    """Applies append-only files to an empty keyspace, as a server does that starts: RDB files and
+    commands."""
+
+    def __init__(self, state: ServerState, loader: Loader) -> None:
+        self.begin_file = loader.begin_file
+        self.take_run = loader.take_run
+        self.apply = loader.apply
+        self.drop_group = loader.drop_group
+        self.take_item = ItemLoader(state, loader).take

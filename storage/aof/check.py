@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
-from storage.aof.framing import Command
-from storage.aof.preamble import end_of_preamble
+from storage.aof.framing import Annotation, Command
+from storage.aof.preamble import Preamble, begins_with_rdb
 from storage.aof.reader import Batch, Damaged, Reader, Tail
+from storage.limits import StreamLimits
+from storage.rdb.read import Item
 
-Apply = Callable[[Command], None]
-"""Carries out one command; raises :class:`LoadError` if that cannot be done."""
+
+class Replay(Protocol):
+    """Applies the commands of files to data of its own, as the start of a server does."""
+
+    def begin_file(self) -> None:
+        """What follows is the contents of another file."""
+
+    def take_item(self, item: Item) -> None:
+        """Takes a key or something else of an RDB file; raises :class:`LoadError`."""
+
+    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
+        """Applies what it knows of the beginning of some data, see :class:`Reader`."""
+
+    def apply(self, args: Command) -> None:
+        """Applies one command; raises :class:`LoadError` if that cannot be done."""
+
+    def drop_group(self) -> None:
+        """Forgets the commands since a MULTI that has no EXEC."""
 
 
 class Findings(NamedTuple):
@@ -31,6 +48,10 @@ class Findings(NamedTuple):
     """What is wrong, if it is anything else; empty if nothing is."""
     offset: int = 0
     """Where in the file the damage is."""
+    uncovered: int = 0
+    """How many bytes at the end, or in front of the tail, have no checksum."""
+    refused: bool = False
+    """Whether the damage is a command that was written so, but cannot be applied."""
 
     @property
     def whole(self) -> bool:
@@ -38,47 +59,87 @@ class Findings(NamedTuple):
         return self.tail is None and not self.damage
 
 
-def check_file(path: str, disk: Disk, *, torn: bool = True, apply: Apply | None = None) -> Findings:
+def check_file(
+    path: str, disk: Disk, *, torn: bool = True, replay: Replay | None = None
+) -> Findings:
     """Reads one file to its end, or up to damage; raises :class:`OSError`.
 
-    ``torn`` says whether the file may have a torn tail. ``apply`` is given each command in turn.
+    ``torn`` says whether the file may have a torn tail. ``replay`` is given each command in turn;
+    one that it refuses is damage.
     """
     try:
-        start = end_of_preamble(path, disk)
+        start = _read_preamble(path, disk, replay)
     except Damaged as error:
         size = disk.length(path)
         return Findings(path, size, 0, damage=error.reason, offset=error.offset)
-    reader = Reader(path, disk, torn=torn, start=start)
+    take_run = None if replay is None else replay.take_run
+    reader = Reader(path, disk, torn=torn, take_run=take_run, start=start)
     try:
-        for batch in reader:
-            if apply is not None and (refused := _apply_all(batch, apply)):
-                index, reason = refused
-                count = reader.commands - len(batch.commands) + index
-                offset = batch.offset_of(index)
-                return Findings(path, reader.size, count, damage=reason, offset=offset)
+        refusal = _read(reader, replay)
+        if refusal is not None:
+            count, offset, reason = refusal
+            return Findings(path, reader.size, count, damage=reason, offset=offset, refused=True)
     except Damaged as error:
         count = reader.commands
         return Findings(path, reader.size, count, damage=error.reason, offset=error.offset)
-    return Findings(path, reader.size, reader.commands, reader.tail)
+    size = reader.uncovered.size
+    return Findings(path, reader.size, reader.commands, reader.tail, uncovered=size)
 
 
-def _apply_all(batch: Batch, apply: Apply) -> tuple[int, str] | None:
-    """Carries out the commands; the index of the first that is refused, and why."""
+def _read_preamble(path: str, disk: Disk, replay: Replay | None) -> int:
+    """Reads the RDB file with which a file may begin; returns where it ends, 0 if there is none.
+
+    Raises :class:`Damaged`, for a key that is refused as well."""
+    if not begins_with_rdb(path, disk):
+        return 0
+    preamble = Preamble(path, disk, StreamLimits())
+    at = 0
+    for item in preamble:
+        if replay is not None:
+            try:
+                replay.take_item(item)
+            except LoadError as error:
+                raise Damaged(path, at, str(error)) from None
+        at = preamble.end
+    return preamble.end
+
+
+def _read(reader: Reader, replay: Replay | None) -> tuple[int, int, str] | None:
+    """Reads a file to its end, or up to a command that is refused: how many commands there are in
+    front of that, its offset, and why. Raises :class:`Damaged`."""
+    if replay is None:
+        for _ in reader:
+            pass
+        return None
+    replay.begin_file()
+    for batch in reader:
+        refused = _apply_all(batch, replay)
+        if refused is not None:
+            index, reason = refused
+            offset = batch.offset_of(index)
+            reader.explain(offset)
+            return reader.commands - len(batch.commands) + index, offset, reason
+    replay.drop_group()
+    return None
+
+
+def _apply_all(batch: Batch, replay: Replay) -> tuple[int, str] | None:
+    """Applies the commands; the index of the first that is refused, and why."""
     for index, command in enumerate(batch.commands):
         try:
-            apply(command)
+            replay.apply(command)
         except LoadError as error:
             return index, str(error)
     return None
 
 
-def check_folder(folder: Folder, apply: Apply | None = None) -> list[Findings]:
+def check_folder(folder: Folder, replay: Replay | None = None) -> list[Findings]:
     """Reads the files of a folder whose manifest has been loaded, up to the first with damage."""
     findings: list[Findings] = []
     growing = folder.growing()
     for file in folder.manifest.files:
         path = folder.path_of(file.name)
-        findings.append(check_file(path, folder.disk, torn=path == growing, apply=apply))
+        findings.append(check_file(path, folder.disk, torn=path == growing, replay=replay))
         if findings[-1].damage:
             break
     return findings

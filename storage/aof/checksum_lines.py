@@ -50,10 +50,19 @@ class Uncovered(NamedTuple):
 NOTHING: Final = Uncovered()
 
 
+def with_line(data: bytes, before: Uncovered) -> bytes:
+    """The data and the line that covers them and what is before them."""
+    return b"%b#CRC32C:%08x:%d\r\n" % (
+        data,
+        crc32c(data, before.checksum),
+        before.size + len(data),
+    )
+
+
 def with_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The contents of a new file, each chunk of which gets a checksum line behind it."""
     for chunk in chunks:
-        yield chunk + NOTHING.followed_by(chunk).line()
+        yield with_line(chunk, NOTHING)
 
 
 def may_be_line(comment: bytes) -> bool:

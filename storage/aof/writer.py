@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from storage.aof.checksum_lines import NOTHING, Uncovered
+from storage.aof.checksum_lines import NOTHING, Uncovered, with_line
 from storage.aof.disk import Disk
 
 
@@ -44,7 +44,7 @@ class Writer:
         nothing. No data gets no line."""
         if not data:
             return
-        group = data + self._uncovered.followed_by(data).line()
+        group = with_line(data, self._uncovered)
         try:
             self._disk.write_all(self._fd, group)
         except OSError:

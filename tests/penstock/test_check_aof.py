@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.check_aof import USAGE, main
-from storage.aof.errors import LoadError
+from penstock.check_aof import USAGE, NewReplay, main
+from penstock.cli import new_replay
 from storage.aof.folder import Folder
-from storage.aof.framing import Command
 from tests.storage.aof.samples import encoded, xadd
+from tests.support.checksum_lines import with_lines
 
 ONE = encoded(xadd(1))
 SIZE = len(ONE)
@@ -29,7 +29,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """Runs the command; returns its exit status and what it has printed."""
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
-    def run(*args: object, **options: Callable[[Command], None]) -> tuple[int, str, str]:
+    def run(*args: object, **options: NewReplay) -> tuple[int, str, str]:
         status = main([str(arg) for arg in args], **options)
         captured = capsys.readouterr()
         return status, captured.out, captured.err
@@ -59,9 +59,10 @@ def tear(folder: Path, rest: bytes = b"*5\r\n$4\r\nXA") -> None:
 def summary(folder: Path, last: str = "whole") -> str:
     """What is printed for the two files; ``last`` is what is said of the second."""
     size = increment(folder).stat().st_size
+    checked = "" if "damaged" in last else "no checksum, "
     return (
-        f"{folder}/a.aof.1.base.aof: {SIZE} bytes, 1 command, whole\n"
-        f"{folder}/a.aof.1.incr.aof: {size} bytes, 2 commands, {last}\n"
+        f"{folder}/a.aof.1.base.aof: {SIZE} bytes, 1 command, no checksum, whole\n"
+        f"{folder}/a.aof.1.incr.aof: {size} bytes, 2 commands, {checked}{last}\n"
     )
 
 
@@ -80,7 +81,7 @@ def test_paths_may_be_relative(run: Run, folder: Path, monkeypatch: pytest.Monke
     status, out, err = run("a.aof.manifest")
     assert (status, out.splitlines()[0], err) == (
         0,
-        f"./a.aof.1.base.aof: {SIZE} bytes, 1 command, whole",
+        f"./a.aof.1.base.aof: {SIZE} bytes, 1 command, no checksum, whole",
         "",
     )
     assert run("a.aof.1.base.aof")[0] == 0
@@ -89,8 +90,8 @@ def test_paths_may_be_relative(run: Run, folder: Path, monkeypatch: pytest.Monke
 def test_one_file_can_be_looked_at_alone(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "appendonly.aof"
     path.write_bytes(ONE)
-    assert run(path) == (0, f"{path}: {SIZE} bytes, 1 command, whole\n{WHOLE}", "")
-    path = tmp_path / "b.aof.1.incr.aof"
+    assert run(path) == (0, f"{path}: {SIZE} bytes, 1 command, no checksum, whole\n{WHOLE}", "")
+    path = tmp_path / "b.aof.1.base.aof"
     path.write_bytes(b"")
     assert run(path) == (0, f"{path}: 0 bytes, 0 commands, whole\n{WHOLE}", "")
 
@@ -255,14 +256,31 @@ def test_a_torn_file_that_is_not_the_last_is_damaged(run: Run, folder: Path, tar
     )
 
 
-def test_a_command_that_cannot_be_carried_out_is_damage(run: Run, folder: Path) -> None:
-    def apply(command: Command) -> None:
-        if command == xadd(3):
-            raise LoadError("unknown command 'XADD'")
+def test_a_command_that_a_server_refuses_is_told(run: Run, folder: Path) -> None:
+    increment(folder).write_bytes(encoded(xadd(2), xadd(2)))
+    assert run(folder, new_replay=new_replay) == (
+        1,
+        f"{folder}/a.aof.1.base.aof: {SIZE} bytes, 1 command, no checksum, whole\n"
+        f"{increment(folder)}: {2 * SIZE} bytes, 1 command, then refused at offset {SIZE}: 'XADD'"
+        " 's' '2-1': the ID is not above that of the newest entry\n"
+        "A server would not load the append-only file, and --fix can't change that.\n",
+        "",
+    )
 
-    status, out, _ = run(folder, apply=apply)
-    assert status == 1
-    assert f"1 command, then damaged at offset {SIZE}: unknown command 'XADD'\n{DAMAGED}" in out
+
+def test_an_increment_alone_is_not_applied(run: Run, folder: Path) -> None:
+    """Its commands need what those of the base have made."""
+    data = with_lines(encoded([b"XACK", b"s", b"g", b"1-1"])) + ONE
+    increment(folder).write_bytes(data)
+    assert run(increment(folder), new_replay=new_replay) == (
+        0,
+        f"{increment(folder)}: {len(data)} bytes, 2 commands, no checksum from offset"
+        f" {len(data) - SIZE} on, whole\n"
+        "The increment is whole. Whether its commands can be applied is not known without the files"
+        " before it: check the folder.\n",
+        "",
+    )
+    assert run(folder, new_replay=new_replay)[0] == 1
 
 
 def test_a_missing_file_is_told(run: Run, folder: Path) -> None:

@@ -17,6 +17,7 @@ from storage.errors import StorageFailure
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 from tests.storage.aof.samples import EXEC, MULTI, encoded
+from tests.support.checksum_lines import with_lines
 from tests.support.examples import scaled
 
 SETTINGS = settings(
@@ -120,16 +121,35 @@ class Loaded:
 
 
 @SETTINGS
-@given(commands=COMMANDS, cut=st.integers(0, 3), chunk=st.sampled_from([40, 300, 5000]))
-@example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 5000)
+@given(
+    commands=COMMANDS,
+    cut=st.integers(0, 3),
+    chunk=st.sampled_from([40, 300, 5000]),
+    every=st.sampled_from([0, 1, 4]),
+)
+@example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 5000, 0)
+@example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 100, 1)
 def test_runs_give_the_state_and_the_errors_of_single_commands(
-    tmp_path_factory: pytest.TempPathFactory, commands: list[Command], cut: int, chunk: int
+    tmp_path_factory: pytest.TempPathFactory,
+    commands: list[Command],
+    cut: int,
+    chunk: int,
+    every: int,
 ) -> None:
+    """Also with a checksum behind every so many commands."""
     path = tmp_path_factory.mktemp("runs") / "file"
-    data = encoded(*commands)
+    data = written(commands, every)
     data = data[: len(data) - cut]
     expected = Loaded(path, data, runs=False, chunk=chunk).outcome
     assert Loaded(path, data, runs=True, chunk=chunk).outcome == expected
+
+
+def written(commands: list[Command], every: int) -> bytes:
+    """The commands as a file, written so many at a time."""
+    if not every:
+        return encoded(*commands)
+    groups = [commands[at : at + every] for at in range(0, len(commands), every)]
+    return with_lines(*(encoded(*group) for group in groups))
 
 
 RUN: list[Command] = [
@@ -146,6 +166,23 @@ def test_a_changed_bit_anywhere_in_a_run_is_seen_as_without_runs(tmp_path: Path,
         damaged = data[:offset] + bytes([data[offset] ^ 1 << bit]) + data[offset + 1 :]
         expected = Loaded(path, damaged, runs=False).outcome
         assert Loaded(path, damaged, runs=True).outcome == expected
+
+
+def test_each_bit_that_changes_in_a_run_with_checksums_is_found(tmp_path: Path) -> None:
+    data = written(RUN, 1)
+    for offset in range(400, 700):
+        damaged = data[:offset] + bytes([data[offset] ^ 1 << offset % 8]) + data[offset + 1 :]
+        for runs in (True, False):
+            error = Loaded(tmp_path / "file", damaged, runs=runs).error
+            assert "damaged at offset" in str(error)
+
+
+def test_a_run_goes_on_behind_checksums(tmp_path: Path) -> None:
+    data = written(RUN, 1)
+    loaded = Loaded(tmp_path / "file", data, runs=True, chunk=500)
+    assert loaded.commands == len(RUN)
+    assert len(RUN) - loaded.taken == 500 // len(written(RUN[:1], 1))
+    assert loaded.reader.uncovered.size == 0
 
 
 def test_all_but_the_first_commands_of_a_file_are_taken_as_runs(tmp_path: Path) -> None:

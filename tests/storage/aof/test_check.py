@@ -10,11 +10,15 @@ from storage.aof.check import Findings, check_file, check_folder, cut
 from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
-from storage.aof.framing import Command
+from storage.aof.framing import Annotation, Command
 from storage.aof.manifest import Manifest, NamedFile, to_bytes
 from storage.aof.reader import Damaged, Tail
+from storage.keyspace import Keyspace
+from storage.rdb.read import Item, Key
+from storage.rdb.write import write_rdb
 from tests.storage.aof.disks import RecordingDisk
 from tests.storage.aof.samples import EXEC, MULTI, encoded, xadd
+from tests.support.checksum_lines import with_lines
 
 ONE = encoded(xadd(1))
 SIZE = len(ONE)
@@ -33,13 +37,15 @@ def check(path: Path, data: bytes, *, torn: bool = True) -> Findings:
 
 def test_a_whole_file_is_counted(path: Path) -> None:
     found = check(path, ONE * 3)
-    assert found == Findings(str(path), 3 * SIZE, 3)
+    assert found == Findings(str(path), 3 * SIZE, 3, uncovered=3 * SIZE)
     assert found.whole
 
 
 def test_a_torn_tail_is_found(path: Path) -> None:
     found = check(path, ONE * 3 + b"*1")
-    assert found == Findings(str(path), 3 * SIZE + 2, 3, Tail(3 * SIZE, 2, 0, TORN))
+    assert found == Findings(
+        str(path), 3 * SIZE + 2, 3, Tail(3 * SIZE, 2, 0, TORN), uncovered=3 * SIZE
+    )
     assert not found.whole
 
 
@@ -61,18 +67,76 @@ def test_a_torn_tail_is_damage_where_it_must_not_be(path: Path) -> None:
     assert found == Findings(str(path), SIZE + 2, 1, damage=reason, offset=SIZE)
 
 
-def test_each_command_is_applied_until_one_is_refused(path: Path) -> None:
-    applied: list[Command] = []
+class Notes:
+    """Applies nothing, and refuses one command."""
 
-    def apply(command: Command) -> None:
-        if command == xadd(7):
+    def __init__(self) -> None:
+        self.applied: list[Command] = []
+
+    def begin_file(self) -> None:
+        self.applied.append([b"a file"])
+
+    def take_item(self, item: Item) -> None:
+        if isinstance(item, Key):
+            if item.key == b"refused":
+                raise LoadError("no such key")
+            self.applied.append([item.key])
+
+    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
+        return 0, 0, []
+
+    def apply(self, args: Command) -> None:
+        if args == xadd(7):
             raise LoadError("no such thing")
-        applied.append(command)
+        self.applied.append(args)
 
+    def drop_group(self) -> None:
+        self.applied.append([b"its end"])
+
+
+def test_each_command_is_applied_until_one_is_refused(path: Path) -> None:
+    notes = Notes()
     path.write_bytes(ONE + encoded(xadd(2), xadd(7), xadd(8)))
-    found = check_file(str(path), Disk(), apply=apply)
-    assert found == Findings(str(path), 4 * SIZE, 2, damage="no such thing", offset=2 * SIZE)
-    assert applied == [xadd(1), xadd(2)]
+    found = check_file(str(path), Disk(), replay=notes)
+    assert found == Findings(
+        str(path), 4 * SIZE, 2, damage="no such thing", offset=2 * SIZE, refused=True
+    )
+    assert notes.applied == [[b"a file"], xadd(1), xadd(2)]
+
+
+def test_each_file_is_applied_from_its_beginning(tmp_path: Path) -> None:
+    notes = Notes()
+    folder = folder_of(tmp_path / "aof", with_lines(ONE), ONE + encoded(MULTI, xadd(2)))
+    assert [found.uncovered for found in check_folder(folder, notes)] == [0, SIZE]
+    torn = [xadd(1), MULTI, xadd(2)]
+    assert notes.applied == [[b"a file"], xadd(1), [b"its end"], [b"a file"], *torn, [b"its end"]]
+
+
+def test_a_refused_command_in_a_damaged_group_is_damage(path: Path) -> None:
+    path.write_bytes(with_lines(ONE, encoded(xadd(8))).replace(b"8-1", b"7-1"))
+    found = check_file(str(path), Disk(), replay=Notes())
+    assert (found.refused, found.offset) == (False, len(with_lines(ONE)))
+
+
+def rdb(*keys: bytes) -> bytes:
+    """An RDB file of strings at these keys."""
+    keyspace = Keyspace(1)
+    for key in keys:
+        keyspace.databases[0].set_string(key, b"v")
+    return b"".join(write_rdb(keyspace, version=10))
+
+
+def test_the_keys_of_an_rdb_file_are_applied_before_the_commands(path: Path) -> None:
+    notes = Notes()
+    path.write_bytes(rdb(b"k") + ONE)
+    assert check_file(str(path), Disk(), replay=notes).whole
+    assert notes.applied == [[b"k"], [b"a file"], xadd(1), [b"its end"]]
+
+
+def test_a_key_of_an_rdb_file_that_is_refused_is_damage(path: Path) -> None:
+    path.write_bytes(rdb(b"refused") + ONE)
+    found = check_file(str(path), Disk(), replay=Notes())
+    assert (found.damage, found.commands) == ("no such key", 0)
 
 
 def test_a_missing_file_is_an_error_of_the_system(path: Path) -> None:
@@ -99,9 +163,9 @@ def folder_of(path: Path, *contents: bytes) -> Folder:
 def test_a_folder_is_whole_if_all_of_its_files_are(path: Path) -> None:
     findings = check_folder(folder_of(path, ONE, b"", ONE * 2))
     assert findings == [
-        Findings(str(path / "a.1.incr.aof"), SIZE, 1),
+        Findings(str(path / "a.1.incr.aof"), SIZE, 1, uncovered=SIZE),
         Findings(str(path / "a.2.incr.aof"), 0, 0),
-        Findings(str(path / "a.3.incr.aof"), 2 * SIZE, 2),
+        Findings(str(path / "a.3.incr.aof"), 2 * SIZE, 2, uncovered=2 * SIZE),
     ]
 
 
@@ -123,12 +187,6 @@ def test_files_behind_damage_are_not_read(path: Path) -> None:
     findings = check_folder(folder_of(path, ONE, ONE[:-1], ONE))
     assert [found.whole for found in findings] == [True, False]
     assert findings[-1].damage == f"{TORN}, and this is not the last file"
-
-
-def test_commands_are_applied_in_the_order_of_the_files(path: Path) -> None:
-    applied: list[Command] = []
-    check_folder(folder_of(path, ONE, encoded(xadd(2))), applied.append)
-    assert applied == [xadd(1), xadd(2)]
 
 
 # --- cutting ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.reader import Reader
 from tests.conformance.reference import START_TIMEOUT_S
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
+from tests.support.checksum_lines import with_lines
 from tests.support.ports import free_port
 
 ONE = encoded(xadd(1))
@@ -130,8 +131,8 @@ def test_a_real_server_leaves_the_lock_alone(real_server: str, tmp_path: Path) -
 # --- redis-check-aof -------------------------------------------------------------------------
 
 
-def is_valid(real_server: str, path: Path) -> bool:
-    command = [str(Path(real_server).with_name("redis-check-aof")), str(path)]
+def is_valid(real_server: str, path: Path, tool: str = "redis-check-aof") -> bool:
+    command = [str(Path(real_server).with_name(tool)), str(path)]
     done = subprocess.run(command, capture_output=True, check=False)
     valid = b"is valid" in done.stdout or b"is empty" in done.stdout
     assert valid == (done.returncode == 0)
@@ -166,6 +167,54 @@ def test_both_checks_agree(real_server: str, tmp_path: Path, data: bytes, valid:
     path.write_bytes(data)
     assert is_valid(real_server, path) == valid
     assert check_file(str(path), Disk()).whole == valid
+
+
+WITH_CHECKSUMS = {
+    "last": with_lines(ONE),
+    "first": with_lines(b"", ONE),
+    "nothing else": with_lines(b""),
+    "behind each": with_lines(ONE, encoded(xadd(2)), STAMP + encoded(xadd(3))),
+    "behind a group": with_lines(encoded(MULTI, xadd(1), EXEC), encoded(xadd(2))),
+    "torn": with_lines(ONE)[:-5],
+}
+
+
+@pytest.mark.parametrize("data", WITH_CHECKSUMS.values(), ids=list(WITH_CHECKSUMS))
+@pytest.mark.parametrize("tool", ["redis-check-aof", "valkey-check-aof"])
+def test_their_checks_pass_over_checksums(
+    real_server: str, tmp_path: Path, tool: str, data: bytes
+) -> None:
+    if not Path(real_server).with_name(tool).exists():
+        pytest.skip(f"no {tool} beside {real_server}")
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert is_valid(real_server, path, tool)
+
+
+@pytest.mark.parametrize("data", WITH_CHECKSUMS.values(), ids=list(WITH_CHECKSUMS))
+@pytest.mark.parametrize("binary", ["redis-server", "redis-server-7.0", "valkey-server"])
+def test_other_servers_load_files_with_checksums_and_append_to_them(
+    real_server: str, tmp_path: Path, binary: str, data: bytes
+) -> None:
+    server = Path(real_server).with_name(binary)
+    if not server.exists():
+        pytest.skip(f"no {binary} beside {real_server}")
+    folder = Folder(str(tmp_path / "appendonlydir"), "appendonly.aof")
+    folder.open()
+    file = folder.next_increment()
+    path = Path(folder.path_of(file.name))
+    path.write_bytes(data)
+    folder.commit(folder.manifest.with_increment(file))
+    folder.release()
+    with Appending(str(server), tmp_path) as client:
+        assert client.xlen("s") == data.count(b"XADD")
+        client.xadd("s", {"field": "v"}, "9-1")
+    appended = path.read_bytes()[len(data) :]
+    assert b"9-1" in appended
+    if not data.endswith(b"\r\n"):
+        return  # They go on in the middle of the torn line: it must be cut off before.
+    found = check_file(str(path), Disk())
+    assert (found.whole, found.uncovered) == (True, len(appended))
 
 
 @pytest.mark.parametrize("data", [ONE + STAMP[:-3], b"*0\r\n" + ONE, b"*1\r\n$04\r\nPING\r\n"])
