@@ -122,6 +122,7 @@ class Primary:
         self._left_ms = self._state.clock()
         self._state.log.notice(f"Replica {replica.name} is gone")
         self._count_good()
+        self._note_caught_up()
 
     def following(self) -> list[Replica]:
         """Those that are sent the stream."""
@@ -189,8 +190,7 @@ class Primary:
         if late:
             self._count_good()
         self._blocking.signal(*SYNCED)
-        if self._caught_up is not None and self._all_caught_up():
-            self._caught_up.set()
+        self._note_caught_up()
 
     def written_by(self, session: Session) -> int:
         """Up to where the stream holds what a client has changed."""
@@ -269,6 +269,11 @@ class Primary:
 
     def _all_caught_up(self) -> bool:
         return all(one.acknowledged >= self._end for one in self.following() if one.speaks)
+
+    def _note_caught_up(self) -> None:
+        """Lets the server end if no replica is left that it waits for."""
+        if self._caught_up is not None and self._all_caught_up():
+            self._caught_up.set()
 
     async def settle(self, seconds: float) -> None:
         """Waits until replicas have all of the stream, or for so long."""
