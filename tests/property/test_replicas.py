@@ -71,4 +71,4 @@ def test_replicas_hold_what_their_primary_holds(
         assert talker.ask("WAIT", len(replicas), WAIT_MS) == len(replicas)
     mine = contents_of(primary.port)
     for node in replicas:
-        assert difference(mine, contents_of(node.port)) == "", node.name
+        assert difference(mine, contents_of(node.port), node.name) == ""

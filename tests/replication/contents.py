@@ -31,6 +31,11 @@ _PASSING: Final = frozenset(
         *("iids-duplicates", "nacked-count"),
     }
 )
+COUNTS_ALIKE: Final = "redis-8.0"
+"""The server that counts as Penstock does how much of a stream a group has not read."""
+_COUNTED: Final = frozenset({"lag"})
+"""What a server does not store, but counts when it is asked. Redis 7.0 and Valkey do not know it of
+a group that is behind the end of an empty stream, where Redis 8.0 says 0."""
 _VAGUE: Final = _PASSING | {"max-deleted-entry-id", "lag"}
 """What a trimming with ACKED leaves in another state, too."""
 
@@ -95,9 +100,12 @@ def _without_nobody(view: Words, reply: Any) -> Any:
     return reply
 
 
-def difference(mine: Contents, theirs: Contents) -> str:
-    """The first view in which two servers differ, with what each shows; empty if there is none."""
+def difference(mine: Contents, theirs: Contents, name: str) -> str:
+    """The first view in which a primary and a replica, which is a server of this name, differ, with
+    what each shows; empty if there is none."""
+    if name != COUNTS_ALIKE:
+        mine, theirs = _without(mine, _COUNTED), _without(theirs, _COUNTED)
     for view in [*mine, *theirs]:
         if mine.get(view) != theirs.get(view):
-            return f"{view}\n  here:  {mine.get(view)!r}\n  there: {theirs.get(view)!r}"
+            return f"{name}: {view}\n  primary: {mine.get(view)!r}\n  replica: {theirs.get(view)!r}"
     return ""

@@ -33,7 +33,7 @@ from tests.support.process import TIMEOUT_S
 BACKLOG: Final = 512 * 1024
 OPTIONS: Final = (
     *("--repl-backlog-size", str(BACKLOG), "--repl-ping-replica-period", "1"),
-    *("--client-output-buffer-limit", "replica 4mb 2mb 5"),
+    *("--client-output-buffer-limit", "replica 4mb 2mb 5", "--auto-aof-rewrite-min-size", "2mb"),
 )
 POOL: Final = 6000
 """How many random commands there are to choose from."""
@@ -121,7 +121,8 @@ class History:
             ("a link broken for a moment", self._break_shortly, 4),
             ("a link broken for long", self._break_for_long, 2),
             ("a replica stopped for a while", self._stop_replica, 2),
-            ("BGREWRITEAOF", self._rewrite, 2),
+            ("BGREWRITEAOF", lambda: self._write_all("BGREWRITEAOF"), 1),
+            ("BGSAVE", lambda: self._write_all("BGSAVE"), 1),
         ]
         for _ in range(self._chance.randint(1, FAULTS_AT_MOST)):
             await asyncio.sleep(self._chance.uniform(0.1, 1))
@@ -185,9 +186,10 @@ class History:
         await asyncio.sleep(self._chance.uniform(0.5, 4))
         node.send_signal(signal.SIGCONT)
 
-    async def _rewrite(self) -> None:
+    async def _write_all(self, command: str) -> None:
+        """The primary writes all that it has, in the background."""
         with Talker(self._primary.port) as talker:
-            talker.ask("BGREWRITEAOF")
+            talker.ask(command)
 
     # --- comparing ------------------------------------------------------------------------
 
@@ -205,8 +207,8 @@ class History:
         self._say("servers are compared")
         mine = contents_of(self._primary.port)
         for follower in self._followers:
-            differs = difference(mine, contents_of(follower.node.port))
-            assert not differs, f"{follower.node.name}: {differs}"
+            theirs = contents_of(follower.node.port)
+            assert not (differs := difference(mine, theirs, follower.node.name)), differs
             self.counts["comparisons of a replica with its primary"] += 1
             self.counts["views compared"] += len(mine)
         self._note_syncs()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from typing import Final
-
-from tests.support.ports import free_port
 
 _AT_ONCE: Final = 64 * 1024
 
@@ -15,16 +14,17 @@ class Link:
     """A proxy from ``port`` to the port of a target, for as long as the link is whole."""
 
     def __init__(self, target: int) -> None:
-        self.port = free_port()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
         self.broken = False
         self._target = target
         self._ends: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server
+        self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
         """Begins to accept connections."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, sock=self._socket)
 
     def cut(self) -> None:
         """Ends all connections at once, with what is under way; new ones end, too."""
@@ -39,9 +39,11 @@ class Link:
     async def close(self) -> None:
         """Ends everything."""
         self.cut()
-        self._server.close()
-        await asyncio.gather(*self._passing)
-        await self._server.wait_closed()
+        if self._server is not None:
+            self._server.close()
+            await asyncio.gather(*self._passing)
+            await self._server.wait_closed()
+        self._socket.close()
 
     async def _connected(
         self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter

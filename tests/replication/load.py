@@ -13,6 +13,7 @@ from hiredis import ReplyError
 from tests.durability.steps import Command
 from tests.durability.talking import AsyncTalker
 from tests.property.stream_commands import Words
+from tests.replication.contents import NEWER
 from tests.replication.nodes import POLL_S
 
 RUN_ALL: Final = """
@@ -24,6 +25,13 @@ while at <= #ARGV do
 end
 """
 """A script that runs commands, each of which follows the number of its words."""
+
+RESTORE: Final = """
+local value = redis.call('DUMP', KEYS[1])
+return value and redis.call('RESTORE', KEYS[2], 0, value, 'REPLACE')
+"""
+"""A script that makes a copy of a key by way of its payload."""
+_RESTORED: Final = [("k", "q"), ("q", "k"), ("a", "b"), (f"{NEWER}k", f"{NEWER}q")]
 
 LIBRARY: Final = """#!lua name={0}
 redis.register_function('{0}', function(keys, args) return '{1}' end)
@@ -100,26 +108,14 @@ class Load:
         return replies
 
     async def _anything(self, talker: AsyncTalker, chance: random.Random) -> None:
-        """Some commands: as they are, as a transaction, as a script; or a library, or WAIT."""
+        """Some commands: as they are, as a transaction, as a script, and more like that."""
         some: list[Command] = [
             tuple(chance.choice(self._pool)) for _ in range(chance.randint(1, 8))
         ]
-        kind = chance.choices(
-            ["plain", "transaction", "script", "library", "wait"], [60, 18, 18, 2, 2]
-        )
-        self._counts[kind[0]] += 1
-        if kind == ["transaction"]:
-            some = [("MULTI",), *some, ("EXEC",)]
-        elif kind == ["script"]:
-            words: list[str | int] = []
-            for command in some:
-                words += (len(command), *command)
-            some = [("EVAL", RUN_ALL, 0, *words)]
-        elif kind == ["library"]:
-            some = [_library(chance)]
-        elif kind == ["wait"]:
-            some = [*some, ("WAIT", "1", "20")]
-        await self._ask(talker, *some)
+        kinds = [*_KINDS]
+        kind = chance.choices(kinds, [_KINDS[each] for each in kinds])[0]
+        self._counts[kind] += 1
+        await self._ask(talker, *_as_kind(kind, some, chance))
 
     async def _expire(self, talker: AsyncTalker, chance: random.Random) -> None:
         """Keys that live for a short time, and a long value now and then."""
@@ -190,6 +186,35 @@ class Load:
             await self._ask(talker, ("XACK", STREAM, GROUP, *identities))
         elif identities and chance.random() < 0.5:
             await self._ask(talker, ("XCLAIM", STREAM, GROUP, "other", 0, *identities, "JUSTID"))
+
+
+_KINDS: Final = {
+    "pipelines": 60,
+    "transactions": 18,
+    "scripts": 18,
+    "changes of libraries": 2,
+    "values dumped and restored": 4,
+    "waits for a replica": 2,
+}
+"""What clients send, by how often they do."""
+
+
+def _as_kind(kind: str, some: list[Command], chance: random.Random) -> list[Command]:
+    """What is sent of a kind, which holds some commands unless it is of another sort."""
+    if kind == "transactions":
+        return [("MULTI",), *some, ("EXEC",)]
+    if kind == "scripts":
+        words: list[str | int] = []
+        for command in some:
+            words += (len(command), *command)
+        return [("EVAL", RUN_ALL, 0, *words)]
+    if kind == "changes of libraries":
+        return [_library(chance)]
+    if kind == "values dumped and restored":
+        return [("EVAL", RESTORE, 2, *chance.choice(_RESTORED))]
+    if kind == "waits for a replica":
+        return [*some, ("WAIT", "1", "20")]
+    return some
 
 
 def _library(chance: random.Random) -> Command:
