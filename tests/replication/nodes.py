@@ -55,9 +55,13 @@ class Node:
             self._process = subprocess.Popen(self._command, cwd=ROOT, stdout=log, stderr=log)
         deadline = time.monotonic() + TIMEOUT_S
         while not self._answers():
-            assert self.alive, f"{self.name} has ended: {self.log.read_text()[-2000:]}"
+            self.check_alive()
             assert time.monotonic() < deadline, f"{self.name} does not answer"
             await asyncio.sleep(POLL_S)
+
+    def check_alive(self) -> None:
+        """Raises :class:`AssertionError` with the end of its log if the process has ended."""
+        assert self.alive, f"{self.name} has ended: {self.log.read_text()[-2000:]}"
 
     def _answers(self) -> bool:
         """Whether it has loaded what it has to."""
@@ -88,6 +92,7 @@ class Node:
 
     def info(self, section: str) -> dict[str, str]:
         """What INFO says."""
+        self.check_alive()
         with Talker(self.port) as talker:
             lines = [line.partition(":") for line in str(talker.ask("INFO", section)).splitlines()]
         return {name: value for name, _, value in lines}
