@@ -14,6 +14,7 @@
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
+# make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
 # make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua, rdb or disk
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
@@ -53,7 +54,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	sbom lock reliability soak fuzz test-spark demo bench-spark bench docs pictures format clean
+	sbom lock reliability soak replication-histories fuzz test-spark demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -138,6 +139,10 @@ lock: $(LOCK)/installed
 # The run writes the second table of docs/reliability.md.
 soak: $(ENV)/installed-dev
 	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -p tests.soak.results tests/soak
+
+# Needs real servers in the folder PENSTOCK_REFERENCE_SERVERS; --help says more.
+replication-histories: $(ENV)/installed-dev
+	$(BIN)/python -m tests.replication.histories $(ARGS)
 
 ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
 fuzz: $(ENV)/installed-dev

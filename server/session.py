@@ -28,7 +28,10 @@ class Follower(Protocol):
         """It does not read what was sent."""
 
     def resume(self) -> None:
-        """It has read what was sent, or what was held back has gone out."""
+        """It has read what was sent."""
+
+    def resume_soon(self) -> None:
+        """Some of what was held back has gone out; the rest of it goes first."""
 
 
 class Session:

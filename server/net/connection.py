@@ -514,7 +514,7 @@ class Connection(asyncio.Protocol):
             if session is not None and (session.channels or session.patterns or session.monitoring):
                 self.check_output()
             if session is not None and session.follower is not None:
-                session.follower.resume()
+                session.follower.resume_soon()  # Behind what else was held back.
             if self._swamped and self._unreleased <= UNRELEASED:
                 self._swamped = False
                 # Not at once: what else was held back goes first.

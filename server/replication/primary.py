@@ -124,7 +124,7 @@ class Primary:
         self._left_ms = self._state.clock()
         self._state.log.notice(f"Replica {replica.name} is gone")
         self._count_good()
-        self._see_who_caught_up()
+        self._note_caught_up()
 
     def following(self) -> list[Replica]:
         """Those that are sent the stream."""
@@ -192,7 +192,7 @@ class Primary:
         if late:
             self._count_good()
         self._blocking.signal(*SYNCED)
-        self._see_who_caught_up()
+        self._note_caught_up()
 
     def written_by(self, session: Session) -> int:
         """Up to where the stream holds what a client has changed."""
@@ -272,8 +272,8 @@ class Primary:
     def _all_caught_up(self) -> bool:
         return all(one.acknowledged >= self._end for one in self.following() if one.speaks)
 
-    def _see_who_caught_up(self) -> None:
-        """Lets the server end if that was all that it waited for."""
+    def _note_caught_up(self) -> None:
+        """Lets the server end if no replica is left that it waits for."""
         if self._caught_up is not None and self._all_caught_up():
             self._caught_up.set()
 

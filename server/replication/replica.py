@@ -160,10 +160,11 @@ class Replica:
             self._state.stats.bytes_to_replicas += len(data)
             sent += len(data)
             if sent >= AT_ONCE:
-                self._go_on_later()
+                self.resume_soon()
                 return
 
-    def _go_on_later(self) -> None:
+    def resume_soon(self) -> None:
+        """Sends more, once what is going on now has been done."""
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._go_on)

@@ -17,6 +17,7 @@ from tests.support.direct import Direct
 from tests.support.examples import scaled
 from tests.support.recording import Recording, load
 from tests.support.redis_files import FileServer
+from tests.support.views import views_of_database
 
 SETTINGS = settings(max_examples=scaled(20), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -50,22 +51,6 @@ def real(real_server: str) -> Iterator[FileServer]:
     server.stop()
 
 
-def _views(database: int) -> Iterator[Words]:
-    """Commands that show everything in a database."""
-    yield ["SELECT", str(database)]
-    yield ["DBSIZE"]
-    for key in _TEXTS:
-        yield ["TYPE", key]
-        yield ["PEXPIRETIME", key]
-        yield ["GET", key]
-        yield ["OBJECT", "ENCODING", key]
-        yield ["XINFO", "STREAM", key]
-        yield ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]
-        yield ["XINFO", "GROUPS", key]
-        for group in ("g", "h"):
-            yield ["XINFO", "CONSUMERS", key, group]
-
-
 def _shown(command: Words, reply: bytes, layout: bool) -> bytes:
     reply = comparable(command, reply)
     return reply if layout else _LAYOUT.sub(rb"\1:N\r\n", reply)
@@ -75,7 +60,7 @@ def assert_alike(ours: Direct, theirs: FileServer, layout: bool) -> None:
     """Both servers show the same, but for times at which consumers were seen."""
     client = ours.client()
     for database in range(2):
-        for command in _views(database):
+        for command in views_of_database(database, _TEXTS, ("g", "h")):
             mine = client.send(*command)
             assert mine is not None
             reference = theirs.send(*command)

@@ -1,0 +1,79 @@
+"""A link between a replica and its primary that can be broken."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Final
+
+_AT_ONCE: Final = 64 * 1024
+
+
+class Link:
+    """A proxy from ``port`` to the port of a target, for as long as the link is whole."""
+
+    def __init__(self, target: int) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.broken = False
+        self._target = target
+        self._ends: set[asyncio.StreamWriter] = set()
+        self._passing: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Begins to accept connections."""
+        self._server = await asyncio.start_server(self._connected, sock=self._socket)
+
+    def cut(self) -> None:
+        """Ends all connections at once, with what is under way; new ones end, too."""
+        self.broken = True
+        for end in list(self._ends):
+            end.transport.abort()
+
+    def mend(self) -> None:
+        """Lets new connections through."""
+        self.broken = False
+
+    async def close(self) -> None:
+        """Ends everything."""
+        self.cut()
+        if self._server is not None:
+            self._server.close()
+            await asyncio.gather(*self._passing)
+            await self._server.wait_closed()
+        self._socket.close()
+
+    async def _connected(
+        self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._passing.add(task)
+        try:
+            await self._connect(incoming, outgoing)
+        finally:
+            self._passing.discard(task)
+
+    async def _connect(
+        self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
+    ) -> None:
+        try:
+            theirs = await asyncio.open_connection("127.0.0.1", self._target)
+        except ConnectionError:
+            outgoing.transport.abort()
+            return
+        await asyncio.gather(self._pass_on(incoming, theirs[1]), self._pass_on(theirs[0], outgoing))
+
+    async def _pass_on(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        """Passes bytes on until one of the two ends goes; then the other goes as well."""
+        self._ends.add(to)
+        try:
+            with contextlib.suppress(ConnectionError):
+                while not self.broken and (data := await source.read(_AT_ONCE)):
+                    to.write(data)
+                    await to.drain()
+        finally:
+            self._ends.discard(to)
+            to.transport.abort()
