@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, ResponseError
 
 STREAM: Final = "orders"
 GROUP: Final = "kitchen"
@@ -25,8 +25,9 @@ Connect = Callable[[], Client]
 
 
 class Shop:
-    """Two producers and two consumers of a group, as threads. They do what docs/moving.md asks of
-    clients: one that is refused with NOREPLICAS connects again, wherever the server is then."""
+    """Two producers, two consumers of a group and one who only reads, as threads. They do what
+    docs/moving.md asks of clients: one that is refused with NOREPLICAS connects again, wherever the
+    server is then, and so does the reader that loses its connection."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -39,15 +40,17 @@ class Shop:
         """The entries whose XACK was confirmed."""
         self.repeated: list[str] = []
         """Entries that were delivered after that."""
-        self.refused = 0
-        """How often a client has been sent away."""
+        self.seen: list[str] = []
+        """The entries that the reader got, one after the other."""
+        self._refused = 0
         with connect() as client:
             client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
         self._producers = [self._thread(self._produce, name) for name in PRODUCERS]
         self._consumers = [self._thread(self._consume, name) for name in CONSUMERS]
+        self._reader = self._thread(self._read, "erin")
 
     def __enter__(self) -> Shop:
-        for thread in (*self._producers, *self._consumers):
+        for thread in (*self._producers, *self._consumers, self._reader):
             thread.start()
         self.go_on()
         return self
@@ -64,6 +67,11 @@ class Shop:
     def move(self, connect: Connect) -> None:
         """From now on whoever connects does so there."""
         self._connect = connect
+        self._refused = 0
+
+    def wait_until_all_have_been_refused(self) -> None:
+        """Waits until everybody who writes has been sent away since :meth:`move`."""
+        self._wait_for(lambda: self._refused == len(PRODUCERS) + len(CONSUMERS))
 
     def go_on(self, entries: int = 50) -> None:
         """Waits until so many more entries have been acknowledged."""
@@ -75,9 +83,10 @@ class Shop:
         self._closed.set()
         self._join(self._producers)
         self._wait_for(lambda: self.acknowledged >= self.added.keys())
+        self._wait_for(lambda: len(self.seen) >= len(self.added))
         self._over.set()
-        self._join(self._consumers)
-        assert self._failures == []
+        self._join([*self._consumers, self._reader])
+        self._raise_failure()
 
     def check(self, client: Client) -> None:
         """The server has what was confirmed, in order and once, all of it acknowledged once."""
@@ -85,6 +94,7 @@ class Shop:
         assert entries == self.added
         assert self.acknowledged == self.added.keys()
         assert self.repeated == []
+        assert self.seen == list(entries)
         assert client.xpending(STREAM, GROUP)["pending"] == 0
 
     # --- at work -----------------------------------------------------------------------------
@@ -132,12 +142,30 @@ class Shop:
             self._tell()
         return start if entries else ">"
 
+    def _read(self, name: str) -> None:
+        client, last = self._connect(), "0"
+        while not self._over.is_set():
+            try:
+                reply = client.xread({STREAM: last}, block=20)
+            except ConnectionError:
+                client.close()
+                client = self._connect()
+                continue
+            if reply:
+                self.seen += [id for id, _ in reply[0][1]]
+                last = self.seen[-1]
+                self._tell()
+        client.close()
+
     def _elsewhere(self, client: Client, error: ResponseError) -> Client:
         if not str(error).startswith("NOREPLICAS"):
             raise error
         client.close()
-        self.refused += 1
-        return self._connect()
+        client = self._connect()
+        with self._changed:
+            self._refused += 1
+            self._changed.notify_all()
+        return client
 
     # --- waiting -----------------------------------------------------------------------------
 
@@ -148,7 +176,11 @@ class Shop:
     def _wait_for(self, condition: Callable[[], bool]) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: self._failures or condition(), TIMEOUT_S)
-        assert self._failures == []
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failures:
+            raise self._failures[0]
 
     def _join(self, threads: list[threading.Thread]) -> None:
         for thread in threads:
