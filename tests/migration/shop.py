@@ -42,7 +42,8 @@ class Shop:
         """Entries that were delivered after that."""
         self.seen: list[str] = []
         """The entries that the reader got, one after the other."""
-        self._refused = 0
+        self._arrived: set[str] = set()
+        """Who has connected to where the server is now, having been refused."""
         with connect() as client:
             client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
         self._producers = [self._thread(self._produce, name) for name in PRODUCERS]
@@ -66,12 +67,13 @@ class Shop:
 
     def move(self, connect: Connect) -> None:
         """From now on whoever connects does so there."""
-        self._connect = connect
-        self._refused = 0
+        with self._changed:
+            self._connect = connect
+            self._arrived.clear()
 
-    def wait_until_all_have_been_refused(self) -> None:
-        """Waits until everybody who writes has been sent away since :meth:`move`."""
-        self._wait_for(lambda: self._refused == len(PRODUCERS) + len(CONSUMERS))
+    def wait_for_all_who_write(self) -> None:
+        """Waits until everybody who was refused has connected where :meth:`move` said."""
+        self._wait_for(lambda: self._arrived == {*PRODUCERS, *CONSUMERS})
 
     def go_on(self, entries: int = 50) -> None:
         """Waits until so many more entries have been acknowledged."""
@@ -116,7 +118,7 @@ class Shop:
             try:
                 self.added[client.xadd(STREAM, {"n": text})] = text
             except ResponseError as error:
-                client = self._elsewhere(client, error)
+                client = self._elsewhere(client, name, error)
             else:
                 number += 1
         client.close()
@@ -127,7 +129,7 @@ class Shop:
             try:
                 start = self._serve(client, name, start)
             except ResponseError as error:
-                client, start = self._elsewhere(client, error), "0"
+                client, start = self._elsewhere(client, name, error), "0"
         client.close()
 
     def _serve(self, client: Client, name: str, start: str) -> str:
@@ -157,13 +159,15 @@ class Shop:
                 self._tell()
         client.close()
 
-    def _elsewhere(self, client: Client, error: ResponseError) -> Client:
+    def _elsewhere(self, client: Client, name: str, error: ResponseError) -> Client:
         if not str(error).startswith("NOREPLICAS"):
             raise error
         client.close()
-        client = self._connect()
+        connect = self._connect
+        client = connect()
         with self._changed:
-            self._refused += 1
+            if connect is self._connect:
+                self._arrived.add(name)
             self._changed.notify_all()
         return client
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -20,7 +21,7 @@ from redis.retry import Retry
 from tests.conformance.reference import FOLDER_VARIABLE, RealServer
 from tests.docs.markdown import blocks, fences, sections, shell_blocks
 from tests.migration.conftest import real_servers
-from tests.migration.shop import Client, Shop
+from tests.migration.shop import TIMEOUT_S, Client, Shop
 from tests.support.certificates import Certificates
 from tests.support.cluster import real_cluster
 from tests.support.ports import free_port
@@ -38,6 +39,9 @@ EXPORT = "From Penstock to a cluster"
 
 NEVER = Retry(NoBackoff(), 0)
 """How often clients try again by themselves."""
+
+PLAIN: dict[str, Any] = {"protocol": 2, "decode_responses": True, "socket_timeout": TIMEOUT_S}
+"""Replies that are the same for servers and clusters, from clients that outwait a pause."""
 
 
 @pytest.fixture(params=real_servers() or [""], ids=lambda path: Path(path).name)
@@ -126,15 +130,13 @@ def at(port: int) -> Client:
     """A client of the server on a port."""
     # A pool would connect again by itself, which leads to the new server if its name is the old
     # one, but to the old server where it is a port that tells them apart.
-    return redis.Redis(
-        port=port, single_connection_client=True, retry=NEVER, protocol=2, decode_responses=True
-    )
+    return redis.Redis(port=port, single_connection_client=True, retry=NEVER, **PLAIN)
 
 
 def in_cluster(port: int) -> Client:
     """A client of the cluster of which a node is on a port."""
     nodes = [ClusterNode("127.0.0.1", port)]
-    return redis.RedisCluster(startup_nodes=nodes, protocol=2, decode_responses=True)
+    return redis.RedisCluster(startup_nodes=nodes, **PLAIN)
 
 
 def test_every_block_is_tried_out() -> None:
@@ -174,7 +176,7 @@ def _release(shop: Shop, shell: Shell, to: partial[Client], block: str) -> None:
     """Clients get the new address, and those that wait are told to go there."""
     shop.move(to)
     assert shell.run(block) == ["OK"]
-    shop.wait_until_all_have_been_refused()
+    shop.wait_for_all_who_write()
     [end] = BLOCKS["What clients have to do"]
     assert shell.run(end) == ["1"]
     shop.go_on()
