@@ -73,6 +73,7 @@ class Connection:
 
     def __init__(self, role: str, address: Address, db: int) -> None:
         self.db = db
+        self.address = address
         self.name = f"{role} {address.place}/{db}"
         url = replace(address.server, database=db)
         given = dict(url.settings)

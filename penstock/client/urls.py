@@ -1,4 +1,4 @@
-"""URLs of single servers, checked before connecting."""
+"""URLs of servers and clusters, checked before connecting."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pyspark_redis_streams.servers import url_arguments
 from pyspark_redis_streams.urls import ServerUrl, parse_url
 
 ALLOWED: Final = (
-    "redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path?db=0;"
+    "redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path?db=0,"
+    " redis+cluster:// or rediss+cluster:// with one or more host:port for a cluster;"
     " signs such as '/' and '@' in a password are written %2F and %40"
 )
 
 
 class Address(NamedTuple):
-    """A server as :func:`parse` found it in a URL."""
+    """A server or a cluster as :func:`parse` found it in a URL."""
 
     server: ServerUrl
     db: int | None
@@ -25,7 +26,9 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Host and port, or the path of a socket, to show."""
+        """Host and port, the path of a socket, or the nodes of a cluster, to show."""
+        if self.server.cluster:
+            return self.server.label
         if self.server.path is not None:
             return self.server.path
         host, port = self.server.nodes[0]
@@ -45,7 +48,7 @@ def parse(text: str) -> Address:
         raise AddressError(str(error)) from None
     except ValueError as error:
         raise _bad(str(error)) from None
-    if server.cluster or len(server.nodes) > 1:
+    if len(server.nodes) > 1 and not server.cluster:
         raise _bad("one of several servers")
     parts = urlsplit(text)
     if not (server.path or parts.hostname):

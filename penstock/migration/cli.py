@@ -29,12 +29,14 @@ INTERRUPTED: Final = 130
 Direction = Literal["import", "export"]
 
 _SUMMARIES: Final = {
-    "import": "Copies streams from a Redis, Valkey or Penstock, or an RDB file, into a Penstock.",
-    "export": "Copies streams from a Penstock into a Redis, Valkey or Penstock.",
+    "import": "Copies streams from a Redis, Valkey, Penstock or cluster, or an RDB file, into a"
+    " Penstock.",
+    "export": "Copies streams from a Penstock into a Redis, Valkey, Penstock or cluster.",
 }
 
 _EPILOG: Final = """\
-A URL is redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path?db=0.
+A URL is redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix:///path?db=0;
+redis+cluster://host:port,host:port names one or more nodes of a cluster.
 
 Streams are copied with their consumer groups, pending entries, counters and expiry. It may be run
 again at any time: it goes on where it was, and changes nothing that is as it should be. A stream of
@@ -89,6 +91,8 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options | File
         parser.refuse(str(error))
     if given.db and (far.db is not None or (given.other and near.db is not None)):
         parser.error(_DATABASE_TWICE)
+    if given.db and (far.server.cluster or near.server.cluster):
+        parser.error("--db does not go with a cluster, whose keys are all in database 0")
     source, target = (far, near) if direction == "import" else (near, far)
     return Options(
         source,

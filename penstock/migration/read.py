@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final, NamedTuple
 
 from penstock.client.connection import Connection, Moment, Reply, Timed
 from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.client.nodes import Nodes
 from penstock.migration.model import Entry, Group, Head, Pending, Settings, entry_id
 from storage import ids
 
@@ -43,13 +45,15 @@ class Keys(NamedTuple):
     """Those whose type the server does not tell."""
 
 
-def find_keys(source: Connection, globs: Iterable[bytes]) -> Keys:
+def find_keys(source: Nodes, globs: Iterable[bytes]) -> Keys:
     """The keys whose names match any of the patterns."""
     kinds: dict[bytes, bytes | CommandRefused] = {}
-    for glob in globs:
-        for page in _scan(source, glob):
-            found = source.try_all([("TYPE", key) for key in page])
+    source.require_settled()
+    for node, glob in product(source.all, globs):
+        for page in _scan(node, glob):
+            found = node.try_all([("TYPE", key) for key in page])
             kinds.update(zip(page, found, strict=True))
+    source.require_settled()
     by_kind: dict[str, list[bytes]] = {}
     refused: dict[bytes, CommandRefused] = {}
     for key, kind in sorted(kinds.items()):
@@ -69,11 +73,18 @@ def _scan(source: Connection, glob: bytes) -> Iterator[list[bytes]]:
             return
 
 
-def count_entries(source: Connection, streams: list[bytes]) -> int:
+def count_entries(source: Nodes, streams: list[bytes]) -> int:
     """How many entries the streams hold; what cannot be counted counts as none."""
+    by_node: dict[Connection, list[bytes]] = {}
+    for key in streams:
+        by_node.setdefault(source.of(key), []).append(key)
+    return sum(_count_on(node, keys) for node, keys in by_node.items())
+
+
+def _count_on(node: Connection, streams: list[bytes]) -> int:
     total = 0
     for at in range(0, len(streams), PAGE_KEYS):
-        lengths = source.try_all([("XLEN", key) for key in streams[at : at + PAGE_KEYS]])
+        lengths = node.try_all([("XLEN", key) for key in streams[at : at + PAGE_KEYS]])
         total += sum(length for length in lengths if isinstance(length, int))
     return total
 
@@ -85,9 +96,12 @@ def list_databases(source: Connection) -> list[int]:
     return sorted(int(line[2 : line.index(b":")]) for line in lines)
 
 
-def require_different_databases(source: Connection, target: Connection) -> None:
-    """Raises :class:`ServerFailed` if both are the same database of the same server."""
-    if source.db == target.db and (run := source.run_id()) and run == target.run_id():
+def require_different_databases(source: Nodes, target: Nodes) -> None:
+    """Raises :class:`ServerFailed` if both have the same database of the same server."""
+    if source.all[0].db != target.all[0].db:
+        return
+    runs = {node.run_id() for node in source.all} - {None}
+    if any(node.run_id() in runs for node in target.all):
         raise ServerFailed(f"the {source.name} and the {target.name} are the same database")
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from penstock.client.connection import Connection
 from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.client.nodes import Nodes
 from penstock.client.urls import Address
 from penstock.migration.copy import Copied, copy_stream
 from penstock.migration.groups import CopiedGroup
@@ -65,14 +66,15 @@ def run(options: Options, console: Console) -> bool:
     fine = True
     for source_db, target_db in _database_pairs(options):
         with (
-            Connection("source", options.source, source_db) as source,
-            Connection("target", options.target, target_db) as target,
+            Nodes("source", options.source, source_db) as source,
+            Nodes("target", options.target, target_db) as target,
         ):
-            target.require_counters()
+            for node in target.all:
+                node.require_counters()
             require_different_databases(source, target)
             console.print(f"{source.name} -> {target.name}", highlight=False, markup=False)
             prefix = f"{source_db}: " if options.databases is not None else ""
-            migration = _Migration(Endpoints(source, target), options, console, prefix)
+            migration = _Migration(source, target, options, console, prefix)
             fine &= migration.run()
             rows += (row for _, row in sorted(migration.rows.items()))
     print_summary(console, rows)
@@ -94,11 +96,12 @@ class _Migration:
     """The work on one database."""
 
     def __init__(
-        self, endpoints: Endpoints, options: Options, console: Console, prefix: str
+        self, source: Nodes, target: Nodes, options: Options, console: Console, prefix: str
     ) -> None:
         self.rows: dict[bytes, Row] = {}
         """The row of each stream in the summary."""
-        self._endpoints = endpoints
+        self._source = source
+        self._target = target
         self._options = options
         self._console = console
         self._prefix = prefix
@@ -106,7 +109,7 @@ class _Migration:
 
     def run(self) -> bool:
         """Does the work; whether all strings are equal, if they were to be copied."""
-        keys = find_keys(self._endpoints.source, self._options.globs)
+        keys = find_keys(self._source, self._options.globs)
         self._list_left_out(keys)
         for key, error in keys.refused.items():
             self._fail(key, error)
@@ -125,6 +128,9 @@ class _Migration:
             what = plural(len(names), f"{kind} key")
             self._say(f"left out: {what}{hint}: {list_names(names)}")
 
+    def _endpoints(self, key: bytes) -> Endpoints:
+        return Endpoints(self._source.of(key), self._target.of(key))
+
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False)
 
@@ -140,8 +146,8 @@ class _Migration:
     def _plan(self, streams: list[bytes]) -> None:
         for key in streams:
             try:
-                plan = make_plan(self._endpoints, key, self._options.replace)
-                groups = read_groups(self._endpoints.source, key)
+                plan = make_plan(self._endpoints(key), key, self._options.replace)
+                groups = read_groups(self._source.of(key), key)
             except (CommandRefused, StreamGone, StreamRefused) as error:
                 self._fail(key, error)
                 continue
@@ -158,7 +164,7 @@ class _Migration:
     def _copy(self, streams: list[bytes]) -> list[Copied]:
         """Copies what can be copied."""
         progress, done = self._progress, list[Copied]()
-        progress.start("Copying", len(streams), count_entries(self._endpoints.source, streams))
+        progress.start("Copying", len(streams), count_entries(self._source, streams))
         try:
             for key in streams:
                 try:
@@ -171,9 +177,10 @@ class _Migration:
         return done
 
     def _copy_one(self, key: bytes) -> Copied:
-        plan = make_plan(self._endpoints, key, self._options.replace)
+        endpoints = self._endpoints(key)
+        plan = make_plan(endpoints, key, self._options.replace)
         self._progress.skip(plan.present)
-        copied = copy_stream(self._endpoints, plan, self._progress.advance)
+        copied = copy_stream(endpoints, plan, self._progress.advance)
         self._progress.end(f"{self._name(key)}: {_describe(plan, copied)}")
         return copied
 
@@ -192,7 +199,8 @@ class _Migration:
             progress.stop()
 
     def _verify_one(self, copied: Copied) -> None:
-        found = verify_stream(self._endpoints, copied, self._options.depth, self._progress.advance)
+        endpoints = self._endpoints(copied.plan.key)
+        found = verify_stream(endpoints, copied, self._options.depth, self._progress.advance)
         outcome = Outcome.DIFFERS if found.differences else Outcome.EQUAL
         self.rows[copied.plan.key] = Row(
             self._name(copied.plan.key),
@@ -216,7 +224,7 @@ class _Migration:
     def _copy_strings(self, keys: list[bytes]) -> bool:
         replace, dry_run = self._options.replace, self._options.dry_run
         try:
-            result = copy_strings(self._endpoints, keys, replace, dry_run)
+            result = copy_strings(self._source, self._target, keys, replace, dry_run)
         except CommandRefused as error:
             self._say(f"strings: {error}")
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from penstock.client.connection import Command, Connection
+from penstock.client.nodes import Nodes
 from penstock.migration.plan import Endpoints
 from penstock.migration.read import read_expiries
 
@@ -38,12 +39,16 @@ class StringsCopied(NamedTuple):
 
 
 def copy_strings(
-    endpoints: Endpoints, keys: list[bytes], replace: bool, dry_run: bool
+    source: Nodes, target: Nodes, keys: list[bytes], replace: bool, dry_run: bool
 ) -> StringsCopied:
     """Copies the strings; ``replace`` allows to overwrite, ``dry_run`` only says what would be."""
     result = StringsCopied([], [], [], [])
-    for at in range(0, len(keys), _BATCH):
-        _copy_batch(endpoints, keys[at : at + _BATCH], replace, dry_run, result)
+    by_node: dict[Endpoints, list[bytes]] = {}
+    for key in keys:
+        by_node.setdefault(Endpoints(source.of(key), target.of(key)), []).append(key)
+    for endpoints, together in by_node.items():
+        for at in range(0, len(together), _BATCH):
+            _copy_batch(endpoints, together[at : at + _BATCH], replace, dry_run, result)
     return result
 
 

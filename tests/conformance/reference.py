@@ -29,9 +29,13 @@ def find_server() -> str | None:
 
 
 class RealServer:
-    """A real server as a child process, with nothing saved and DEBUG allowed."""
+    """A real server as a child process, with nothing saved and DEBUG allowed.
 
-    def __init__(self, path: str) -> None:
+    ``options`` are more arguments of its command line.
+    """
+
+    def __init__(self, path: str, *options: str) -> None:
+        self.options = options
         self.folder = tempfile.TemporaryDirectory()
         # Another process may take the port before the server does: then there are other ports.
         for _ in range(ATTEMPTS):
@@ -40,6 +44,11 @@ class RealServer:
                 return
         self.stop()
         raise TimeoutError("the server does not listen")
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.address[1]
 
     def _start(self, path: str) -> None:
         self.address = ("127.0.0.1", free_port())
@@ -50,7 +59,7 @@ class RealServer:
             "--enable-debug-command": "yes",
             "--loglevel": "warning",
         }
-        command = [path, *(word for option in options.items() for word in option)]
+        command = [path, *(word for option in options.items() for word in option), *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
     def _listens(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -34,3 +35,15 @@ def anchors(page: str) -> set[str]:
     """The anchor of each heading, as code hosts and the site make them."""
     headings = re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-") for text in headings}
+
+
+def sections(page: str) -> dict[str, str]:
+    """The text under each heading, up to the next heading of any level."""
+    parts = re.split(r"^#+ (.*)$", page, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def shell_blocks(page: str) -> list[str]:
+    """The indented blocks, which are for a shell."""
+    found = re.findall(r"(?:(?<=\n\n)|^)((?:    \S.*\n)+)", without_blocks(page))
+    return [textwrap.dedent(block) for block in found]

@@ -1,12 +1,16 @@
-"""Running the commands in this process."""
+"""Running the commands in this process, and what their page says they need."""
 
 from __future__ import annotations
 
 import io
+import re
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
 from penstock.migration.cli import Direction, main
+from tests.support.process import ROOT
+
+PAGE = (ROOT / "docs" / "migration.md").read_text()
 
 
 class Ended(NamedTuple):
@@ -45,3 +49,9 @@ def copy(source: int, target: int, *options: str) -> Ended:
     """Imports from one port of this machine to another."""
     urls = (f"redis://127.0.0.1:{source}", "--to", f"redis://127.0.0.1:{target}")
     return migrate(*urls, *options)
+
+
+def allowed(end: str) -> list[str]:
+    """The commands that the page says a user needs on one of the servers."""
+    listed = re.findall(rf"^- on the {end}: (.*?);$", PAGE, re.MULTILINE | re.DOTALL)[0]
+    return re.findall(r"[A-Z]+", listed)

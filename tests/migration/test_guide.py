@@ -13,12 +13,9 @@ import pytest
 from penstock.migration.cli import Direction
 from storage.rdb import codes
 from storage.rdb.write import write_rdb
-from tests.migration.running import Ended, migrate
+from tests.migration.running import PAGE, Ended, allowed, migrate
 from tests.migration.streams import RICH, Client, everything
-from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
-
-PAGE = (ROOT / "docs" / "migration.md").read_text()
 
 COMMANDS = re.findall(r"^    penstock (.*)$", PAGE, re.MULTILINE)
 
@@ -95,12 +92,6 @@ def test_the_output_is_as_printed(source: Client, near: Client) -> None:
     printed = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     lines = [line.rstrip() for line in ended.out.splitlines()]
     assert lines[1:] == printed.splitlines()
-
-
-def allowed(end: str) -> list[str]:
-    """The commands that the page says a user needs on one of the servers."""
-    listed = re.findall(rf"^- on the {end}: (.*?);$", PAGE, re.MULTILINE | re.DOTALL)[0]
-    return re.findall(r"[A-Z]+", listed)
 
 
 @pytest.fixture

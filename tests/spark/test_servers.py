@@ -16,9 +16,11 @@ from pyspark_redis_streams.commands import Entry
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.writer import TaskWrite
+from tests.conformance.reference import RealServer
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS
 from tests.spark.driving import Query, add, read_batch, url_of
+from tests.support.cluster import real_cluster
 from tests.support.ports import free_port
 from tests.support.process import ROOT
 
@@ -193,36 +195,14 @@ def test_several_servers_share_the_work_of_a_group(server: redis.Redis) -> None:
 
 
 @pytest.fixture
-def cluster(program: str) -> Iterator[list[Backend]]:
+def cluster(program: str) -> Iterator[list[RealServer]]:
     """Three primaries that share the slots."""
-    enabled = ("--cluster-enabled", "yes", "--cluster-port")
-    nodes = [Backend(program, *enabled, str(free_port())) for _ in range(3)]
-    try:
-        _join(nodes)
+    with real_cluster(program) as nodes:
         yield nodes
-    finally:
-        for node in nodes:
-            node.close()
-
-
-def _join(nodes: list[Backend]) -> None:
-    clients = [node.client() for node in nodes]
-    for client, first, last in zip(clients, (0, 5461, 10923), (5460, 10922, 16383), strict=True):
-        client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
-        client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", first // 5461 + 1)
-    for node in nodes[1:]:
-        bus = node.options[-1]
-        clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
-    while not all(b"cluster_state:ok" in c.execute_command("CLUSTER", "INFO") for c in clients):
-        pass
-    while not all(len(c.execute_command("CLUSTER", "SLOTS")) == 3 for c in clients):
-        pass
-    for client in clients:
-        client.close()
 
 
 @pytest.mark.parametrize("mode", ["offsets", "group"])
-def test_a_cluster_takes_no_more_than_its_url(cluster: list[Backend], mode: str) -> None:
+def test_a_cluster_takes_no_more_than_its_url(cluster: list[RealServer], mode: str) -> None:
     streams = [f"s{number}" for number in range(12)]
     node = redis.cluster.ClusterNode("127.0.0.1", cluster[0].port)
     with redis.RedisCluster(startup_nodes=[node]) as client:
@@ -240,7 +220,7 @@ def test_a_cluster_takes_no_more_than_its_url(cluster: list[Backend], mode: str)
 
 
 def test_a_query_may_move_from_a_server_to_a_cluster(
-    server: redis.Redis, cluster: list[Backend]
+    server: redis.Redis, cluster: list[RealServer]
 ) -> None:
     node = redis.cluster.ClusterNode("127.0.0.1", cluster[0].port)
     with redis.RedisCluster(startup_nodes=[node]) as client:
@@ -257,7 +237,7 @@ def test_a_query_may_move_from_a_server_to_a_cluster(
         query.close()
 
 
-def test_a_cluster_is_written_to_by_its_url(cluster: list[Backend]) -> None:
+def test_a_cluster_is_written_to_by_its_url(cluster: list[RealServer]) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster[1].port}"
     rows = [Entry(f"s{number % 12}".encode(), None, [b"n", b"%d" % number]) for number in range(60)]
     TaskWrite(write_settings({"url": url}), "query-0", "0").write(rows)
@@ -267,7 +247,7 @@ def test_a_cluster_is_written_to_by_its_url(cluster: list[Backend]) -> None:
 
 
 def test_a_spark_query_copies_streams_within_a_cluster(
-    spark: SparkSession, cluster: list[Backend], tmp_path: Path
+    spark: SparkSession, cluster: list[RealServer], tmp_path: Path
 ) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster[1].port}"
     node = redis.cluster.ClusterNode("127.0.0.1", cluster[0].port)
