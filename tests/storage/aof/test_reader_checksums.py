@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage.aof.checksum_lines import NOTHING, Uncovered
+from storage.aof.checksum_lines import with_lines as written_with_lines
 from storage.aof.framing import Command
 from storage.aof.reader import Damaged
 from storage.checksums import crc32c
@@ -83,6 +84,17 @@ def test_a_changed_length_at_the_end_is_no_torn_write(tmp_path: Path) -> None:
     # Not even with a torn one behind it, or with zeros.
     for rest in (ONE[:-3], b"\0" * 5, ONE + b"#CRC3"):
         assert damage(tmp_path / "file", data + rest)[0] == offset
+
+
+def test_the_line_is_found_wherever_portions_of_the_file_end(tmp_path: Path) -> None:
+    group = encoded(xadd(1, b"v" * 80))
+    data = with_lines(group).replace(b"$80", b"$90")
+    for chunk in range(40, 160, 7):
+        assert damage(tmp_path / "file", data, chunk=chunk) == (0, differ(len(group), 0))
+
+
+def test_each_portion_of_a_new_file_gets_its_checksum() -> None:
+    assert b"".join(written_with_lines([ONE, TWO])) == with_lines(ONE, TWO)
 
 
 @pytest.mark.parametrize("chunk", [30, 5000])
