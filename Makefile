@@ -12,6 +12,8 @@
 # make lock                       which Python packages the image has, anew, in their newest versions
 # make reliability                every attack at its full scale, beside Redis; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
+# make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
+#                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
@@ -55,6 +57,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
 	sbom lock reliability soak replication-histories fuzz test-spark demo bench-spark bench docs pictures format clean
+	sbom lock reliability soak fuzz test-spark pipeline-histories demo bench-spark bench docs pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed
@@ -155,6 +158,9 @@ reliability: $(ENV)/installed-dev
 test-spark: $(SPARK)/installed
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/spark
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/pipeline
+
+pipeline-histories: $(SPARK)/installed
+	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m tests.pipeline.histories $(ARGS)
 
 demo: $(SPARK)/installed
 	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m examples.flights.demo $(ARGS)

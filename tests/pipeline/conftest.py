@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.pipeline.model import Pipeline
+    from penstock.pipeline.sinks.base import Sink
     from tests.pipeline.commands import Command
     from tests.spark.backends import Backend
 
@@ -88,6 +89,19 @@ def spark() -> Iterator[SparkSession]:
     session = start(pipeline)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def write(spark: SparkSession) -> Callable[..., None]:
+    """Writes rows to a sink as a batch of the query ``q``."""
+    from penstock.pipeline.sinks.base import Batch
+
+    def call(sink: Sink, number: int, rows: list[Any], columns: str = "k int, v string") -> None:
+        frame = spark.createDataFrame(rows, columns)
+        sink.check(frame)
+        sink.write(frame, Batch("q", number, ordered=True))
+
+    return call
 
 
 Load = Callable[..., "Pipeline"]

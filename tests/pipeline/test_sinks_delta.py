@@ -19,10 +19,8 @@ from penstock.pipeline.errors import NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch
 from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
+from tests.pipeline.keyed import COLUMNS, UPSERT, ordered
 from tests.pipeline.test_docs import TABLES
-
-UPSERT = Changes("upsert", ("k",), delete_when="op = 'd'", without=("op", "id"))
-COLUMNS = "id string, k int, v string, op string"
 
 
 @pytest.fixture
@@ -30,23 +28,9 @@ def sink(tmp_path: Path) -> DeltaSink:
     return DeltaSink("sink", "entries", str(tmp_path / "table"), "append")
 
 
-@pytest.fixture
-def write(spark: SparkSession) -> Callable[..., None]:
-    """Writes rows as a batch of the query ``q``."""
-
-    def call(
-        sink: DeltaSink, number: int, rows: list[Any], columns: str = "k int, v string"
-    ) -> None:
-        frame = spark.createDataFrame(rows, columns)
-        sink.check(frame)
-        sink.write(frame, Batch("q", number, ordered=True))
-
-    return call
-
-
 def contents(sink: DeltaSink) -> list[dict[str, Any]]:
     rows = DeltaTable(sink.place).to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: list(map(str, row.values())))
+    return ordered(rows)
 
 
 def test_a_batch_is_appended_once_with_its_query_and_number(

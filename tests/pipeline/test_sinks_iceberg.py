@@ -23,10 +23,8 @@ from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.iceberg_keys import has_keys
 from penstock.pipeline.sinks.iceberg_partitions import Partition, partition
+from tests.pipeline.keyed import COLUMNS, UPSERT, ordered
 from tests.pipeline.test_docs import TABLES
-
-COLUMNS = "id string, k int, v string, op string"
-UPSERT = Changes("upsert", ("k",), delete_when="op = 'd'", without=("op", "id"))
 
 
 @pytest.fixture
@@ -39,27 +37,13 @@ def sink(tmp_path: Path) -> IcebergSink:
     return IcebergSink("sink", "entries", "shop.t", "append", options=options)
 
 
-@pytest.fixture
-def write(spark: SparkSession) -> Callable[..., None]:
-    """Writes rows as a batch of the query ``q``."""
-
-    def call(
-        sink: IcebergSink, number: int, rows: list[Any], columns: str = "k int, v string"
-    ) -> None:
-        frame = spark.createDataFrame(rows, columns)
-        sink.check(frame)
-        sink.write(frame, Batch("q", number, ordered=True))
-
-    return call
-
-
 def table_of(sink: IcebergSink) -> Any:
     return load_catalog("default", **sink.options).load_table(sink.place)
 
 
 def contents(sink: IcebergSink) -> list[dict[str, Any]]:
     rows = table_of(sink).scan().to_arrow().to_pylist()
-    return sorted(rows, key=lambda row: list(map(str, row.values())))
+    return ordered(rows)
 
 
 def test_a_batch_is_appended_once_with_its_query_and_number(

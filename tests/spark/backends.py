@@ -49,10 +49,20 @@ def _candidates() -> Iterator[str | None]:
 
 
 class Backend:
-    """A server process on a free port of 127.0.0.1, with its files in a folder of its own."""
+    """A server process on a free port of 127.0.0.1, with its files in a folder of its own.
 
-    def __init__(self, program: str | None, *options: str, port: int | None = None) -> None:
+    It has to answer ``start_s`` after its start.
+    """
+
+    def __init__(
+        self,
+        program: str | None,
+        *options: str,
+        port: int | None = None,
+        start_s: float = START_TIMEOUT_S,
+    ) -> None:
         self.program = program
+        self._start_s = start_s
         self.port = port or free_port()
         self.options = options
         self._folder = tempfile.TemporaryDirectory()
@@ -84,7 +94,7 @@ class Backend:
         return process
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + self._start_s
         while time.monotonic() < deadline:
             try:
                 with redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0)) as client:

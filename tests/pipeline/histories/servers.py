@@ -1,0 +1,36 @@
+"""The servers of a history, and its pipeline's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.pipeline.databases import postgres
+from tests.pipeline.histories.plan import Plan
+from tests.pipeline.histories.world import KEPT, World
+from tests.spark.backends import Backend
+
+START_S: Final = 90
+"""How long a server may take to load its file while Spark has the processors."""
+
+
+@contextmanager
+def world(folder: Path, mode: str, sinks: Sequence[str]) -> Iterator[World]:
+    """The servers for a history; without PostgreSQL its sink is left out."""
+    with ExitStack() as stack:
+        source, target = (
+            stack.enter_context(Backend(None, *KEPT, start_s=START_S)) for _ in range(2)
+        )
+        base = None
+        if "postgres-keyed" in sinks:
+            try:
+                base = stack.enter_context(postgres())
+            except pytest.skip.Exception:
+                sinks = [name for name in sinks if name != "postgres-keyed"]
+        plan = Plan(folder, mode, source.url, target.url, base, sinks)
+        plan.write()
+        yield World(plan, source, target)
