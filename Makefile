@@ -56,8 +56,8 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
-	sbom lock reliability soak replication-histories fuzz test-spark demo bench-spark bench docs pictures format clean
-	sbom lock reliability soak fuzz test-spark pipeline-histories demo bench-spark bench docs pictures format clean
+	sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark bench docs \
+	pictures format clean
 
 ifeq ($(PENSTOCK_COMPILE),0)
 run: $(ENV)/installed

@@ -83,6 +83,8 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options | File
             near = parse(given.other or LOCAL)
             if given.db and near.db is not None and given.other:
                 parser.error(_DATABASE_TWICE)
+            if near.server.cluster:
+                parser.error("an RDB file can be copied to one server, not to a cluster")
             databases = _databases(given.db)
             choices = (given.replace, given.strings, given.dry_run)
             return FileOptions(given.url, near, globs, databases, *choices)

@@ -161,3 +161,9 @@ def test_what_penstock_saved_is_imported_as_it_was(tmp_path: Path, target: Clien
         wanted = everything(source)
     assert load(tmp_path / "own.rdb", target).status == 0
     assert everything(target) == wanted
+
+
+def test_a_cluster_is_no_target_of_a_file(tmp_path: Path) -> None:
+    ended = migrate(str(tmp_path / "dump.rdb"), "--to", "redis+cluster://127.0.0.1:1")
+    assert ended.status == 2
+    assert "an RDB file can be copied to one server, not to a cluster" in ended.err
