@@ -45,16 +45,10 @@ class Link:
             await self._server.wait_closed()
         self._socket.close()
 
-    async def _connected(
-        self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
-    ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _connected(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._connect(incoming, outgoing))
         self._passing.add(task)
-        try:
-            await self._connect(incoming, outgoing)
-        finally:
-            self._passing.discard(task)
+        task.add_done_callback(self._passing.discard)
 
     async def _connect(
         self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
