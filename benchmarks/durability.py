@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -80,6 +81,19 @@ class Loading(Load):
         return {"units": data.entries, "cpu_us": cost, "per_second": data.entries / seconds}
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadingSnapshot(Loading):
+    """The same from an RDB file, and nothing else."""
+
+    def run(self, server: Running, data: Data, units: int) -> Values:
+        """The cost of an entry."""
+        with Client(server.address) as client:
+            client.call("SAVE")
+        # Penstock makes a base of its append-only file as well, and would load that.
+        shutil.rmtree(server.folder / "appendonlydir", ignore_errors=True)
+        return super().run(server, data, units)
+
+
 def _kept(workload: Workload, policy: str) -> Workload:
     load = workload.load
     if policy == "always":
@@ -106,6 +120,15 @@ KEEPING: Final = (
         Data(entries=1_000_000),
         rounds=1,
         options=kept("everysec"),
+    ),
+    Workload(
+        "load-rdb",
+        "loading 1,000,000 entries from an RDB file",
+        LoadingSnapshot(amount=1_000_000),
+        (Target("cpu_us", 10.0, why="entries of an RDB file are taken apart one by one"),),
+        Data(entries=1_000_000),
+        rounds=1,
+        options=("--dbfilename", "dump.rdb"),
     ),
 )
 """What is measured of servers that keep their data."""
