@@ -117,6 +117,7 @@ def test_a_client_that_leaves_is_not_held(penstock: PenstockThread, lines: list[
     pause(penstock, "WRITE")
     lines[1].send("SET k v")
     lines[0].ask("CLIENT KILL ID 2", b":1\r\n")
+    assert penstock.call(held, penstock) == 0
     unpause(penstock)
     lines[0].ask("GET k", b"$-1\r\n")
 
