@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from fuzz.requests import Requests, commands
 from fuzz.sequences import CLIENTS, Step, read, write
@@ -29,6 +29,9 @@ LENGTH = 30
 
 MAY_HAVE_CHANGED = ("exec", "eval", "evalsha", "fcall", "eval_ro", "evalsha_ro", "fcall_ro")
 """Commands whose errors may follow what they have done already."""
+
+UNANSWERED: Final = frozenset({b"client", b"monitor", b"psync", b"replconf", b"sync"})
+"""Commands without a reply in some cases."""
 
 
 class Dispatcher:
@@ -55,12 +58,16 @@ class Dispatcher:
         """Plays a sequence, and loads what was written of it."""
         recording = Recording(Direct(enable_debug_command="yes"))
         play = _Play(recording)
-        for number, words in read(data):
-            if words:
-                play.send(number, words)
-            else:
-                recording.pass_time(number)
-        play.compare()
+        try:
+            for number, words in read(data):
+                if words:
+                    play.send(number, words)
+                else:
+                    recording.pass_time(number)
+            play.compare()
+        finally:
+            # A client that has become a replica may wait for a snapshot.
+            recording.direct.server.services.replication.close()
 
     def close(self) -> None:
         """There is nothing to end."""
@@ -129,10 +136,10 @@ class _Play:
 
 
 def _needs_none(where: bytes) -> bool:
-    """Whether all of the replies to a command are pushes, those to subscriptions; and MONITOR,
-    which is not answered where the client monitors already."""
+    """Whether all of the replies to a command are pushes, those to subscriptions; MONITOR, which is
+    not answered where the client monitors already; and what only replicas say."""
     name = where.split(b" ")[0].lower()
-    return name.endswith(b"subscribe") or name in (b"client", b"monitor")
+    return name.endswith(b"subscribe") or name in UNANSWERED
 
 
 def _lasting(direct: Direct) -> dict[int, Any]:

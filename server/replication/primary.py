@@ -294,3 +294,5 @@ class Primary:
     def close(self) -> None:
         """Ends what is going on."""
         self.full_sync.close()
+        for replica in self.replicas.values():
+            replica.leave()

@@ -17,7 +17,7 @@ from tests.container.conftest import docker
 from tests.container.test_lock import LOCKED, NOT_IN_THE_IMAGE
 from tests.support.process import ROOT
 
-ALLOWED: Final = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "PSF-2.0"}
+ALLOWED: Final = {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "PSF-2.0", "Zlib"}
 """Licences that ask for nothing but to be named, which is done by the files of the packages."""
 
 ONLY_BUILDS: Final = {"MPL-2.0"}
