@@ -18,7 +18,7 @@ from storage.aof.check import cut
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
-from storage.aof.preamble import Preamble, begins_with_rdb, end_of_preamble
+from storage.aof.preamble import Preamble, begins_with_rdb, read_preamble
 from storage.aof.reader import Batch, Damaged, Reader, TakeRun
 
 TURN_S: Final = 0.01
@@ -96,7 +96,7 @@ class Recovery:
         in what a checksum covers."""
         for path in self._paths:
             with _refusals(path):
-                start = end_of_preamble(path, self._disk)
+                start = read_preamble(path, self._disk)
                 for _ in self._reader(path, start=start):
                     pass
 

@@ -9,9 +9,8 @@ from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
 from storage.aof.framing import Annotation, Command
-from storage.aof.preamble import Preamble, begins_with_rdb
+from storage.aof.preamble import read_preamble
 from storage.aof.reader import Batch, Damaged, Reader, Tail
-from storage.limits import StreamLimits
 from storage.rdb.read import Item
 
 
@@ -68,7 +67,7 @@ def check_file(
     one that it refuses is damage.
     """
     try:
-        start = _read_preamble(path, disk, replay)
+        start = read_preamble(path, disk, None if replay is None else replay.take_item)
     except Damaged as error:
         size = disk.length(path)
         return Findings(path, size, 0, damage=error.reason, offset=error.offset)
@@ -84,24 +83,6 @@ def check_file(
         return Findings(path, reader.size, count, damage=error.reason, offset=error.offset)
     size = reader.uncovered.size
     return Findings(path, reader.size, reader.commands, reader.tail, uncovered=size)
-
-
-def _read_preamble(path: str, disk: Disk, replay: Replay | None) -> int:
-    """Reads the RDB file with which a file may begin; returns where it ends, 0 if there is none.
-
-    Raises :class:`Damaged`, for a key that is refused as well."""
-    if not begins_with_rdb(path, disk):
-        return 0
-    preamble = Preamble(path, disk, StreamLimits())
-    at = 0
-    for item in preamble:
-        if replay is not None:
-            try:
-                replay.take_item(item)
-            except LoadError as error:
-                raise Damaged(path, at, str(error)) from None
-        at = preamble.end
-    return preamble.end
 
 
 def _read(reader: Reader, replay: Replay | None) -> tuple[int, int, str] | None:

@@ -7,10 +7,11 @@ file of former times, where commands follow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from storage.aof.disk import Disk
+from storage.aof.errors import LoadError
 from storage.aof.reader import Damaged
 from storage.limits import StreamLimits
 from storage.rdb.errors import DamagedRDB
@@ -31,14 +32,22 @@ def begins_with_rdb(path: str, disk: Disk) -> bool:
         disk.close(fd)
 
 
-def end_of_preamble(path: str, disk: Disk) -> int:
-    """Where the RDB file ends with which a file may begin, when all of it has been verified; 0 if
-    it does not. Raises :class:`Damaged` and :class:`OSError`."""
+def read_preamble(path: str, disk: Disk, take: Callable[[Item], None] | None = None) -> int:
+    """Reads the RDB file with which a file may begin; returns where it ends, 0 if there is none.
+
+    ``take`` is given each item, and may raise :class:`LoadError`. Raises :class:`Damaged`, for an
+    item that is refused as well, and :class:`OSError`."""
     if not begins_with_rdb(path, disk):
         return 0
     preamble = Preamble(path, disk, StreamLimits())
-    for _ in preamble:
-        pass
+    at = 0
+    for item in preamble:
+        if take is not None:
+            try:
+                take(item)
+            except LoadError as error:
+                raise Damaged(path, at, str(error)) from None
+        at = preamble.end
     return preamble.end
 
 

@@ -147,6 +147,18 @@ def test_a_string_is_in_the_file_as_what_sets_it() -> None:
     assert readable(recording.take()) == ["SELECT 0", f"SET k x PXAT {at}", "DEL k"]
 
 
+def test_an_empty_stream_is_in_the_file_as_a_restore_alone() -> None:
+    recording = Recording()
+    recording.send("XGROUP", "CREATE", "k", "g", "0", "MKSTREAM")
+    data = Reader()
+    data.feed(recording.client.send("DUMP", "k") or b"")
+    dumped = data.gets()
+    recording.take()
+    recording.send("RESTORE", "other", 0, dumped)
+    [restored] = [words for words in commands_of(recording.take()) if words[0] != b"SELECT"]
+    assert restored == [b"RESTORE", b"other", b"0", dumped, b"REPLACE"]
+
+
 @pytest.mark.parametrize("data", [BY_REDIS_7_0, BY_VALKEY_9_1], ids=["Redis 7.0", "Valkey 9.1"])
 def test_what_is_loaded_is_what_was_restored(data: bytes) -> None:
     recording = Recording()

@@ -132,6 +132,14 @@ def test_memory_for_clients_is_not_taken_from_replicas(
     follower.until("SET", "k", "v")
 
 
+def test_a_version_is_three_numbers(client: redis.Redis) -> None:
+    for version in ("9", "9.1", "9.1.x", "9.1.2.3"):
+        with pytest.raises(redis.ResponseError) as refusal:
+            client.execute_command("REPLCONF", "version", version)
+        assert str(refusal.value) == f"Unrecognized version format: {version}"
+    assert client.execute_command("REPLCONF", "version", "9.1.2") == b"OK"
+
+
 def test_failover_says_how_to_hand_over(follow: Follow, client: redis.Redis) -> None:
     follow()
     with pytest.raises(redis.ResponseError) as refusal:
