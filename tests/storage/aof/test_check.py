@@ -133,6 +133,14 @@ def test_the_keys_of_an_rdb_file_are_applied_before_the_commands(path: Path) -> 
     assert notes.applied == [[b"k"], [b"a file"], xadd(1), [b"its end"]]
 
 
+def test_the_form_of_an_rdb_file_can_be_checked_alone(path: Path) -> None:
+    path.write_bytes(rdb(b"k") + ONE)
+    assert check(path, rdb(b"k") + ONE) == Findings(
+        str(path), len(rdb(b"k")) + SIZE, 1, uncovered=SIZE
+    )
+    assert check(path, rdb(b"k").replace(b"REDIS0010", b"REDIS0099") + ONE).damage
+
+
 def test_a_key_of_an_rdb_file_that_is_refused_is_damage(path: Path) -> None:
     path.write_bytes(rdb(b"refused") + ONE)
     found = check_file(str(path), Disk(), replay=Notes())
