@@ -56,7 +56,7 @@ class Link:
         try:
             theirs = await asyncio.open_connection("127.0.0.1", self._target)
         except ConnectionError:
-            outgoing.transport.abort()
+            await _abort(outgoing)
             return
         await asyncio.gather(self._pass_on(incoming, theirs[1]), self._pass_on(theirs[0], outgoing))
 
@@ -70,4 +70,11 @@ class Link:
                     await to.drain()
         finally:
             self._ends.discard(to)
-            to.transport.abort()
+            await _abort(to)
+
+
+async def _abort(end: asyncio.StreamWriter) -> None:
+    """Ends a connection at once, and waits until nothing is left of it."""
+    end.transport.abort()
+    with contextlib.suppress(ConnectionError):
+        await end.wait_closed()
