@@ -128,7 +128,9 @@ def _introduce(server: Services, session: Session, name: bytes, value: bytes) ->
     elif option == b"ip-address":
         if len(value) > _LONGEST_ADDRESS:
             raise CommandError(replication_errors.address_too_long(len(value)))
-        introduction.address = value.decode("utf-8", "replace")
+        text = value.decode("utf-8", "replace")
+        # It stands in lines of INFO and of the log, and must not begin another.
+        introduction.address = "".join(each if each.isprintable() else " " for each in text)
     elif option == b"capa":
         introduction.capabilities.add(value.lower())
     elif option == b"rdb-only":

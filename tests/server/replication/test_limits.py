@@ -132,6 +132,13 @@ def test_memory_for_clients_is_not_taken_from_replicas(
     follower.until("SET", "k", "v")
 
 
+def test_an_address_adds_no_line_to_info(follow: Follow, client: redis.Redis) -> None:
+    follow("ip-address", "10.1.2.3\r\nrole:slave")
+    replication = client.info("replication")
+    assert replication["role"] == "master"
+    assert replication["slave0"]["ip"] == "10.1.2.3  role:slave"
+
+
 def test_a_version_is_three_numbers(client: redis.Redis) -> None:
     for version in ("9", "9.1", "9.1.x", "9.1.2.3"):
         with pytest.raises(redis.ResponseError) as refusal:
