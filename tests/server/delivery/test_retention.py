@@ -169,6 +169,7 @@ def test_who_waits_counts_as_seen_and_gets_what_was_handed_back() -> None:
     kitchen.direct.advance(1000)
     assert consumers(kitchen) == ["bob"]
     assert woken_with(waiting) == [1]
+    assert kitchen.ack(1) == 1
     kitchen.wait("carl")
     for _ in range(5):
         kitchen.direct.advance(700)
