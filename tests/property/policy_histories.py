@@ -321,8 +321,12 @@ class History:
 
     def delivered(self, numbers: list[int], by_policy: bool = False) -> None:
         """These entries were given to somebody, in one reply."""
+        counts = {number: count for number, _, count in self.pending()}
         for number in numbers:
             known = self.facts.entries[number]
+            if "consumer-ttl" in self.policies:
+                # A delivery to a consumer that is gone does not count.
+                known.deliveries = counts[number] - 1
             self.check_delivery(known, by_policy)
             known.deliveries += 1
             known.last_ms = self.now
@@ -367,11 +371,6 @@ class History:
             wanted = "only" not in self.policies or self.policies["only"] == f"kind={known.kind}"
             if not known.done and wanted and not self.may_be_gone(known):
                 assert known.number in there, f"{known.number} is lost"
-        if "consumer-ttl" in self.policies:
-            # What a consumer had that is gone counts as never delivered to it.
-            for number, owner, count in pending:
-                if not owner:
-                    self.facts.entries[number].deliveries = count
         self.check_bounds(pending)
         self.check_stream()
 
