@@ -85,6 +85,9 @@ HOT = {
         "streams",
         "trimming",
     ],
+    "server/faults": [
+        "interception",
+    ],
     "server/monitoring": [
         "hdr_histogram",
         "timings",

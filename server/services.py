@@ -20,6 +20,7 @@ from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.dispatcher import Dispatcher
+from server.faults.interception import Interception
 from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
 from server.net.tls import Tls
@@ -41,6 +42,7 @@ class Services:
         "cron",
         "dispatcher",
         "gate",
+        "interception",
         "notifier",
         "output_limits",
         "pauses",
@@ -64,6 +66,7 @@ class Services:
         self.turns = Turns()
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
+        self.interception = Interception(state)
         self.output_limits = OutputLimits(lambda: state.clock())
         self.user_limits = UserLimits(state)
         self.access = AccessControl(state, self.user_limits)

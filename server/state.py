@@ -144,6 +144,16 @@ class ServerState:
         self.timekeeper.turn(by_ms)
         self.clock = self.timekeeper.read
 
+    def freeze_clock(self) -> None:
+        """Lets the time stand still, until it is turned or released."""
+        self.timekeeper.freeze()
+        self.clock = self.timekeeper.read
+
+    def release_clock(self) -> None:
+        """Lets a time that stands still run on."""
+        self.timekeeper.release()
+        self.clock = self.timekeeper.read
+
     def commands_processed(self) -> int:
         """How many commands have run."""
         return sum(entry.calls for entry in every(self.table))

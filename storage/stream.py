@@ -166,6 +166,7 @@ class Stream:
         """Moves the group past the ascending entries, which follow its last-delivered-id; unless
         ``noack`` they are then pending for ``consumer``, delivered once."""
         self._count_reads(group, identities)
+        group.delivered += len(identities)
         group.last_id = identities[-1]
         if noack:
             return

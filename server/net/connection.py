@@ -48,7 +48,8 @@ from protocol import errors
 from protocol.encoder import error_line
 from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Request, RequestParser
 from server.net.adding import LEAST, Adder
-from server.net.admission import farewell, welcome
+from server.net.admission import farewell, is_forbidden, welcome
+from server.net.intercepted import execute_intercepted
 from server.net.paused_requests import hold_back
 from server.net.round_output import LARGEST, RoundOutput
 from server.net.tls import common_name
@@ -56,7 +57,6 @@ from server.net.turns import now_ns
 from server.runtime.phase import Phase
 from server.services import Services
 from server.session import Session
-from server.util.hosts import is_loopback
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
             self._turn_away(errors.TOO_MANY_CLIENTS)
             return
         self._state.stats.connections += 1
-        if self._is_forbidden():
+        if is_forbidden(self._state, self.transport):
             self._turn_away(errors.PROTECTED_MODE)
             return
         self.session = session = welcome(self._server, self.transport)
@@ -172,14 +172,6 @@ class Connection(asyncio.Protocol):
             if refusal is not None:
                 self._leave()
                 self._turn_away(refusal)
-
-    def _is_forbidden(self) -> bool:
-        """Whether protected mode keeps the client out: a client on another host, when the default
-        user needs no password."""
-        if not self._state.config.protected_mode or not self._state.users.default_is_open():
-            return False
-        peer = self.transport.get_extra_info("peername")
-        return isinstance(peer, tuple) and not is_loopback(peer[0])
 
     def _turn_away(self, text: str) -> None:
         """Says why, and ends the connection."""
@@ -320,6 +312,7 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         dispatcher = server.dispatcher
         pauses = server.pauses
+        interception = server.interception
         size = 0
         first = True
         while True:
@@ -348,7 +341,10 @@ class Connection(asyncio.Protocol):
                     self._held = True
                     self._keep(requests, index)
                     return
-                reply = dispatcher.execute(session, request)
+                if interception.active:
+                    reply = execute_intercepted(server, session, request)
+                else:
+                    reply = dispatcher.execute(session, request)
                 if reply is not None:
                     if len(reply) > WRITE_CHUNK:
                         self._write(out)
