@@ -56,11 +56,12 @@ class Process:
     """A server process, started in ``folder`` and ready when the constructor returns.
 
     Raises :class:`PenstockError`, with what the command has printed, if it does not become ready.
-    ``host`` and ``port`` are where to connect; ``lines`` are the last lines that it has printed.
+    ``host`` and ``port`` are where to connect; ``lines`` are the last lines that were printed, by
+    the process ``before`` this one, too.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
-        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+    def __init__(self, command: Sequence[str], folder: Path, before: Process | None = None) -> None:
+        self.lines: deque[str] = deque(() if before is None else before.lines, LINES_KEPT)
         self.host = ""
         self.port = 0
         self._ready = threading.Event()
@@ -113,9 +114,13 @@ class Process:
         """Terminates the server, and kills it if that takes too long."""
         self._popen.terminate()
         if self.status_if_ended(STOP_TIMEOUT_S) is None:
-            self._popen.kill()
-            self._popen.wait()
-            self._finish_reading()
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the process as a crash does: it does nothing more."""
+        self._popen.kill()
+        self._popen.wait()
+        self._finish_reading()
 
     def _finish_reading(self) -> None:
         """Does not wait long: a child of the process may keep the pipe open."""
