@@ -86,7 +86,9 @@ HOT = {
         "trimming",
     ],
     "server/faults": [
+        "actions",
         "interception",
+        "rules",
     ],
     "server/monitoring": [
         "hdr_histogram",
@@ -95,7 +97,9 @@ HOT = {
     "server/net": [
         "adding",
         "connection",
+        "intercepted",
         "output_gate",
+        "peers",
         "round_output",
         "turns",
     ],
@@ -179,6 +183,7 @@ COOL = {
     *("protocol/errors", "protocol/inline", "protocol/strict"),
     *("server/app", "server/command_table"),
     *("server/clients/keyspace_events", "server/commands/full_form"),
+    *("server/faults/actions", "server/faults/rules", "server/net/intercepted"),
     *("server/commands/idempotency", "server/commands/introspection"),
     *("server/persistence/aof_replay", "server/util/glob"),
     *("storage/aof/apply_commands", "storage/aof/apply_options", "storage/aof/apply_records"),

@@ -139,6 +139,7 @@ class Server:
         services.blocking.close()
         services.working.close()
         services.pauses.close()
+        services.interception.close()
         for connection in list(connections.by_session.values()):
             connection.dismiss()
         for transport in list(connections.transports):

@@ -1,13 +1,52 @@
 """What requests have to pass before they run while a test looks at them or meddles with them.
 
-``active`` is false unless a trace is on; then requests run at once, and XADDs may take the fast
-path. Nothing here has sockets: :mod:`server.net.intercepted` lets requests pass.
+``active`` is false unless there is a trace, or a fault of any kind; then requests run at once, and
+XADDs may take the fast path. Nothing here has sockets: :mod:`server.net.intercepted` lets requests
+pass, and does to them what the faults say.
+
+**Time.** What takes time here takes it by the clock on the wall, whatever the clock of the server
+says: a test that lets that stand still wants its delays all the same.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
+
+from server.command_table import Arguments
+from server.faults.actions import Action
+from server.faults.rules import Conditions, FaultList
 from server.monitoring.trace import Trace
+from server.session import Session
 from server.state import ServerState
+
+Resume = Callable[[], None]
+"""Lets a client go on that was held."""
+
+
+class Delay:
+    """A request that waits, until its time is ``over``."""
+
+    __slots__ = ("over", "request", "resume", "timer")
+
+    def __init__(self, request: Arguments, resume: Resume) -> None:
+        self.request = request
+        self.resume = resume
+        self.over = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """Lets the request run."""
+        if not self.over:
+            self.stop()
+            self.over = True
+            self.resume()
+
+    def stop(self) -> None:
+        """Forgets the timer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 class Interception:
@@ -15,20 +54,74 @@ class Interception:
 
     def __init__(self, state: ServerState) -> None:
         self.trace = Trace(lambda: state.clock())
+        self.rules = FaultList()
+        self._delays: dict[Session, Delay] = {}
         self.active = False
         """Whether anything is."""
 
-    def _update(self) -> None:
-        self.active = self.trace.running
+    def update(self) -> None:
+        """Sees whether there is still a reason to look at requests."""
+        self.active = self.trace.running or self.rules.any or len(self._delays) > 0
+
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        delay = self._delays.pop(session, None)
+        if delay is not None:
+            delay.stop()
+            self.update()
+
+    def close(self) -> None:
+        """Stops all timers."""
+        for session in list(self._delays):
+            self.forget(session)
 
     # --- the trace ------------------------------------------------------------------------
 
     def start_trace(self, owner: int, pattern: bytes | None) -> None:
         """Notes the commands of all clients but this one; see :meth:`.Trace.start`."""
         self.trace.start(owner, pattern)
-        self._update()
+        self.update()
 
     def stop_trace(self) -> None:
         """Notes nothing more."""
         self.trace.stop()
-        self._update()
+        self.update()
+
+    # --- faults ---------------------------------------------------------------------------
+
+    def add(self, words: Sequence[bytes], conditions: Conditions, action: Action) -> int:
+        """Adds a fault; returns its number."""
+        identity = self.rules.add(words, conditions, action)
+        self.update()
+        return identity
+
+    def clear(self, identity: int | None) -> int:
+        """Removes a fault, or all of them; returns how many went. Without faults no request is
+        delayed any longer."""
+        gone = self.rules.clear(identity)
+        if identity is None:
+            for delay in list(self._delays.values()):
+                asyncio.get_running_loop().call_soon(delay.end)
+        self.update()
+        return gone
+
+    # --- delays ---------------------------------------------------------------------------
+
+    def delay(self, session: Session, request: Arguments, ms: int, resume: Resume) -> None:
+        """Lets the request of a client wait for so long; ``resume`` is called then."""
+        delay = self._delays[session] = Delay(request, resume)
+        delay.timer = asyncio.get_running_loop().call_later(ms / 1000, delay.end)
+        self.update()
+
+    def is_delayed(self, session: Session, request: Arguments) -> bool:
+        """Whether the request has to wait still."""
+        delay = self._delays.get(session)
+        return delay is not None and delay.request is request and not delay.over
+
+    def was_delayed(self, session: Session, request: Arguments) -> bool:
+        """Whether the request has waited, and so has been looked at; it is forgotten here."""
+        delay = self._delays.pop(session, None)
+        if delay is None:
+            return False
+        self.update()
+        return delay.request is request

@@ -59,4 +59,5 @@ def farewell(server: Services, session: Session) -> None:
     server.tracking.forget(session)
     server.state.timings.stop_monitoring(session)
     server.pauses.release(session)
+    server.interception.forget(session)
     server.replication.detach(session)
