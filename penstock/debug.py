@@ -100,9 +100,8 @@ def _wait(server: RemoteServer, words: list[str], timeout: float) -> None:
         _exactly(rest)
         wait = server.wait_until_idle
     else:
-        raise ValueError(
-            f"wait for what? {what or 'nothing'} is none of acknowledged, readers, idle"
-        )
+        raise ValueError(f"wait for acknowledged, readers or idle, and not for {what or 'nothing'}")
+
     wait(timeout=timeout)
 
 

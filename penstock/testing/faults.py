@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from penstock.testing.clock import Ask
-
-MATCHED: Final = "matched"
-STRUCK: Final = "struck"
 
 
 class Fault:
     """A fault that was added; as a context manager it is cleared at the end of the block."""
 
-    def __init__(self, ask: Ask, number: int) -> None:
+    def __init__(self, ask: Ask, number: int, times: int | None) -> None:
         self._ask = ask
+        self._struck_at_end = times
         self.number = number
         """The number under which DEBUG FAULT LIST shows it."""
 
     @property
-    def matched(self) -> int | None:
-        """How many commands it has met that it is for; ``None`` when it is over."""
-        return self._count(MATCHED)
-
-    @property
-    def struck(self) -> int | None:
-        """How many of them it has struck; ``None`` when it is over."""
-        return self._count(STRUCK)
-
-    def _count(self, name: str) -> int | None:
-        counts = [int(fault[name]) for fault in listed(self._ask) if fault["id"] == self.number]
-        return counts[0] if counts else None
+    def struck(self) -> int:
+        """How many commands it has struck; after :meth:`clear`, until then."""
+        counts = [fault["struck"] for fault in listed(self._ask) if fault["id"] == self.number]
+        return int(counts[0] if counts else self._struck_at_end or 0)
 
     def clear(self) -> None:
-        """Ends it, if it is not over."""
+        """Ends it, if it has not struck as often as it was to."""
+        self._struck_at_end = self.struck
         self._ask("DEBUG", "FAULT", "CLEAR", self.number)
 
     def __enter__(self) -> Fault:
@@ -81,7 +72,7 @@ class Faults:
         }
         words = [word for pair in options.items() if pair[1] is not None for word in pair]
         number = self._ask("DEBUG", "FAULT", "ADD", command, *words, action, *values)
-        return Fault(self._ask, number)
+        return Fault(self._ask, number, times)
 
     def list(self) -> list[dict[str, Any]]:
         """The faults that are not over, as DEBUG FAULT LIST describes them."""

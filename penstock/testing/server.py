@@ -18,6 +18,7 @@ from penstock.testing.errors import PenstockError
 from penstock.testing.faults import Faults
 from penstock.testing.process import Process, find_command
 from penstock.testing.tools import LocalTools
+from penstock.testing.waiting import TIMEOUT_S, until_saved
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
 """Default arguments of the server."""
@@ -164,7 +165,7 @@ class PenstockServer(LocalTools):
 
     def sync(self) -> None:
         """Makes all data safe as it is now: what comes later is what a loss of power may lose."""
-        self.ask("SAVE")
+        until_saved(self.ask, TIMEOUT_S)
         self._set_mark(safe=True)
 
     def _set_mark(self, *, safe: bool) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from penstock.testing.clock import Ask
 from penstock.testing.errors import PenstockError
 
-HANDSHAKE: Final = ("AUTH", "CLIENT SETINFO", "CLIENT SETNAME", "HELLO", "SELECT")
-"""What client libraries send by themselves on a new connection."""
+OWN_ACCOUNT: Final = frozenset({"AUTH", "CLIENT", "COMMAND", "HELLO", "QUIT", "RESET", "SELECT"})
+"""What client libraries send on their own account, most of it on a new connection."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Trace:
         self._ask = ask
         self._seen: list[TracedCommand] = []
         self._running = True
+        self._lost = 0
         ask("DEBUG", "TRACE", "START", *(() if client is None else ("CLIENT", client)))
 
     def __enter__(self) -> Trace:
@@ -78,27 +79,29 @@ class Trace:
             self._running = False
 
     def _fetch(self) -> None:
-        lost = self._ask("DEBUG", "TRACE", "STATUS")
+        status = self._ask("DEBUG", "TRACE", "STATUS")
         for time_ms, client_id, name, db, words in self._ask("DEBUG", "TRACE", "GET"):
             command = TracedCommand(time_ms, client_id, name, db, tuple(words), self._ask)
             self._seen.append(command)
-        if missing := dict(zip(lost[::2], lost[1::2], strict=True))["lost"]:
-            raise PenstockError(
-                f"the trace lacks {missing} commands: the server keeps the last ones only, so read"
-                " `commands` now and then, or trace one client"
-            )
+        self._lost = dict(zip(status[::2], status[1::2], strict=True))["lost"]
 
     @property
     def all(self) -> list[TracedCommand]:
-        """Every command, with those that libraries send on a new connection by themselves."""
+        """Every command, with those that libraries send on their own account: HELLO, CLIENT and so
+        on. Raises :class:`PenstockError` if they were too many for the server to keep."""
         if self._running:
             self._fetch()
+        if self._lost:
+            raise PenstockError(
+                f"the trace lacks {self._lost} commands: the server keeps the last ones only, so"
+                " read `commands` now and then, or trace one client"
+            )
         return list(self._seen)
 
     @property
     def commands(self) -> list[TracedCommand]:
         """The commands that the code under test has asked for."""
-        return [command for command in self.all if not _is_handshake(command)]
+        return [command for command in self.all if command.name not in OWN_ACCOUNT]
 
     @property
     def names(self) -> list[str]:
@@ -134,10 +137,6 @@ class Trace:
 
     def __str__(self) -> str:
         return "\n".join(str(command) for command in self.commands)
-
-
-def _is_handshake(command: TracedCommand) -> bool:
-    return any(_is_called(command, name) for name in HANDSHAKE)
 
 
 def _is_called(command: TracedCommand, name: str) -> bool:

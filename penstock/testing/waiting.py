@@ -44,6 +44,11 @@ def until_idle(ask: Ask, ask_in: AskIn, timeout: float) -> None:
     _wait(text, lambda: _busy_groups(ask, ask_in), timeout)
 
 
+def until_saved(ask: Ask, timeout: float) -> None:
+    """Saves everything, as soon as no process in the background does so already."""
+    _wait("to save everything", lambda: _try_to_save(ask), timeout)
+
+
 def _wait(what: str, look: Callable[[], str], timeout: float) -> None:
     """Looks again and again until ``look`` has nothing to tell; raises :class:`WaitTimeout`.
 
@@ -56,6 +61,16 @@ def _wait(what: str, look: Callable[[], str], timeout: float) -> None:
         sleep(pause)
         waited += pause
         pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _try_to_save(ask: Ask) -> str:
+    try:
+        ask("SAVE")
+    except PenstockError as error:
+        if "already in progress" not in str(error):
+            raise
+        return str(error)
+    return ""
 
 
 # --- groups ----------------------------------------------------------------------------------
