@@ -126,6 +126,7 @@ HOT = {
         "block",
         "buffers",
         "compression",
+        "copies",
         "counters",
         "cursor",
         "effects",
@@ -195,7 +196,7 @@ COOL = {
     ),
     *("storage/aof/seen_times", "storage/aof/snapshot"),
     *("storage/rdb/payload", "storage/rdb/read", "storage/rdb/write"),
-    *("storage/idempotency", "storage/lazy_free", "storage/scan_index"),
+    *("storage/copies", "storage/idempotency", "storage/lazy_free", "storage/scan_index"),
 }
 """Those of them that usual commands pass through seldom, or only at the start of the server: they
 are a third of the C, and take half as long to compile with ``-O1``."""

@@ -18,6 +18,11 @@ EMPTY_ERROR: Final = "ERR DEBUG FAULT: ERROR needs a text, such as 'ERR try agai
 BAD_PROBABILITY: Final = "ERR DEBUG FAULT: PROBABILITY takes a number above 0 and up to 1"
 
 
+def no_such_snapshot(name: bytes) -> str:
+    """DEBUG SNAPSHOT RESTORE of a name that nothing was kept under."""
+    return f"ERR DEBUG SNAPSHOT: there is no snapshot '{shown_name(name[:128])}'"
+
+
 def moved(slot: int, address: str) -> str:
     """The key's hash slot is served by the node at this address."""
     return f"MOVED {slot} {address}"

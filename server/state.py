@@ -20,6 +20,7 @@ from server.runtime.phase import Phase
 from server.runtime.process import resident_memory
 from server.runtime.stats import Stats
 from server.session import Session
+from storage.copies import Copy
 from storage.keyspace import Keyspace
 
 
@@ -50,6 +51,7 @@ class ServerState:
         "run_id",
         "sessions",
         "short_of_replicas",
+        "snapshots",
         "started_ms",
         "startup_memory",
         "stats",
@@ -71,6 +73,8 @@ class ServerState:
         self.replication_id = secrets.token_hex(20)
         self.keyspace = Keyspace(config.databases)
         self.keyspace.now_ms = self.started_ms
+        self.snapshots: dict[bytes, Copy] = {}
+        """What tests have kept of the data, by name (DEBUG SNAPSHOT)."""
         self.stats = Stats()
         self.timings = Timings(config, lambda: self.clock())
         self.table = new_table()

@@ -25,6 +25,7 @@ from storage.effects import (
     LibraryLoaded,
     Piece,
     StreamCreated,
+    StreamPutBack,
     StreamRestored,
     StringEdited,
     StringLeft,
@@ -194,6 +195,11 @@ class Database:
         self.emit(
             StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
         )
+
+    def put_back(self, key: bytes, stream: Stream, expires_at: int | None) -> None:
+        """Puts a copy of a stream, which must not change any more, at a free key."""
+        self._place(key, stream.copy(), expires_at)
+        self.emit(StreamPutBack(self.index, key, stream, expires_at))
 
     def set_string(
         self,

@@ -13,7 +13,7 @@ from protocol.errors import CommandError, shown
 from protocol.replies import OK, Encoded, Reply, Simple
 from server.command_help import help_lines
 from server.command_table import Arguments, command
-from server.commands import debug_clock, debug_faults, debug_groups, debug_trace
+from server.commands import debug_clock, debug_faults, debug_groups, debug_snapshots, debug_trace
 from server.commands.debug_table import Subcommand, unknown
 from server.commands.objects import encoding_of, references
 from server.persistence.manager import PersistenceError
@@ -221,6 +221,7 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = dict(
             **debug_clock.SUBCOMMANDS,
             **debug_faults.SUBCOMMANDS,
             **debug_groups.SUBCOMMANDS,
+            **debug_snapshots.SUBCOMMANDS,
             **debug_trace.SUBCOMMANDS,
         }.items()
     )
