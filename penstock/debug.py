@@ -23,7 +23,7 @@ DEFAULT_URL: Final = "redis://127.0.0.1:6379"
 
 EPILOG: Final = """\
 Words are those of the command DEBUG:
-  penstock debug fault add XADD NOREPLY TIMES 1
+  penstock debug fault add XADD TIMES 1 NOREPLY
   penstock debug clock advance 3600000
   penstock debug snapshot take prepared
   penstock debug trace start

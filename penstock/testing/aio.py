@@ -13,14 +13,15 @@ from penstock.testing.tools import LocalTools
 from penstock.testing.trace import Trace
 
 Owner = TypeVar("Owner")
+Owner_co = TypeVar("Owner_co", covariant=True)
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-class InThread(Generic[Owner]):
+class InThread(Generic[Owner_co]):
     """Methods of another object, as coroutines."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner_co) -> None:
         self._owner = owner
 
 

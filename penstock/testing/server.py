@@ -56,7 +56,7 @@ class PenstockServer(LocalTools):
             if self._folder is None:
                 self._folder = Path(stack.enter_context(_temporary_folder()))
                 stack.callback(setattr, self, "_folder", None)
-            process = self._run()
+            process = self._run(None)
             stack.callback(self._stop_process)
             self._control = Control(process.host, process.port)
             stack.callback(self._control.close)
@@ -64,10 +64,10 @@ class PenstockServer(LocalTools):
             self._set_mark(safe=True)
             self._cleaning = stack.pop_all()
 
-    def _run(self, *more: str) -> Process:
+    def _run(self, before: Process | None, *more: str) -> Process:
         command = [*(self._command or find_command()), *ARGUMENTS, *self._args, *more]
         assert self._folder is not None
-        self._process = Process(command, self._folder, self._process)
+        self._process = Process(command, self._folder, before)
         return self._process
 
     def _stop_process(self) -> None:
@@ -226,9 +226,9 @@ class PenstockServer(LocalTools):
 
     def _start_again(self, settings: dict[str, str]) -> None:
         """The file that was turned on while the server ran is loaded, and goes on."""
-        process = self._running
-        process = self._run("--port", str(process.port), "--appendonly", settings["appendonly"])
-        self._settings["port"] = str(process.port)
+        port = str(self.port)
+        self._run(self._running, "--port", port, "--appendonly", settings["appendonly"])
+        self._settings["port"] = port
         self._set_mark(safe=True)
 
     def _read_settings(self) -> dict[str, str]:

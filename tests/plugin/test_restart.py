@@ -20,7 +20,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+@pytest.fixture(scope="module", params=KINDS.values(), ids=list(KINDS))
 def shared(request: pytest.FixtureRequest, installation: Installation) -> Iterator[PenstockServer]:
     with PenstockServer(*request.param, command=[str(installation.command)]) as server:
         yield server
@@ -48,7 +48,7 @@ def ids(server: PenstockServer) -> list[str]:
 
 
 def is_always(server: PenstockServer) -> bool:
-    return server.ask("CONFIG", "GET", "appendfsync")[1] == "always"
+    return bool(server.ask("CONFIG", "GET", "appendfsync")[1] == "always")
 
 
 def test_nothing_is_lost_by_a_shutdown(server: PenstockServer) -> None:
@@ -191,7 +191,27 @@ def test_clients_connect_again_and_waiting_ones_are_told(plain: PenstockServer) 
 
 def test_the_log_of_both_processes_is_there(plain: PenstockServer) -> None:
     plain.restart()
+    plain.stop()
     assert sum("Ready to accept connections" in line for line in plain.output) == 2
+
+
+def test_a_server_that_logs_little_is_awaited(installation: Installation) -> None:
+    command = [str(installation.command)]
+    with PenstockServer("--loglevel", "nothing", command=command) as server:
+        server.restart()
+        assert server.ask("PING") == "PONG"
+
+
+def test_a_server_that_does_not_start_again_shows_what_it_said(plain: PenstockServer) -> None:
+    folder = Path(plain.ask("CONFIG", "GET", "dir")[1])
+    plain.sync()
+    [base] = folder.glob("appendonlydir/*.base.aof")
+    base.unlink()
+    text = r"(?s)^the server could not be started: it ended with exit status 1\n.* is not there"
+    with pytest.raises(PenstockError, match=text):
+        plain.restart(lose="unsynced")
+    with pytest.raises(PenstockError, match=r"^the server has ended, with exit status "):
+        plain.reset()
 
 
 def test_another_loss_is_refused(plain: PenstockServer) -> None:
