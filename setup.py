@@ -88,6 +88,7 @@ HOT = {
     "server/faults": [
         "actions",
         "interception",
+        "outages",
         "rules",
     ],
     "server/monitoring": [

@@ -14,6 +14,8 @@ FORCE_UNBLOCKED: Final = (
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
 DEBUG_IS_SPARED: Final = "ERR DEBUG FAULT: no fault strikes DEBUG, or nobody could clear it"
+NO_FAULTY_DISK: Final = "ERR DEBUG FAULT: the disk of this server has no faults"
+BAD_DISK_FAULT: Final = "ERR DEBUG FAULT: DISK takes full, slow [milliseconds], error or ok"
 EMPTY_ERROR: Final = "ERR DEBUG FAULT: ERROR needs a text, such as 'ERR try again'"
 BAD_PROBABILITY: Final = "ERR DEBUG FAULT: PROBABILITY takes a number above 0 and up to 1"
 

@@ -20,6 +20,7 @@ from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.dispatcher import Dispatcher
+from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
 from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
@@ -66,7 +67,6 @@ class Services:
         self.turns = Turns()
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
-        self.interception = Interception(state)
         self.output_limits = OutputLimits(lambda: state.clock())
         self.user_limits = UserLimits(state)
         self.access = AccessControl(state, self.user_limits)
@@ -75,6 +75,9 @@ class Services:
         self.pubsub = PubSub()
         self.notifier = KeyspaceNotifier(self.pubsub)
         self.pauses = ClientPause(state)
+        self.interception = Interception(
+            state, self.blocking, self.gate, disk if isinstance(disk, FaultyDisk) else None
+        )
         self.tracking = KeyTracking(state)
         self.access.before_change = self.tracking.broadcast
         self.reactions = Reactions(

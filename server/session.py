@@ -196,6 +196,11 @@ class Session:
             return True
 
     @property
+    def is_debugging(self) -> bool:
+        """Whether the last command of the client was DEBUG."""
+        return self.command is not None and self.command.name == "debug"
+
+    @property
     def is_blocked(self) -> bool:
         """Whether the client waits: with a command that blocks, or for the end of a pause."""
         return self.waiter is not None or self.paused

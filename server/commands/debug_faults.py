@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from protocol import fault_errors
 from protocol.errors import CommandError, shown
-from protocol.replies import Bulk, Map, Reply
+from protocol.replies import OK, Bulk, Map, Reply
 from server.command_table import Arguments, Command, Table, find_by_name, subcommands
-from server.commands.debug_table import Subcommand, unknown
+from server.commands.debug_table import Subcommand, require_serving, unknown
 from server.faults import actions
 from server.faults.actions import READY_NAMES, Action
+from server.faults.disk import ERROR, FULL, SLOW
 from server.faults.rules import Conditions, Fault
 from server.services import Services
 from server.session import Session
@@ -20,6 +21,8 @@ from server.util.arguments import INT64_MAX, integer_between, parse_integer
 
 LONGEST_MS: Final = 86_400_000
 """How long a fault may last: a day."""
+SLOW_MS: Final = 1000
+"""How much longer a sync takes, unless it is said."""
 MOST_BYTES: Final = 2**31 - 1
 ANY: Final = b"*"
 """In place of a command: any of them."""
@@ -184,11 +187,60 @@ def _clear(server: Services, session: Session, args: Arguments) -> Reply:
     return server.interception.clear(identity)
 
 
-_WAYS: Final = {b"ADD": _add, b"LIST": _list, b"CLEAR": _clear}
+# --- faults of the whole server ----------------------------------------------------------------
+
+
+def _duration(args: Arguments) -> int:
+    """How long it lasts, in milliseconds. Raises :class:`CommandError`."""
+    if len(args) != 4:
+        raise unknown(args)
+    return _Words(args[3:]).number(shown(args[2]).upper(), 0, LONGEST_MS)
+
+
+def _fail_over(server: Services, session: Session, args: Arguments) -> Reply:
+    ms = _duration(args)
+    require_serving(server, session)
+    server.interception.outages.fail_over(session, ms)
+    return OK
+
+
+def _freeze(server: Services, session: Session, args: Arguments) -> Reply:
+    ms = _duration(args)
+    require_serving(server, session)
+    server.interception.outages.freeze(ms)
+    return OK
+
+
+def _spoil_disk(server: Services, session: Session, args: Arguments) -> Reply:
+    disk = server.interception.disk
+    if disk is None:
+        raise CommandError(fault_errors.NO_FAULTY_DISK)
+    if len(args) < 4:
+        raise unknown(args)
+    way = shown(args[3]).upper()
+    if way == SLOW and len(args) == 5:
+        disk.begin(way, _Words(args[4:]).number(way, 0, LONGEST_MS))
+    elif len(args) > 4 or way not in (FULL, SLOW, ERROR, "OK"):
+        raise CommandError(fault_errors.BAD_DISK_FAULT)
+    elif way == "OK":
+        disk.end()
+    else:
+        disk.begin(way, SLOW_MS)
+    return OK
+
+
+_WAYS: Final = {
+    b"ADD": _add,
+    b"LIST": _list,
+    b"CLEAR": _clear,
+    b"FAILOVER": _fail_over,
+    b"FREEZE": _freeze,
+    b"DISK": _spoil_disk,
+}
 
 
 def fault(server: Services, session: Session, args: Arguments) -> Reply:
-    """Adds, lists or clears faults."""
+    """Adds, lists or clears faults, or lets one befall the whole server."""
     way = _WAYS.get(args[2].upper())
     if way is None:
         raise unknown(args)
@@ -208,9 +260,21 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
             ),
             ("FAULT LIST", "Lists the faults, with how often each has matched and struck."),
             ("FAULT CLEAR [<id>]", "Removes a fault, or ends all of them; tells how many."),
+            (
+                "FAULT FAILOVER <milliseconds>",
+                "Ends waits and refuses writes as a replica for so long; then others lose their"
+                " connections.",
+            ),
+            ("FAULT FREEZE <milliseconds>", "Answers nobody for so long, but DEBUG."),
+            (
+                "FAULT DISK <full|slow [<milliseconds>]|error|ok>",
+                "Lets the append-only file fail, or take long to be synced; ok ends it.",
+            ),
         ),
         "FAULT <ADD command [KEY pattern] [CLIENT name-pattern] [AFTER count] [TIMES count]"
         " [PROBABILITY probability] [SEED seed] <ERROR text | DELAY milliseconds | CLOSE | RESET"
-        f" | CUT bytes | DROP | NOREPLY | {' | '.join(READY_NAMES)}> | LIST | CLEAR [id]>",
+        f" | CUT bytes | DROP | NOREPLY | {' | '.join(READY_NAMES)}> | LIST"
+        " | CLEAR [id] | FAILOVER milliseconds | FREEZE milliseconds"
+        " | DISK <FULL | SLOW [milliseconds] | ERROR | OK>>",
     ),
 }

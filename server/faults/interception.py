@@ -11,17 +11,18 @@ says: a test that lets that stand still wants its delays all the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from server.clients.blocking import BlockedClients
 from server.command_table import Arguments
 from server.faults.actions import Action
+from server.faults.disk import FaultyDisk
+from server.faults.outages import Outages, Resume
 from server.faults.rules import Conditions, FaultList
 from server.monitoring.trace import Trace
+from server.net.output_gate import OutputGate
 from server.session import Session
 from server.state import ServerState
-
-Resume = Callable[[], None]
-"""Lets a client go on that was held."""
 
 
 class Delay:
@@ -50,28 +51,45 @@ class Delay:
 
 
 class Interception:
-    """Whatever is looked at before a request of a client runs."""
+    """Whatever is looked at before a request of a client runs.
 
-    def __init__(self, state: ServerState) -> None:
+    ``disk`` is the one that the append-only file is on, if it can have faults; those concern no
+    requests, and are only kept here."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        blocking: BlockedClients,
+        gate: OutputGate,
+        disk: FaultyDisk | None,
+    ) -> None:
         self.trace = Trace(lambda: state.clock())
         self.rules = FaultList()
+        self.outages = Outages(state, blocking, gate, self.update)
+        self.disk = disk
         self._delays: dict[Session, Delay] = {}
         self.active = False
         """Whether anything is."""
 
     def update(self) -> None:
         """Sees whether there is still a reason to look at requests."""
-        self.active = self.trace.running or self.rules.any or len(self._delays) > 0
+        self.active = (
+            self.trace.running or self.rules.any or self.outages.any or len(self._delays) > 0
+        )
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
+        self.outages.forget(session)
         delay = self._delays.pop(session, None)
         if delay is not None:
             delay.stop()
             self.update()
 
     def close(self) -> None:
-        """Stops all timers."""
+        """Ends everything that waits for its time."""
+        self.outages.end()
+        if self.disk is not None:
+            self.disk.end()
         for session in list(self._delays):
             self.forget(session)
 
@@ -96,10 +114,12 @@ class Interception:
         return identity
 
     def clear(self, identity: int | None) -> int:
-        """Removes a fault, or all of them; returns how many went. Without faults no request is
-        delayed any longer."""
+        """Removes a fault, or all of them with those of the server and of its disk; returns how
+        many went. Without faults no request is delayed any longer."""
         gone = self.rules.clear(identity)
         if identity is None:
+            gone += self.outages.end()
+            gone += int(self.disk is not None and self.disk.end())
             for delay in list(self._delays.values()):
                 asyncio.get_running_loop().call_soon(delay.end)
         self.update()

@@ -526,6 +526,11 @@ class Connection(asyncio.Protocol):
         """Whether it is to end when everything has been sent."""
         return self.session is None
 
+    @property
+    def is_debugging(self) -> bool:
+        """Whether what is sent answers DEBUG."""
+        return self.session is not None and self.session.is_debugging
+
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""
         self._abort()

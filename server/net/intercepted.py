@@ -11,13 +11,15 @@ import socket
 import struct
 from typing import Final
 
+from protocol import fault_errors
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
 from server.command_table import Command
 from server.faults import actions
 from server.faults.actions import READY_NAMES
-from server.faults.interception import Resume
+from server.faults.outages import Resume
 from server.faults.rules import Strike
+from server.net.paused_requests import REPLICATED, may_write
 from server.services import Services
 from server.session import Session
 
@@ -33,20 +35,35 @@ def execute_intercepted(
     It returns ``None``, and the client awaits nothing, if the request must not run yet: ``resume``
     is called when it may."""
     interception = server.interception
-    if interception.is_delayed(session, request):
-        return None
-    if session.follower is not None or interception.was_delayed(session, request):
+    if session.follower is not None:
         return server.dispatcher.execute(session, request)
     command, refusal = server.dispatcher.resolve(session, request)
+    spared = command is not None and command.name == _SPARED
+    if interception.outages.frozen and not spared:
+        interception.outages.hold(session, resume)
+        return None
+    if interception.is_delayed(session, request):
+        return None
+    if interception.was_delayed(session, request):
+        return server.dispatcher.execute(session, request)
     if interception.trace.running:
         interception.trace.note(session, command, request)
-    if command is None or refusal is not None or command.name == _SPARED:
+    if command is None or refusal is not None or spared:
         return server.dispatcher.execute(session, request)
+    if interception.outages.read_only and _is_for_primaries(server, session, command, request):
+        return server.dispatcher.refuse(session, command, fault_errors.READ_ONLY)
     strike = interception.rules.strike(command, request, session.name)
     if strike is None:
         return server.dispatcher.execute(session, request)
     interception.update()
     return _struck(server, session, command, request, strike, resume)
+
+
+def _is_for_primaries(
+    server: Services, session: Session, command: Command, request: Request
+) -> bool:
+    """Whether a replica refuses the command: it publishes, but does not write."""
+    return command.fullname not in REPLICATED and may_write(server, session, command, request)
 
 
 def _struck(

@@ -119,6 +119,7 @@ class Appender:
         self._latency = state.timings.latency
         jobs.when_ended = self._disk_answered
         gate.has_news = self._has_news
+        gate.is_waiting = self._is_waiting
         gate.flush = self.flush
         state.config.listen("appendfsync", self._set_policy)
 

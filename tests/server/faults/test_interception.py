@@ -7,7 +7,7 @@ from tests.support.direct import Direct
 
 
 def test_requests_are_looked_at_only_while_there_is_a_reason() -> None:
-    interception = Interception(Direct().server.state)
+    interception: Interception = Direct().server.services.interception
     assert not interception.active
     interception.start_trace(1, None)
     assert interception.active

@@ -204,3 +204,10 @@ async def test_a_restart_has_what_a_snapshot_brought_back(start: Start) -> None:
     await rig.stop()
     again = await start()
     assert again.state == after
+
+
+async def test_a_disk_that_is_given_to_the_server_has_no_faults(start: Start) -> None:
+    rig = await start(enable_debug_command="yes")
+    rig.first.send("DEBUG", "FAULT", "DISK", "full")
+    reply = await rig.first.reply()
+    assert str(reply) == "ERR DEBUG FAULT: the disk of this server has no faults"
