@@ -12,6 +12,7 @@ from penstock.testing.control import Control
 from penstock.testing.errors import PenstockError
 from penstock.testing.faults import Faults
 from penstock.testing.tools import Tools
+from penstock.testing.waiting import TIMEOUT_S, until_flushed
 
 DEFAULT_PORT: Final = 6379
 
@@ -68,7 +69,7 @@ class RemoteServer(Tools):
         self.faults.clear()
         self.ask("DEBUG", "TRACE", "STOP")
         self.clock.reset()
-        self.flush()
+        until_flushed(self.ask, TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the connection."""

@@ -18,7 +18,7 @@ from penstock.testing.errors import PenstockError
 from penstock.testing.faults import Faults
 from penstock.testing.process import Process, find_command
 from penstock.testing.tools import LocalTools
-from penstock.testing.waiting import TIMEOUT_S, until_saved
+from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
 """Default arguments of the server."""
@@ -154,8 +154,11 @@ class PenstockServer(LocalTools):
             self.ask("DEBUG", "TRACE", "STOP")
             self.clock.reset()
             self.ask("DEBUG", "SET-ACTIVE-EXPIRE", 1)
-        self.flush()
+        self._reset_settings()
+        until_flushed(self.ask, TIMEOUT_S)
         self._set_mark(safe=False)
+
+    def _reset_settings(self) -> None:
         now = self._read_settings()
         changed = {name: old for name, old in self._settings.items() if now[name] != old}
         if changed:

@@ -46,7 +46,12 @@ def until_idle(ask: Ask, ask_in: AskIn, timeout: float) -> None:
 
 def until_saved(ask: Ask, timeout: float) -> None:
     """Saves everything, as soon as no process in the background does so already."""
-    _wait("to save everything", lambda: _try_to_save(ask), timeout)
+    _wait("to save everything", lambda: _passing(ask, "SAVE", "already in progress"), timeout)
+
+
+def until_flushed(ask: Ask, timeout: float) -> None:
+    """Deletes all data, as soon as the server has found out that its disk works again."""
+    _wait("to delete all data", lambda: _passing(ask, "FLUSHALL", ": MISCONF "), timeout)
 
 
 def _wait(what: str, look: Callable[[], str], timeout: float) -> None:
@@ -63,11 +68,12 @@ def _wait(what: str, look: Callable[[], str], timeout: float) -> None:
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _try_to_save(ask: Ask) -> str:
+def _passing(ask: Ask, command: str, text: str) -> str:
+    """The error of a command if it has this text, which is to pass; empty if there is none."""
     try:
-        ask("SAVE")
+        ask(command)
     except PenstockError as error:
-        if "already in progress" not in str(error):
+        if text not in str(error):
             raise
         return str(error)
     return ""

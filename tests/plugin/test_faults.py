@@ -95,16 +95,38 @@ def test_a_frozen_server_answers_nobody_until_it_is_over(handle: Penstock) -> No
     assert client.ping()
 
 
-def test_a_full_disk_refuses_writes(handle: Penstock) -> None:
-    client = handle.client
-    client.config_set("appendonly", "yes")
+def fill_up(handle: Penstock) -> None:
+    """The disk of a file that was turned on is full; a write has noticed that."""
+    handle.client.config_set("appendonly", "yes")
     handle.sync()
-    client.xadd("orders", {"item": "tea"})
     handle.faults.disk("full")
     with pytest.raises((ConnectionError, ResponseError)):
         handle.new_client(retry=None).xadd("orders", {"item": "tea"})
     with pytest.raises(ResponseError, match=r"^MISCONF Errors writing to the AOF file: No space"):
-        client.xadd("orders", {"item": "tea"})
-    handle.faults.disk("ok")
+        handle.client.xadd("orders", {"item": "tea"})
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_full_disk_refuses_writes_until_the_test_ends(handle: Penstock, is_on: bool) -> None:
+    fill_up(handle)
+    if is_on:  # It is as if it had been on from the start.
+        handle.server._settings["appendonly"] = "yes"
+    handle.server.reset()
+    assert handle.client.dbsize() == 0
+    assert handle.client.config_get("appendonly") == {"appendonly": "yes" if is_on else "no"}
+    handle.server._settings["appendonly"] = "no"
+
+
+def test_the_disk_may_be_well_again_before(handle: Penstock) -> None:
     handle.faults.disk("slow", 1)
     handle.faults.disk("ok")
+    handle.client.config_set("appendonly", "yes")
+    handle.client.xadd("orders", {"item": "tea"})
+
+
+def test_a_reset_puts_settings_back_that_refuse_it(handle: Penstock) -> None:
+    handle.client.config_set("min-replicas-to-write", 1)
+    with pytest.raises(PenstockError, match="NOREPLICAS"):
+        handle.flush()
+    handle.server.reset()
+    handle.flush()
