@@ -19,6 +19,7 @@ from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
+from server.delivery.policies import Policies
 from server.dispatcher import Dispatcher
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
@@ -48,6 +49,7 @@ class Services:
         "output_limits",
         "pauses",
         "persistence",
+        "policies",
         "pubsub",
         "reactions",
         "replication",
@@ -80,8 +82,10 @@ class Services:
         )
         self.tracking = KeyTracking(state)
         self.access.before_change = self.tracking.broadcast
+        self.policies = Policies(state, self.blocking)
+        self.policies.is_paused = lambda: self.pauses.active
         self.reactions = Reactions(
-            state, self.watching, self.blocking, self.notifier, self.tracking
+            state, self.watching, self.blocking, self.notifier, self.tracking, self.policies
         )
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
@@ -110,6 +114,7 @@ class Services:
             state, self.access, self.dispatcher, self.blocking, self.reactions
         )
         self.persistence.when_emptied = self.scripting.functions.forget
+        self.persistence.when_loaded = self.policies.reload
         self.cron = Cron(
             state,
             self.turns,
@@ -119,4 +124,5 @@ class Services:
             self.pauses,
             self.persistence,
             self.replication,
+            self.policies,
         )
