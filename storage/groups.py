@@ -293,9 +293,10 @@ def _idle(
 ) -> list[int]:
     """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
     wanted = most - len(claims.ids)
+    if pending.released and not refused:
+        return list(islice(pending.released, wanted))
     if not refused.issuperset(pending.released):
-        free = (each for each in pending.released if each not in refused)
-        return list(islice(free, wanted))
+        return [each for each in pending.released if each not in refused][:wanted]
     done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST

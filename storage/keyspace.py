@@ -198,11 +198,6 @@ class Database:
             StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
         )
 
-    def put_back(self, key: bytes, stream: Stream, expires_at: int | None) -> None:
-        """Puts a copy of a stream, which must not change any more, at a free key."""
-        self._place(key, stream.copy(), expires_at)
-        self.emit(StreamPutBack(self.index, key, stream, expires_at))
-
     def set_policy(self, key: bytes, group: Group | None, settings: dict[bytes, bytes]) -> None:
         """Gives the stream at the key, or one of its groups, these policies of its own."""
         value = self.values[key]
@@ -214,6 +209,11 @@ class Database:
         self.keyspace.policies = True
         name = None if group is None else group.name
         self.emit(PolicySet(self.index, key, name, tuple(sorted(settings.items()))))
+
+    def put_back(self, key: bytes, stream: Stream, expires_at: int | None) -> None:
+        """Puts a copy of a stream, which must not change any more, at a free key."""
+        self._place(key, stream.copy(), expires_at)
+        self.emit(StreamPutBack(self.index, key, stream, expires_at))
 
     def set_string(
         self,

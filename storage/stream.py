@@ -172,8 +172,8 @@ class Stream:
     ) -> None:
         """Moves the group past the ascending entries, which follow its last-delivered-id; unless
         ``noack`` they are then pending for ``consumer``, delivered once."""
-        group.delivered += len(identities)
         self.pass_over(group, identities)
+        group.delivered += len(identities)
         if noack:
             return
         pending = group.pending

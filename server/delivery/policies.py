@@ -39,6 +39,10 @@ AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
 
 
+_AtKey = e.StreamCreated | e.GroupCreated | e.StreamRestored | e.StreamPutBack
+"""Effects after which there is something at their key that was not there."""
+
+
 class _None:
     """A stream or a group without policies, as of a version of them."""
 
@@ -303,7 +307,7 @@ class Policies:
         if found is not None:
             self._adopt(found[0], key, found[1])
 
-    def _follow_key(self, effect: e.StreamCreated | e.GroupCreated | e.StreamRestored) -> None:
+    def _follow_key(self, effect: _AtKey) -> None:
         self._adopt_at(effect.db, effect.key)
 
     def _follow_rename(self, effect: e.KeyRenamed) -> None:

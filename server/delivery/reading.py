@@ -115,6 +115,7 @@ def _tell_due(place: GroupPlace, reader: Reader, before: list[PendingEntry]) -> 
     group, now = place.group, place.now
     counts = tuple([entry.deliveries + 1 for entry in before])
     again = sum(count > 1 for count in counts)
+    group.delivered += len(counts) - again
     group.redelivered += again
     place.tally.redelivered += again
     reader.consumer.active = now
@@ -195,6 +196,7 @@ def _hand_out(place: GroupPlace, reader: Reader, found: _Sorted) -> None:
     db, key, group, consumer = place.db, place.key, place.group, reader.consumer
     now = place.now
     place.stream.pass_over(group, found.passed)
+    group.delivered += len(found.identities)
     if found.identities:
         consumer.active = now
     if found.identities and not reader.noack:

@@ -151,8 +151,8 @@ class Adder:
         self._reactions = server.reactions
         self._notifier = server.notifier
         self._pauses = server.pauses
-        self._interception = server.interception
         self._policies = server.policies
+        self._interception = server.interception
         self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
         self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)

@@ -107,8 +107,8 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/clients/",
-        ("blocked clients, WATCH,", "pub/sub and keyspace events"),
+        "server/clients/, server/delivery/",
+        ("blocked clients, WATCH, pub/sub,", "events; policies of streams"),
     ),
     Box(
         365,

@@ -566,3 +566,16 @@ async def test_what_replicas_say_is_left_alone() -> None:
     wire.connection.session.follower = None
     wire.read(packed("PING"))
     assert wire.closed
+
+
+async def test_a_message_does_not_follow_half_a_reply() -> None:
+    direct, wire = wired("XREAD CUT 3")
+    wire.read(packed("HELLO 3") + packed("SUBSCRIBE c") + packed("XREAD BLOCK 0 STREAMS k 0"))
+    wire.take()
+    client = direct.client()
+    client.send("XADD", "k", "1-1", "f", "v")
+    client.send("PUBLISH", "c", "message")  # Before the connection has heard of the reply.
+    assert wire.take() == b"%1\r"
+    await asyncio.sleep(0)
+    assert wire.take() == b""
+    assert wire.closed
