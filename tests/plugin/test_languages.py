@@ -14,8 +14,6 @@ from typing import Final
 import pytest
 
 from penstock.testing import PenstockServer
-from server.commands.debug_faults import _ACTIONS, _OPTIONS
-from server.faults.actions import READY_NAMES
 from tests.docs.markdown import blocks, shell_lines
 from tests.plugin.conftest import Installation, Project
 from tests.support.process import ROOT
@@ -90,13 +88,14 @@ def test_what_is_to_be_sent_before_each_test_resets_the_server(server: PenstockS
     assert number not in [fault["id"] for fault in server.faults.list()]
 
 
-def test_the_page_has_every_action_and_option_of_a_fault() -> None:
-    section = page("commands").split("## Faults\n")[1].split("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| `")]
-    named = {word for row in rows for word in re.findall(r"`([A-Z]+)[^`]*`", row.split("|")[1])}
-    actions = {text.split()[0] for text in _ACTIONS.split(", ")}
-    assert named - {"DEBUG"} == actions | set(_OPTIONS)
-    assert set(READY_NAMES) <= actions
+def test_the_server_takes_the_commands_that_the_page_shows(server: PenstockServer) -> None:
+    section = page("commands").split("## What there is\n")[1].split("\n## ")[0]
+    server.ask("XGROUP", "CREATE", "orders", "kitchen", "0", "MKSTREAM")
+    for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):
+        first, *others = re.findall(r"`([^`]+)`", cell.replace("unix-time-milliseconds", "5000"))
+        for words in [first.split(), *(first.split()[:2] + other.split() for other in others)]:
+            server.ask(*words)
+    server.ask("DEBUG", "SNAPSHOT", "DROP", "prepared")
 
 
 def test_the_page_of_csharp_shows_commands_that_the_server_takes(server: PenstockServer) -> None:
