@@ -198,6 +198,7 @@ class History:
         for known in self.in_flight(pick):
             self.ask("XACK", self.facts.key, GROUP, known.id)
             known.done = True
+            self.take_woken()
 
     def do_nack(self, mode: str, pick: int) -> None:
         """One of them is given back."""
