@@ -138,9 +138,10 @@ class GroupLosses:
         self._make(stream, position.start, self._number(stream, position))
 
     def _number(self, stream: Stream, position: GroupPosition) -> int:
-        """How many entries a stream had had added up to where a batch began."""
-        if position.n0 is not None:
-            return position.n0
+        """How many entries a stream had had added up to where a batch began.
+
+        That is not what it was then where the stream has lost its end since.
+        """
         info = info_of(stream, self._servers.call(stream.server, "XINFO STREAM", stream.key))
         return number_at(self._servers, self._settings, stream, position.start, info)
 

@@ -91,7 +91,7 @@ class Competitor:
         # checkpoint: until then all that such a stream holds counts.
         found = self._groups()
         self._budgets = {
-            stream: info.length if group is None else _lag(info, group)
+            stream: info.length if group is None else _most(info, group)
             for stream, (info, group) in found.items()
         }
 
@@ -251,7 +251,7 @@ class Competitor:
                 self._losses.check_gone(stream, (done.positions or {})[stream])
 
     def _lags(self) -> dict[Stream, int]:
-        return {stream: _lag(info, group) for stream, (info, group) in self._seen.items()}
+        return {stream: _most(info, group) for stream, (info, group) in self._seen.items()}
 
     def _claim(self, batch: int, limit: int | None) -> int:
         interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
@@ -391,3 +391,14 @@ def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
         return 0
     lag: int | None = group.get(b"lag")
     return info.length if lag is None else lag
+
+
+def _most(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
+    """How many entries may be there to be delivered: the lag, unless it is 0 before the last ID.
+
+    A server believes whatever ENTRIESREAD has said. If that was too high, none seem to be left
+    while there are some, and nobody would read them.
+    """
+    if info.last <= parse_id(group[b"last-delivered-id"]):
+        return 0
+    return _lag(info, group) or info.length
