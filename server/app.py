@@ -89,6 +89,7 @@ class Server:
             raise failure
         if not state.stopping.is_set():
             state.enter(Phase.SERVING)
+            self.services.policies.reload()
             if self._periodic:
                 self._schedule_cron()
                 self._watch_memory()
@@ -137,6 +138,7 @@ class Server:
         services.replication.close()
         services.scripting.close()
         services.blocking.close()
+        services.policies.close()
         services.working.close()
         services.pauses.close()
         for connection in list(connections.by_session.values()):

@@ -23,7 +23,7 @@ def documentation(entry: Command) -> Map:
     if arguments:
         places = _key_places(entry, arguments)
         pairs.append(("arguments", [_describe(argument, places) for argument in arguments]))
-    subs = subcommands(entry)
+    subs = [sub for sub in subcommands(entry) if not sub.own]
     if subs:
         pairs.append(("subcommands", Map([(sub.fullname, documentation(sub)) for sub in subs])))
     return Map(pairs)

@@ -281,6 +281,7 @@ class Command:
         "keys",
         "name",
         "nanoseconds",
+        "own",
         "protected",
         "queues",
         "rejected",
@@ -314,6 +315,7 @@ class Command:
         deprecated: tuple[str, str] | None,
         protected: bool,
         channels: Channels | None,
+        own: bool,
     ) -> None:
         self.fullname = name.lower().replace(" ", "|")
         self.name = name.lower()
@@ -335,6 +337,7 @@ class Command:
         self.protected = self.special = protected
         self.queues = self.name not in NEVER_QUEUED and "no_multi" not in flags
         self.channels = channels
+        self.own = own
         self.key_at, self.key_need = _one_key(self.keys, channels)
         self.forget_calls()
 
@@ -368,6 +371,7 @@ class Command:
             self.deprecated,
             self.protected,
             self.channels,
+            self.own,
         )
         twin.special = self.special
         return twin
@@ -465,6 +469,7 @@ def command(
     deprecated: tuple[str, str] | None = None,
     protected: bool = False,
     channels: Channels | None = None,
+    own: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Registers the decorated handler as ``name``, e.g. ``"XADD"`` or ``"XGROUP CREATE"``.
 
@@ -472,7 +477,8 @@ def command(
     ``categories`` names ACL categories beyond those that flags and group imply, or with a minus
     sign one that they imply wrongly; ``deprecated`` is the version since which it is, and what to
     use instead; a ``protected`` command runs only where the configuration allows it; ``channels``
-    tells which arguments are channels that a user needs a right to.
+    tells which arguments are channels that a user needs a right to. A subcommand that is Penstock's
+    ``own`` is not described with a command that Redis has: clients may know what that looks like.
     """
 
     key_specs = list(keys)
@@ -497,6 +503,7 @@ def command(
                 deprecated,
                 protected,
                 channels,
+                own,
             )
         )
         return handler

@@ -8,6 +8,7 @@ from server.clients.blocking import BlockedClients
 from server.clients.client_eviction import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
+from server.delivery.policies import Policies
 from server.monitoring.latency import EXPIRY
 from server.net.output_limits import OutputLimits
 from server.net.turns import Turns, now_ns
@@ -38,6 +39,7 @@ class Cron:
         pauses: ClientPause,
         persistence: Persistence,
         replication: Primary,
+        policies: Policies,
     ) -> None:
         self._state = state
         self._turns = turns
@@ -47,6 +49,7 @@ class Cron:
         self._pauses = pauses
         self._persistence = persistence
         self._replication = replication
+        self._policies = policies
         self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
@@ -118,6 +121,7 @@ class Cron:
         state.stats.samples.clear()
         self._pauses.turn_clock(by_ms)
         self._expire_keys(state.clock(), ALL_KEYS)
+        self._policies.turn_clock()
         self._blocking.turn_clock(by_ms)
         self.run()
 

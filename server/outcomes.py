@@ -23,10 +23,12 @@ class Wait:
     ``group`` names the consumer group of the one key whose new entries are all that the reader
     waits for; where another reader of the group has just found none, ``note_attempt`` is called in
     place of ``retry``. ``reader_of`` names the consumer group that a reader reads as, whatever else
-    it waits for. With ``for_sync`` it waits for the append-only file and not for keys.
+    it waits for, and ``consumer`` who in it. With ``for_sync`` it waits for the append-only file
+    and not for keys.
     """
 
     __slots__ = (
+        "consumer",
         "deadline",
         "for_sync",
         "group",
@@ -52,6 +54,7 @@ class Wait:
         note_attempt: Callable[[], None] = _nothing,
         for_sync: bool = False,
         reader_of: bytes | None = None,
+        consumer: bytes = b"",
     ) -> None:
         self.keys = keys
         self.deadline = deadline
@@ -63,6 +66,7 @@ class Wait:
         self.note_attempt = note_attempt
         self.for_sync = for_sync
         self.reader_of = reader_of
+        self.consumer = consumer
 
 
 Outcome = Union[Reply, Wait, Steps]  # noqa: UP007 - a reply's type refers to itself by name

@@ -19,6 +19,7 @@ from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
+from server.delivery.policies import Policies
 from server.dispatcher import Dispatcher
 from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
@@ -45,6 +46,7 @@ class Services:
         "output_limits",
         "pauses",
         "persistence",
+        "policies",
         "pubsub",
         "reactions",
         "replication",
@@ -74,8 +76,10 @@ class Services:
         self.pauses = ClientPause(state)
         self.tracking = KeyTracking(state)
         self.access.before_change = self.tracking.broadcast
+        self.policies = Policies(state, self.blocking)
+        self.policies.is_paused = lambda: self.pauses.active
         self.reactions = Reactions(
-            state, self.watching, self.blocking, self.notifier, self.tracking
+            state, self.watching, self.blocking, self.notifier, self.tracking, self.policies
         )
         self.working = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
@@ -104,6 +108,7 @@ class Services:
             state, self.access, self.dispatcher, self.blocking, self.reactions
         )
         self.persistence.when_emptied = self.scripting.functions.forget
+        self.persistence.when_loaded = self.policies.reload
         self.cron = Cron(
             state,
             self.turns,
@@ -113,4 +118,5 @@ class Services:
             self.pauses,
             self.persistence,
             self.replication,
+            self.policies,
         )

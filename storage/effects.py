@@ -349,13 +349,16 @@ class Redelivered(NamedTuple):
 
 
 class Released(NamedTuple):
-    """XNACK: the entries are pending without an owner, at the end of the group's queue."""
+    """XNACK: the entries are pending without an owner, at the end of the group's queue.
+
+    ``times`` are those before which a policy of the group keeps them back; empty if none does."""
 
     db: int
     key: bytes
     group: bytes
     ids: tuple[int, ...]
     counts: tuple[int, ...]
+    times: tuple[int, ...] = ()
 
 
 class Acknowledged:
@@ -388,6 +391,15 @@ class IdempotentIDRecorded(NamedTuple):
     iid: bytes
     id: int
     time: int
+
+
+class PolicySet(NamedTuple):
+    """The stream, or its group if one is named, has these policies of its own, and no others."""
+
+    db: int
+    key: bytes
+    group: bytes | None
+    settings: tuple[tuple[bytes, bytes], ...]
 
 
 class DuplicateSuppressed(NamedTuple):
@@ -448,6 +460,7 @@ Effect = (
     | Redelivered
     | Released
     | Acknowledged
+    | PolicySet
     | IdempotencyConfigured
     | IdempotentIDRecorded
     | DuplicateSuppressed

@@ -21,10 +21,13 @@ class Group:
 
     ``acked``, ``claimed``, ``redelivered`` and ``released`` count what commands have done with
     pending entries since the group is in memory; they are for metrics, and are not kept.
+    ``policy`` are the group's own policies by name, and ``agenda`` is what the server makes of
+    them; nothing here looks into these.
     """
 
     __slots__ = (
         "acked",
+        "agenda",
         "claimed",
         "consumers",
         "cursor",
@@ -32,6 +35,7 @@ class Group:
         "last_id",
         "name",
         "pending",
+        "policy",
         "redelivered",
         "released",
     )
@@ -43,6 +47,8 @@ class Group:
         self.consumers: dict[bytes, Consumer] = {}
         self.pending = PendingList()
         self.cursor = Cursor()
+        self.policy: dict[bytes, bytes] = {}
+        self.agenda: object = None
         self.acked = 0
         self.claimed = 0
         self.redelivered = 0
@@ -81,6 +87,7 @@ class Group:
             other.active = consumer.active
             owners[consumer] = other
         twin.pending = self.pending.copy(owners)
+        twin.policy = self.policy.copy()
         return twin
 
     def check(self) -> None:
@@ -98,10 +105,20 @@ class Claim:
     """How entries are to be claimed: for whom, with which delivery time, after which idle time.
 
     ``deliveries`` replaces the delivery count; where it is ``None`` the count goes up by one if
-    ``counting``. ``force`` makes entries pending that are not.
+    ``counting``. ``force`` makes entries pending that are not. An entry that could be claimed is
+    not if ``refuses``, given its ID and how it is pending, says so.
     """
 
-    __slots__ = ("consumer", "counting", "deliveries", "force", "min_idle", "now", "time")
+    __slots__ = (
+        "consumer",
+        "counting",
+        "deliveries",
+        "force",
+        "min_idle",
+        "now",
+        "refuses",
+        "time",
+    )
 
     def __init__(
         self,
@@ -112,6 +129,7 @@ class Claim:
         deliveries: int | None = None,
         counting: bool = True,
         force: bool = False,
+        refuses: Callable[[int, PendingEntry], bool] | None = None,
     ) -> None:
         self.consumer = consumer
         self.min_idle = min_idle
@@ -120,6 +138,7 @@ class Claim:
         self.deliveries = deliveries
         self.counting = counting
         self.force = force
+        self.refuses = refuses
 
 
 class Claims(NamedTuple):
@@ -155,6 +174,8 @@ def claim_one(group: Group, identity: int, present: bool, claim: Claim, claims: 
     before = group.pending.entry(found)
     if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
         return False
+    if claim.refuses is not None and claim.refuses(identity, before):
+        return False
     count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
     count = min(count, MOST)
     group.pending.change(identity, found, claim.consumer, claim.time, count)
@@ -175,6 +196,10 @@ def _claim_unpending(group: Group, identity: int, claim: Claim, claims: Claims) 
 
 def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims) -> None:
     """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one."""
+    if claim.refuses is not None:
+        for identity in run:
+            claim_one(group, identity, identity in log, claim, claims)
+        return
     missing = log.missing(run)
     if missing:
         claims.dropped.extend(group.acknowledge(missing))
@@ -242,28 +267,33 @@ def claim_idle(
     """
     claims = Claims([], [], [])
     aged: list[Aged] = []
+    refused: set[int] = set()
     while len(claims.ids) < most:
-        candidates = _idle(group.pending, claim, most, claims)
+        candidates = _idle(group.pending, claim, most, claims, refused)
         for identity in candidates:
             payload = log.get(identity)
             before = group.pending.get(identity)
             assert before is not None
             if payload is not None and not fits(payload):
                 return claims, aged
-            claim_one(group, identity, payload is not None, claim, claims)
-            if payload is not None:
+            if not claim_one(group, identity, payload is not None, claim, claims):
+                refused.add(identity)
+            elif payload is not None:
                 aged.append(make(Aged, (payload, before)))
         if not candidates:
             break
     return claims, aged
 
 
-def _idle(pending: PendingList, claim: Claim, most: int, claims: Claims) -> list[int]:
+def _idle(
+    pending: PendingList, claim: Claim, most: int, claims: Claims, refused: set[int]
+) -> list[int]:
     """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
     wanted = most - len(claims.ids)
-    if pending.released:
-        return list(islice(pending.released, wanted))
-    done = set(claims.ids)
+    if not refused.issuperset(pending.released):
+        free = (each for each in pending.released if each not in refused)
+        return list(islice(free, wanted))
+    done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST
     idle = longest_idle(pending, latest, wanted + len(done))

@@ -24,6 +24,7 @@ from storage.effects import (
     LibraryDeleted,
     LibraryLoaded,
     Piece,
+    PolicySet,
     StreamCreated,
     StreamRestored,
     StringEdited,
@@ -33,6 +34,7 @@ from storage.effects import (
 )
 from storage.errors import WrongType
 from storage.expiry import ExpiryQueue
+from storage.groups import Group
 from storage.lending import Lending
 from storage.limits import StreamLimits
 from storage.scan_index import ScanIndex
@@ -194,6 +196,18 @@ class Database:
         self.emit(
             StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
         )
+
+    def set_policy(self, key: bytes, group: Group | None, settings: dict[bytes, bytes]) -> None:
+        """Gives the stream at the key, or one of its groups, these policies of its own."""
+        value = self.values[key]
+        assert isinstance(value, Stream)
+        if group is None:
+            value.policy = settings
+        else:
+            group.policy = settings
+        self.keyspace.policies = True
+        name = None if group is None else group.name
+        self.emit(PolicySet(self.index, key, name, tuple(sorted(settings.items()))))
 
     def set_string(
         self,
@@ -435,6 +449,7 @@ class Keyspace:
         "misses",
         "now_ms",
         "on_miss",
+        "policies",
     )
 
     def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
@@ -447,6 +462,8 @@ class Keyspace:
         self.on_miss: Callable[[int, bytes], None] | None = None
         """Called with each key that a reading command did not find, and the database's index."""
         self.expired = 0
+        self.policies = False
+        """Whether a stream or a group ever had a policy of its own."""
         self.libraries: dict[bytes, bytes] = {}
         """The code of each library of functions, which belongs to no database."""
         self.databases = [Database(self, index) for index in range(databases)]

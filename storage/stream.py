@@ -20,16 +20,21 @@ from storage.runs import Run
 
 class Stream:
     """A stream value. ``last_id`` is the highest ID ever taken, ``max_deleted_id`` the highest one
-    removed by anything but trimming, ``entries_added`` how many entries there ever were."""
+    removed by anything but trimming, ``entries_added`` how many entries there ever were.
+
+    ``policy`` are the stream's own policies by name, and ``agenda`` is what the server makes of
+    them; nothing here looks into these."""
 
     __slots__ = (
         "_limits",
+        "agenda",
         "entries_added",
         "groups",
         "idempotency",
         "last_id",
         "log",
         "max_deleted_id",
+        "policy",
     )
 
     def __init__(self, limits: StreamLimits) -> None:
@@ -40,6 +45,8 @@ class Stream:
         self.max_deleted_id = ids.MIN
         self.entries_added = 0
         self.idempotency = IdempotencyTable(limits.idmp_duration, limits.idmp_maxsize)
+        self.policy: dict[bytes, bytes] = {}
+        self.agenda: object = None
 
     def __del__(self) -> None:
         for group in self.groups.values():
@@ -165,8 +172,7 @@ class Stream:
     ) -> None:
         """Moves the group past the ascending entries, which follow its last-delivered-id; unless
         ``noack`` they are then pending for ``consumer``, delivered once."""
-        self._count_reads(group, identities)
-        group.last_id = identities[-1]
+        self.pass_over(group, identities)
         if noack:
             return
         pending = group.pending
@@ -176,6 +182,12 @@ class Stream:
             for identity in identities:
                 pending.set(identity, consumer, now, 1)
         consumer.active = now
+
+    def pass_over(self, group: Group, identities: list[int]) -> None:
+        """Moves the group past the ascending entries, which follow its last-delivered-id: they
+        count as read."""
+        self._count_reads(group, identities)
+        group.last_id = identities[-1]
 
     # --- entries-read and lag -------------------------------------------------------------
 
@@ -264,6 +276,7 @@ class Stream:
         twin.max_deleted_id = self.max_deleted_id
         twin.entries_added = self.entries_added
         twin.idempotency = self.idempotency.copy()
+        twin.policy = self.policy.copy()
         return twin
 
     def check(self) -> None:

@@ -1,5 +1,5 @@
-"""Routes each effect to the append-only file, replicas, WATCH, blocked clients, keyspace events and
-caches.
+"""Routes each effect to the append-only file, replicas, WATCH, blocked clients, keyspace events,
+caches and policies.
 
 Each kind of effect is in a table or it is not; no command knows what follows from what it did. What
 happens is always in this order: a command runs; :meth:`Reactions.apply` takes its effects, records
@@ -18,6 +18,7 @@ from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
+from server.delivery.policies import Policies
 from server.runtime.change_count import changes_of
 from server.runtime.histogram import Histogram
 from server.session import Place, Session, Waiter
@@ -93,6 +94,7 @@ class Reactions:
         blocking: BlockedClients,
         notifier: KeyspaceNotifier,
         tracking: KeyTracking,
+        policies: Policies,
     ) -> None:
         self._state = state
         self._effects = state.keyspace.effects
@@ -100,6 +102,7 @@ class Reactions:
         self._blocking = blocking
         self._notifier = notifier
         self._tracking = tracking
+        self._policies = policies
         self.record: Recorder | None = None
         self.replicate: Recorder | None = None
         self.units: tuple[Units, ...] = ()
@@ -110,6 +113,7 @@ class Reactions:
         signalled its key; for metrics, and only while they are on."""
         blocking.when_due = self.pass_time
         tracking.settle = self.apply
+        policies.settle = self.settle
         state.config.listen("notify-keyspace-events", self._configure_events)
 
     def _configure_events(self, flags: str) -> None:
@@ -204,7 +208,15 @@ class Reactions:
                 self._react(effect)
         if self._tracking.active:
             self._tracking.follow(effects, session)
+        if self._policies.active:
+            self._policies.follow(effects)
         effects.clear()
+
+    def settle(self) -> None:
+        """What has happened by itself has its consequences, and wakes who waits for it."""
+        if self._effects:
+            self.apply()
+        self.drain()
 
     def note_author(self, session: Session) -> None:
         """What has happened in the present unit is the client's doing."""

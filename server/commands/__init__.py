@@ -13,6 +13,7 @@ FAMILIES: Final = (
     "group_reading",
     "groups",
     "pending",
+    "policies",
     "introspection",
     "databases",
     "keys",

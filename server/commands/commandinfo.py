@@ -47,7 +47,7 @@ def describe(entry: Command) -> Reply:
         Set(entry.tips),
         Set([_describe_keys(spec) for spec in entry.keys]),
         # A real server answers with a set only if it is empty.
-        [describe(sub) for sub in subcommands(entry)] or Set([]),
+        [describe(sub) for sub in subcommands(entry) if not sub.own] or Set([]),
     ]
 
 

@@ -21,6 +21,17 @@ from server.commands.entries import (
 )
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen
 from server.commands.read_options import Budget, ReadOptions, keys_to_read, read_options
+from server.delivery.agenda import Agenda
+from server.delivery.claiming import Refusals
+from server.delivery.place import GroupPlace
+from server.delivery.policies import Policies
+from server.delivery.reading import (
+    Reader,
+    bury_exhausted,
+    deliver_due,
+    deliver_selected,
+    room_for,
+)
 from server.outcomes import Wait
 from server.services import Services
 from server.session import Session
@@ -29,7 +40,7 @@ from storage import ids
 from storage.effects import Delivered, GroupPositionSet, Redelivered
 from storage.groups import Claim, Group, claim_idle
 from storage.keyspace import Database
-from storage.pending import Consumer
+from storage.pending import Consumer, PendingEntry
 from storage.pending_age import earliest_time
 from storage.stream import Stream
 
@@ -37,11 +48,14 @@ NEW: Final = ids.MAX
 """In place of an ID: entries never delivered (``>``). The highest ID reads the same."""
 
 
-def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
+def _group_of(policies: Policies, db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
     stream = db.stream(key)
     group = None if stream is None else stream.groups.get(name)
     if stream is None or group is None:
-        raise CommandError(errors.no_group_in_xreadgroup(key, name))
+        made = policies.make_group(db, key, name) if policies.active else None
+        if made is None:
+            raise CommandError(errors.no_group_in_xreadgroup(key, name))
+        return made
     return stream, group
 
 
@@ -56,9 +70,24 @@ def _history_place(text: bytes) -> int:
 class _GroupRead:
     """One XREADGROUP, which may run several times until it finds something."""
 
-    __slots__ = ("_db", "_deadline", "_group", "_options", "_places", "_resp3", "_session")
+    __slots__ = (
+        "_db",
+        "_deadline",
+        "_group",
+        "_incomplete",
+        "_options",
+        "_places",
+        "_policies",
+        "_resp3",
+        "_session",
+    )
 
-    def __init__(self, session: Session, options: ReadOptions, group: bytes) -> None:
+    def __init__(
+        self, policies: Policies, session: Session, options: ReadOptions, group: bytes
+    ) -> None:
+        self._policies = policies
+        self._incomplete = False
+        """Whether there may be more to find than one attempt has looked at."""
         self._session = session
         self._db = db = session.db
         self._resp3 = session.resp3
@@ -71,20 +100,22 @@ class _GroupRead:
         """Checks the streams one after the other, then reads."""
         found: list[tuple[Stream, Group]] = []
         for key, text in zip(self._options.keys, self._options.places, strict=True):
-            found.append(_group_of(self._db, key, self._group))
+            found.append(_group_of(self._policies, self._db, key, self._group))
             self._places.append(_history_place(text))
         return self._run(found)
 
     def _retry(self) -> Reply | Wait | Steps:
-        if self._options.usual and (reply := _read_new(self._session, self._options)) is not None:
+        policies, db, options = self._policies, self._db, self._options
+        if options.usual and (reply := _read_new(policies, self._session, options)) is not None:
             return reply
-        return self._run([_group_of(self._db, key, self._group) for key in self._options.keys])
+        return self._run([_group_of(policies, db, key, self._group) for key in options.keys])
 
     def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""
         options = self._options
         budget = Budget(options)
         served: Served = []
+        self._incomplete = False
         for key, place, (stream, group) in zip(options.keys, self._places, found, strict=True):
             entries = self._serve(key, stream, group, place, budget)
             if entries is not None:
@@ -96,21 +127,36 @@ class _GroupRead:
             self._deadline,
             self._retry,
             needs_key=True,
-            group=self._group if options.claim is None and len(found) == 1 else None,
-            wake_at=self._next_claim([group for _, group in found]),
+            group=self._group if self._reads_as_others(found) else None,
+            wake_at=self._next_attempt([group for _, group in found]),
             note_attempt=self._note_attempt,
             reader_of=self._group,
+            consumer=options.consumer,
         )
+
+    def _reads_as_others(self, found: list[tuple[Stream, Group]]) -> bool:
+        """Whether what this reader does not find no other reader of the group finds either."""
+        if self._options.claim is not None or len(found) > 1:
+            return False
+        agenda = self._agenda_of(self._options.keys[0], *found[0])
+        return agenda is None or not agenda.rules.max_pending_consumer
+
+    def _agenda_of(self, key: bytes, stream: Stream, group: Group) -> Agenda | None:
+        policies = self._policies
+        return policies.of_group(self._db, key, stream, group) if policies.active else None
 
     def _note_attempt(self) -> None:
         """The consumer has tried to read, whether or not it could find anything."""
         key = self._options.keys[0]
-        _, group = _group_of(self._db, key, self._group)
+        _, group = _group_of(self._policies, self._db, key, self._group)
         consumer = consumer_of(self._db, key, group, self._options.consumer)
         emit_seen(self._db, key, group, consumer)
 
-    def _next_claim(self, groups: list[Group]) -> int | None:
-        """When the first pending entry will have been idle long enough to be claimed."""
+    def _next_attempt(self, groups: list[Group]) -> int | None:
+        """When the first pending entry will have been idle long enough to be claimed; at once where
+        there is more to look at."""
+        if self._incomplete:
+            return self._db.keyspace.now_ms
         if self._options.claim is None:
             return None
         times = [time for group in groups if (time := earliest_time(group.pending)) is not None]
@@ -121,9 +167,14 @@ class _GroupRead:
     ) -> Entries | None:
         """What one stream has to report, ``None`` for nothing."""
         consumer = consumer_of(self._db, key, group, self._options.consumer)
+        agenda = self._agenda_of(key, stream, group)
         if place != NEW:
+            if agenda is not None:
+                self._bury_history(key, stream, group, agenda, consumer, place)
             return self._history(key, stream, group, consumer, place, budget)
-        entries = self._claim(key, stream, group, consumer, budget)
+        if agenda is not None:
+            return self._serve_by_policy(key, stream, group, agenda, consumer, budget)
+        entries = self._claim(key, stream, group, None, consumer, budget)
         fresh = self._new(key, stream, group, consumer, budget, self._options.count - len(entries))
         if not entries and not fresh[0]:
             emit_seen(self._db, key, group, consumer)
@@ -161,18 +212,95 @@ class _GroupRead:
         """What stands for an entry that is pending and no longer in the stream."""
         return b"*2\r\n%b%b" % (bulk(ids.text(identity)), encode(NULL_ARRAY, self._resp3))
 
+    # --- groups with policies -------------------------------------------------------------
+
+    def _serve_by_policy(
+        self,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        agenda: Agenda,
+        consumer: Consumer,
+        budget: Budget,
+    ) -> Entries | None:
+        """What one stream has to report for ``>`` in a group with policies."""
+        if agenda.rules.paused:
+            emit_seen(self._db, key, group, consumer)
+            return None
+        policies = self._policies
+        place = policies.place_of(self._db, key, stream, group, agenda)
+        entries = self._claim(key, stream, group, place, consumer, budget)
+        reader = Reader(consumer, self._options.noack, budget.fits)
+        count = self._options.count
+        due = deliver_due(place, reader, min(count - len(entries), budget.entries))
+        entries += [self._shown(payload, before) for payload, before in due]
+        room = room_for(agenda, group.pending, consumer)
+        fresh: Entries = 0, iter(())
+        most = min(count - len(entries), room)
+        if agenda.rules.selects and most > 0:
+            payloads, self._incomplete = deliver_selected(place, reader, most)
+            entries += [self._shown(payload, None) for payload in payloads]
+        elif most > 0:
+            fresh = self._new(key, stream, group, consumer, budget, most)
+        if not entries and not fresh[0]:
+            emit_seen(self._db, key, group, consumer)
+            return None
+        return len(entries) + fresh[0], chain(in_portions(entries), fresh[1])
+
+    def _shown(self, payload: bytes, before: PendingEntry | None) -> bytes:
+        """An entry in the shape that the command answers with."""
+        if self._options.claim is None:
+            return payload
+        if before is None:
+            return _with_delivery(payload, 0, 0)
+        idle = -1 if before.owner is None else max(0, self._db.keyspace.now_ms - before.time)
+        return _with_delivery(payload, idle, before.deliveries)
+
+    def _bury_history(
+        self,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        agenda: Agenda,
+        consumer: Consumer,
+        start: int,
+    ) -> None:
+        """Reading one's own pending entries delivers them again: not more often than may be."""
+        if not agenda.rules.max_deliveries:
+            return
+        count = min(self._options.count, consumer.owned)
+        owned = group.pending.owned_ids(consumer, start + 1, count)
+        entries = [entry for each in owned if (entry := group.pending.get(each)) is not None]
+        exhausted = [each for each in entries if agenda.rules.is_exhausted(each.deliveries)]
+        if exhausted:
+            bury_exhausted(self._policies.place_of(self._db, key, stream, group, agenda), exhausted)
+
+    # --- claiming -------------------------------------------------------------------------
+
     def _claim(
-        self, key: bytes, stream: Stream, group: Group, consumer: Consumer, budget: Budget
+        self,
+        key: bytes,
+        stream: Stream,
+        group: Group,
+        place: GroupPlace | None,
+        consumer: Consumer,
+        budget: Budget,
     ) -> list[bytes]:
         """Pending entries that have been idle for long enough, now the consumer's own."""
         min_idle = self._options.claim
         if min_idle is None:
             return []
         now = self._db.keyspace.now_ms
-        claim = Claim(consumer, min_idle, now, now)
+        refusals = None if place is None else Refusals(place, counting=True)
+        refuses = None if refusals is None else refusals.refuses
+        claim = Claim(consumer, min_idle, now, now, refuses=refuses)
         most = min(self._options.count, budget.entries)
+        if place is not None:
+            most = min(most, room_for(place.agenda, group.pending, consumer))
         claims, aged = claim_idle(group, stream.log, most, claim, budget.fits)
         emit_claims(self._db, key, group, claim, claims)
+        if refusals is not None:
+            refusals.bury()
         entries: list[bytes] = []
         for payload, before in aged:
             idle = -1 if before.owner is None else max(0, now - before.time)
@@ -224,7 +352,7 @@ def _hand_out(place: _Place, consumer: Consumer, identities: list[int], noack: b
     db.emit(GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False))
 
 
-def _read_new(session: Session, options: ReadOptions) -> Encoded | Steps | None:
+def _read_new(policies: Policies, session: Session, options: ReadOptions) -> Encoded | Steps | None:
     """What the usual XREADGROUP answers, with new entries of one stream; ``None`` without any, or
     where there may be many.
 
@@ -232,16 +360,32 @@ def _read_new(session: Session, options: ReadOptions) -> Encoded | Steps | None:
     """
     db, key, name = session.db, options.keys[0], options.group
     assert name is not None
-    stream, group = _group_of(db, key, name)
-    if min(options.count, stream.log.length) >= MANY:
+    stream, group = _group_of(policies, db, key, name)
+    count = options.count
+    if policies.active:
+        agenda = policies.of_group(db, key, stream, group)
+        if agenda is not None:
+            count = min(count, _plain_room(agenda, db, group, options.consumer))
+    if count <= 0 or min(count, stream.log.length) >= MANY:
         return None
-    identities, chunks = group.cursor.read(stream.log, group.last_id, options.count)
+    identities, chunks = group.cursor.read(stream.log, group.last_id, count)
     if not identities:
         return None
     consumer = consumer_of(db, key, group, options.consumer)
     _hand_out((db, key, stream, group), consumer, identities, options.noack)
     head = b"%1\r\n" if session.resp3 else b"*1\r\n*2\r\n"
     return Encoded(b"".join([head, bulk(key), b"*%d\r\n" % len(identities), *chunks]))
+
+
+def _plain_room(agenda: Agenda, db: Database, group: Group, name: bytes) -> int:
+    """How many new entries a read may be given without more ado; none where policies say more than
+    that, or the consumer is not known yet."""
+    rules, consumer = agenda.rules, group.consumers.get(name)
+    if rules.selects or rules.paused or consumer is None:
+        return 0
+    if agenda.has_due(group.pending, db.keyspace.now_ms):
+        return 0
+    return room_for(agenda, group.pending, consumer)
 
 
 def _as_new(payloads: list[bytes]) -> list[bytes]:
@@ -273,7 +417,8 @@ def _keys(args: Arguments) -> list[bytes] | None:
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
     options = read_options(args, grouped=True)
-    if options.usual and (reply := _read_new(session, options)) is not None:
+    policies = server.policies
+    if options.usual and (reply := _read_new(policies, session, options)) is not None:
         return reply
     assert options.group is not None
-    return _GroupRead(session, options, options.group).start()
+    return _GroupRead(policies, session, options, options.group).start()

@@ -272,6 +272,8 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply:
     if acknowledged:
         group.acked += len(acknowledged)
         db.emit(Acknowledged(db.index, args[1], args[2], tuple(acknowledged)))
+        if server.policies.active and stream is not None:
+            server.policies.note_acknowledged(db, args[1], stream, acknowledged)
     return len(acknowledged)
 
 

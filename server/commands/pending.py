@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol import errors
+from protocol import errors, policy_errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
@@ -12,6 +12,9 @@ from server.command_table import Arguments, KeySpec, command
 from server.commands.entries import Part, held_entries, in_portions, joined
 from server.commands.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
 from server.commands.pending_lines import pending_lines
+from server.delivery.claiming import Refusals
+from server.delivery.dead_letters import FATAL, bury
+from server.delivery.place import GroupPlace
 from server.services import Services
 from server.session import Session
 from server.steps import Steps
@@ -20,6 +23,7 @@ from storage import ids
 from storage.effects import GroupPositionSet, Released
 from storage.errors import InvalidID
 from storage.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
+from storage.keyspace import Database
 from storage.pending import MOST, PendingEntry
 from storage.stream import Stream
 
@@ -172,6 +176,23 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
     return b"", len(payloads), in_portions(payloads)
 
 
+def _refusals(
+    server: Services, db: Database, key: bytes, stream: Stream, group: Group, counting: bool
+) -> Refusals | None:
+    """What may not be claimed in a group with policies, ``None`` for one without."""
+    place = _place(server, db, key, stream, group)
+    return None if place is None else Refusals(place, counting)
+
+
+def _place(
+    server: Services, db: Database, key: bytes, stream: Stream, group: Group
+) -> GroupPlace | None:
+    """The group with its policies, ``None`` for one without."""
+    policies = server.policies
+    agenda = policies.of_group(db, key, stream, group) if policies.active else None
+    return None if agenda is None else policies.place_of(db, key, stream, group, agenda)
+
+
 def _texts(identities: list[int]) -> Part:
     """An array of IDs."""
     return b"", len(identities), map(_bulks, in_portions(identities))
@@ -207,11 +228,21 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
             GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False)
         )
     consumer = consumer_of(db, key, group, args[3])
+    refusals = _refusals(server, db, key, stream, group, not options.justid)
     claim = Claim(
-        consumer, min_idle, options.time, now, options.count, not options.justid, options.force
+        consumer,
+        min_idle,
+        options.time,
+        now,
+        options.count,
+        not options.justid,
+        options.force,
+        None if refusals is None else refusals.refuses,
     )
     claims = claim_ids(group, stream.log, options.ids, claim)
     emit_claims(db, key, group, claim, claims)
+    if refusals is not None:
+        refusals.bury()
     if not claims.ids:
         emit_seen(db, key, group, consumer)
     return joined([_claimed(stream, claims, options.justid)])
@@ -261,9 +292,13 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
     stream, group = existing_group(db, key, args[2])
     now = db.keyspace.now_ms
     consumer = consumer_of(db, key, group, args[3])
-    claim = Claim(consumer, min_idle, now, now, counting=not justid)
+    refusals = _refusals(server, db, key, stream, group, not justid)
+    refuses = None if refusals is None else refusals.refuses
+    claim = Claim(consumer, min_idle, now, now, counting=not justid, refuses=refuses)
     following, claims = claim_scanning(group, stream.log, start, count, claim)
     emit_claims(db, key, group, claim, claims)
+    if refusals is not None:
+        refusals.bury()
     if not claims.ids:
         emit_seen(db, key, group, consumer)
     head = b"*3\r\n" + bulk(ids.text(following))
@@ -349,17 +384,39 @@ def xnack(server: Services, session: Session, args: Arguments) -> Reply:
     options = _NackOptions(args)
     wanted = options.wanted()
     stream, group = existing_group(db, key, args[2])
+    place = _place(server, db, key, stream, group)
+    if place is not None and options.mode == b"FATAL" and place.agenda.rules.dead_letter:
+        return _give_up(place, wanted, options.force)
     freed: list[int] = []
     counts: list[int] = []
+    times: list[int] = []
     for identity in wanted:
         before = group.pending.get(identity)
         if before is None and not (options.force and stream.log.get(identity) is not None):
             continue
         count = options.count_after(before)
-        group.pending.set(identity, None, 0, count)
+        delay = 0 if place is None else place.agenda.rules.delay_of_released(count)
+        times.append(db.keyspace.now_ms + delay if delay else 0)
+        group.pending.set(identity, None, times[-1], count)
         freed.append(identity)
         counts.append(count)
     if freed:
         group.released += len(freed)
-        db.emit(Released(db.index, key, group.name, tuple(freed), tuple(counts)))
+        kept_back = tuple(times) if any(times) else ()
+        db.emit(Released(db.index, key, group.name, tuple(freed), tuple(counts), kept_back))
     return len(freed)
+
+
+def _give_up(place: GroupPlace, wanted: list[int], force: bool) -> int:
+    """XNACK FATAL where there is a stream for dead letters; returns how many have gone there."""
+    entries: list[PendingEntry] = []
+    for identity in dict.fromkeys(wanted):
+        entry = place.group.pending.get(identity)
+        if entry is None and force and place.stream.log.get(identity) is not None:
+            entry = PendingEntry(identity, None, 0, 0)
+        if entry is not None:
+            entries.append(entry)
+    kept = bury(place, entries, FATAL)
+    if kept:
+        raise CommandError(policy_errors.cannot_bury(place.agenda.rules.dead_letter))
+    return len(entries)

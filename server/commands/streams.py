@@ -75,11 +75,14 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     created = stream is None
     if stream is None:
         stream = Stream(keyspace.limits)
+    before = stream.last_id
     identity = _resolve_id(stream, addition.identity, keyspace.now_ms)
     payload = stream.add(identity, items)
     if created:
         db.attach(key, stream)
     db.emit(EntryAdded(db.index, key, identity, payload, created))
+    if server.policies.active:
+        server.policies.make_groups(db, key, stream, before)
     if addition.idempotency is not None:
         record_addition(addition.idempotency, db, key, stream, items, identity)
     if addition.trim is not None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from protocol.errors import shown
 from protocol.inline import split_words
+from server.config.quoting import quoted, quoted_word
 from server.config.registry import SETTINGS, BadSetting, Config
 
 USER: Final = "user"
@@ -88,7 +89,7 @@ def apply(config: Config, name: str, values: Sequence[str], where: str) -> None:
     if not values or (len(values) > 1 and not setting.many):
         raise ConfigError(f"{where}: {name}: wrong number of arguments")
     try:
-        config.set_text(setting.name, " ".join(values))
+        config.set_text(setting.name, setting.join(values))
     except BadSetting as error:
         raise ConfigError(f"{where}: {name}: {error.reason}") from error
 
@@ -154,38 +155,28 @@ def rewritten(config: Config, text: str, users: Sequence[str] = ()) -> str:
             lines.append(line)
         elif name not in written:
             written.add(name)
-            lines.append(_line(config, name))
+            lines += _lines(config, name)
     changed = [name for name, setting in SETTINGS.items() if config.get(name) != setting.default]
-    added = [_line(config, name) for name in changed if name not in written] + user_lines
+    added = [line for name in changed if name not in written for line in _lines(config, name)]
+    added += user_lines
     if added and GENERATED not in lines:
         lines += ["", GENERATED]
     return "\n".join(lines + added) + "\n"
 
 
-def _line(config: Config, name: str) -> str:
+def _lines(config: Config, name: str) -> list[str]:
+    """The line of a setting, or those of one that may have several."""
     text = config.get_text(name)
+    if SETTINGS[name].repeated:
+        return [f"{name} {each}" for each in text.split("\n")] if text else []
+    return [_line(name, text)]
+
+
+def _line(name: str, text: str) -> str:
     plain = text.isprintable() and text and not set(text) & set("\"'\\# ")
-    return (
-        f"{name} {text}" if plain or (SETTINGS[name].many and text) else f"{name} {_quoted(text)}"
-    )
+    return f"{name} {text}" if plain or (SETTINGS[name].many and text) else f"{name} {quoted(text)}"
 
 
 def _user_line(line: str) -> str:
     """A user's line, as ACL LIST shows it, with quotes where this file needs them."""
-    return " ".join(map(_quoted_word, line.split(" ")))
-
-
-def _quoted_word(word: str) -> str:
-    plain = word.isprintable() and word and not set(word) & set("\"'\\")
-    return word if plain else _quoted(word)
-
-
-def _quoted(text: str) -> str:
-    data = text.encode("utf-8", "surrogateescape")
-    return '"' + "".join(map(_quoted_byte, data)) + '"'
-
-
-def _quoted_byte(byte: int) -> str:
-    if byte in b'"\\':
-        return "\\" + chr(byte)
-    return chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}"
+    return " ".join(map(quoted_word, line.split(" ")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from server.config.policies import StreamPolicies
 from server.config.types import (
     INT64_MAX,
     BadSetting,
@@ -102,6 +103,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Integer("stream-idmp-duration", 100, 1, 86400),
         Integer("stream-idmp-maxsize", 100, 1, 10000),
         KeyspaceEvents("notify-keyspace-events", ""),
+        StreamPolicies("stream-policy"),
         # Scripts.
         Integer("busy-reply-threshold", 5000, 0, INT64_MAX),
         Integer("lua-time-limit", 5000, 0, INT64_MAX),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 
@@ -56,6 +57,8 @@ class Setting:
     """
 
     many = False
+    repeated = False
+    """Whether each line of a file adds to those before it."""
     read_again = False
     """Whether setting the value that it has already means something: a file is read anew."""
 
@@ -70,6 +73,10 @@ class Setting:
     def parse(self, text: str) -> Any:
         """The value of ``text``; raises :class:`BadSetting`."""
         return text
+
+    def join(self, words: Sequence[str]) -> str:
+        """The text of the words that a line gives it."""
+        return " ".join(words)
 
     def merge(self, current: Any, given: Any) -> Any:
         """The value after ``given`` was set on top of ``current``."""

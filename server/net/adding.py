@@ -151,6 +151,7 @@ class Adder:
         self._reactions = server.reactions
         self._notifier = server.notifier
         self._pauses = server.pauses
+        self._policies = server.policies
         self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
         self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)
@@ -223,7 +224,7 @@ class Adder:
         db, key = session.db, beginning.key
         now = self._keyspace.now_ms = self._state.clock()
         stream = open_stream(db, key, now)
-        if stream is None:
+        if stream is None or (self._policies.active and self._policies.wants_groups(key, stream)):
             return at
         trim = beginning.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)

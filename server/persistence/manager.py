@@ -49,8 +49,8 @@ class PersistenceError(Exception):
 class Persistence:
     """The append-only file of a server. ``on`` tells whether effects are kept at all.
 
-    ``when_emptied`` is called when all data has been forgotten, which is then loaded again: for
-    whoever keeps what was made of it.
+    ``when_emptied`` is called when all data has been forgotten, which is then loaded again, and
+    ``when_loaded`` when it has been: for whoever keeps what was made of it.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Persistence:
         )
         self.rewriting = Rewrite(state, self._jobs, self.appender, self._rewrite_ended)
         self.when_emptied: Callable[[], None] = lambda: None
+        self.when_loaded: Callable[[], None] = lambda: None
         self.recovery: Recovery | None = None
         """The loading of files that is going on."""
         self.on = False
@@ -334,6 +335,7 @@ class Persistence:
                 args, at = parse_command(chunk, at)
                 loader.apply(args)
         loader.finish()
+        self.when_loaded()
 
     def load_again(self) -> None:
         """Makes everything anew from the files; raises :class:`PersistenceError`.
@@ -376,6 +378,7 @@ class Persistence:
             recovery.run_at_once()
         except RecoveryError as error:
             raise PersistenceError(str(error)) from None
+        self.when_loaded()
 
     def _forget_everything(self) -> None:
         """Empties all databases, of which only those hear who watch a key that was there."""

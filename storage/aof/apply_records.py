@@ -39,6 +39,9 @@ class RecordRestorer:
             own.SKIP: self._skip,
             own.SEEN: _seen,
             own.RELEASED: _released,
+            own.RELEASED_UNTIL: _released_until,
+            own.POLICY: _policy,
+            own.GROUP_POLICY: _group_policy,
             own.TRIMMED: _trimmed,
             own.BLOCKS: _blocks,
             own.RETENTION: _retention,
@@ -104,6 +107,29 @@ def _released(db: Database, args: Arguments) -> None:
     _, group = group_at(db, key, name)
     for identity, count in zip(entries[::2], entries[1::2], strict=True):
         group.pending.set(ids.parse(identity), None, 0, integer(count))
+
+
+def _released_until(db: Database, args: Arguments) -> None:
+    key, name, *entries = args
+    _, group = group_at(db, key, name)
+    for identity, count, time in _in_threes(entries):
+        group.pending.set(ids.parse(identity), None, integer(time), integer(count))
+
+
+def _policy(db: Database, args: Arguments) -> None:
+    key, *words = args
+    stream_at(db, key)
+    db.set_policy(key, None, _pairs(words))
+
+
+def _group_policy(db: Database, args: Arguments) -> None:
+    key, name, *words = args
+    _, group = group_at(db, key, name)
+    db.set_policy(key, group, _pairs(words))
+
+
+def _pairs(words: Arguments) -> dict[bytes, bytes]:
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 def _trimmed(db: Database, args: Arguments) -> None:

@@ -196,21 +196,30 @@ def _redelivered(effect: e.Redelivered) -> list[bytes]:
     return [deliver_again(key, group, consumer, identities, time)]
 
 
-def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int]]) -> list[bytes]:
-    """What frees entries, given by ID and delivery count, of their owner."""
+def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int, int]]) -> list[bytes]:
+    """What frees entries of their owner, given by ID, delivery count, and the time before which the
+    group's policies keep them back, 0 if they do not."""
     words: list[bytes] = []
-    for identity, count in entries:
+    name = own.RELEASED_UNTIL if any(entry[2] for entry in entries) else own.RELEASED
+    for identity, count, time in entries:
         words += (id_text(identity), number(count))
+        if name is own.RELEASED_UNTIL:
+            words.append(number(time))
     claims = [
-        claim(key, group, OWNERLESS, [identity for identity, _ in run], 0, count)
+        claim(key, group, OWNERLESS, [entry[0] for entry in run], 0, count)
         for count, run in groupby(entries, key=lambda entry: entry[1])
     ]
-    return [own.record(own.RELEASED, key, group, *words), own.skip(len(claims)), *claims]
+    return [own.record(name, key, group, *words), own.skip(len(claims)), *claims]
 
 
 def _released(effect: e.Released) -> list[bytes]:
-    entries = list(zip(effect.ids, effect.counts, strict=True))
+    times = effect.times or (0,) * len(effect.ids)
+    entries = list(zip(effect.ids, effect.counts, times, strict=True))
     return release(effect.key, effect.group, entries)
+
+
+def _policy_set(effect: e.PolicySet) -> list[bytes]:
+    return [own.policy(effect.key, effect.group, effect.settings)]
 
 
 def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
@@ -242,6 +251,7 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.ConsumerDeleted: _consumer_deleted,
     e.Redelivered: _redelivered,
     e.Released: _released,
+    e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }
 """The commands of each kind of effect that needs no look at its neighbours."""

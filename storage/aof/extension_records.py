@@ -30,6 +30,12 @@ SEEN: Final = b"seen"
 """Key, group, and for each consumer its name, its seen-time and its active-time."""
 RELEASED: Final = b"released"
 """Key, group, and for each entry without an owner its ID and its delivery count."""
+RELEASED_UNTIL: Final = b"released-until"
+"""The same, with the time before which the group's policies keep each entry back."""
+POLICY: Final = b"policy"
+"""Key, and names and values of the policies that the stream has from now on."""
+GROUP_POLICY: Final = b"group-policy"
+"""Key, group, and names and values of the policies that the group has from now on."""
 TRIMMED: Final = b"trimmed"
 """Key, and the IDs of single entries that a trimming removed."""
 BLOCKS: Final = b"blocks"
@@ -80,6 +86,14 @@ def seen(key: bytes, group: bytes, consumers: Sequence[tuple[bytes, int, int]]) 
             words += (name, number(seen_ms), number(active_ms))
         records.append(record(SEEN, key, group, *words))
     return records
+
+
+def policy(key: bytes, group: bytes | None, settings: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The record of the policies that a stream, or a group of it, has of its own."""
+    words = [word for pair in settings for word in pair]
+    if group is None:
+        return record(POLICY, key, *words)
+    return record(GROUP_POLICY, key, group, *words)
 
 
 def retention(key: bytes, duration: int, maxsize: int) -> bytes:

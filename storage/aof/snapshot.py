@@ -95,6 +95,8 @@ def _stream(key: bytes, stream: Stream, limits: StreamLimits) -> Iterator[bytes]
         yield own.record(own.BLOCKS, key, *layout)
         yield own.settings(limits)
     yield dangling.position()
+    if stream.policy:
+        yield own.policy(key, None, sorted(stream.policy.items()))
     for group in stream.groups_in_order():
         yield from _group(key, group)
     yield from dangling.removal()
@@ -143,6 +145,8 @@ def _group(key: bytes, group: Group) -> Iterator[bytes]:
             yield command(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
     yield from _released(key, group)
     yield from own.seen(key, group.name, times)
+    if group.policy:
+        yield own.policy(key, group.name, sorted(group.policy.items()))
 
 
 def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
@@ -160,11 +164,11 @@ def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
 
 def _released(key: bytes, group: Group) -> Iterator[bytes]:
     """The pending entries without an owner, in the order in which they will be claimed."""
-    entries: list[tuple[int, int]] = []
+    entries: list[tuple[int, int, int]] = []
     for identity in group.pending.released:
         entry = group.pending.get(identity)
         assert entry is not None
-        entries.append((identity, entry.deliveries))
+        entries.append((identity, entry.deliveries, entry.time))
     for at in range(0, len(entries), _AT_ONCE):
         yield from release(key, group.name, entries[at : at + _AT_ONCE])
 

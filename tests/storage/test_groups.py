@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -33,9 +33,23 @@ class Case:
         deliveries: int | None = None,
         counting: bool = True,
         force: bool = False,
+        refused: Sequence[int] = (),
     ) -> Claim:
-        """A claim by bob."""
-        return Claim(self.bob, min_idle, time, NOW, deliveries, counting, force)
+        """A claim by bob, who may not have some of them."""
+
+        def refuses(identity: int, before: PendingEntry) -> bool:
+            return identity in refused
+
+        return Claim(
+            self.bob,
+            min_idle,
+            time,
+            NOW,
+            deliveries,
+            counting,
+            force,
+            refuses if refused else None,
+        )
 
     def entry(self, identity: int) -> PendingEntry:
         """The pending entry with this ID, which is there."""
@@ -264,3 +278,35 @@ def test_a_consumer_may_claim_its_own(case: Case) -> None:
     assert aged == [(case.log.get(1), PendingEntry(1, case.ann, 1, 1))]
     assert case.entry(1) == PendingEntry(1, case.ann, NOW, 2)
     assert isinstance(case.ann, Consumer)
+
+
+# --- claims that are refused -----------------------------------------------------------------
+
+
+def test_an_entry_that_is_refused_stays_as_it_is(case: Case) -> None:
+    claims = claim_ids(case.group, case.log, [2, 4, 6], case.claim(refused=[4]))
+    assert _ids(claims) == [2, 6]
+    assert case.entry(4) == PendingEntry(4, case.ann, 4, 1)
+
+
+def test_a_scan_passes_over_entries_that_are_refused(case: Case) -> None:
+    case.log.delete(3)
+    following, claims = claim_scanning(case.group, case.log, 0, 4, case.claim(refused=[1, 4]))
+    assert (following, _ids(claims), claims.dropped) == (7, [2, 5, 6], [3])
+
+
+def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> None:
+    for identity in (9, 7, 8):
+        case.group.pending.set(identity, None, 0, 1)
+    claim = case.claim(refused=[7, 1])
+    claims, aged = claim_idle(case.group, case.log, 4, claim, _always)
+    assert _ids(claims) == [9, 8, 2, 3]
+    assert [each.before.id for each in aged] == [9, 8, 2, 3]
+    assert list(case.group.pending.released) == [7]
+
+
+def test_a_copy_of_a_group_has_its_policies(case: Case) -> None:
+    case.group.policy[b"ack-wait"] = b"5"
+    twin = case.group.copy()
+    case.group.policy.clear()
+    assert twin.policy == {b"ack-wait": b"5"}

@@ -271,6 +271,22 @@ def test_entries_are_freed_in_their_order() -> None:
     assert list(group_in(keyspace).pending.released) == [3, 1]
 
 
+def test_entries_are_kept_back_until_a_time() -> None:
+    keyspace = replayed(*DELIVERED, e.Released(0, KEY, GROUP, (3, 1), (7, 0), (900, 0)))
+    assert pending_in(keyspace) == [(1, None, 0, 0), (2, b"ann", 200, 1), (3, None, 900, 7)]
+
+
+def test_streams_and_groups_have_policies() -> None:
+    of_group, of_stream = ((b"ack-wait", b"5"),), ((b"delete", b"acked"),)
+    keyspace = replayed(
+        *DELIVERED, e.PolicySet(0, KEY, GROUP, of_group), e.PolicySet(0, KEY, None, of_stream)
+    )
+    assert group_in(keyspace).policy == {b"ack-wait": b"5"}
+    stream = keyspace.databases[0].stream(KEY)
+    assert stream is not None
+    assert stream.policy == {b"delete": b"acked"}
+
+
 def test_entries_are_acknowledged() -> None:
     keyspace = replayed(*DELIVERED, e.Acknowledged(0, KEY, GROUP, (3, 1)))
     assert pending_in(keyspace) == [(2, b"ann", 200, 1)]

@@ -169,9 +169,13 @@ class Direct:
         return DirectClient(self.server, session, self._loop)
 
     def advance(self, milliseconds: int) -> None:
-        """Lets time pass: waits whose deadline comes are ended."""
+        """Lets time pass: waits whose deadline comes are ended, and policies act."""
         self.now_ms += milliseconds
-        self._loop.run(lambda: self.server.services.reactions.pass_time(self.now_ms))
+        self._loop.run(self._let_time_pass)
+
+    def _let_time_pass(self) -> None:
+        self.server.services.policies.run_due()
+        self.server.services.reactions.pass_time(self.now_ms)
 
     def cron(self) -> None:
         """Lets the server do one round of its periodic work."""

@@ -216,8 +216,19 @@ def _redelivered(keyspace: Keyspace, effect: e.Redelivered) -> None:
 
 def _released(keyspace: Keyspace, effect: e.Released) -> None:
     pending = _group(keyspace, effect).pending
-    for identity, count in zip(effect.ids, effect.counts, strict=True):
-        pending.set(identity, None, 0, count)
+    times = effect.times or (0,) * len(effect.ids)
+    for identity, count, time in zip(effect.ids, effect.counts, times, strict=True):
+        pending.set(identity, None, time, count)
+
+
+def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:
+    stream = _stream(keyspace, effect)
+    settings = dict(effect.settings)
+    if effect.group is None:
+        stream.policy = settings
+    else:
+        stream.groups[effect.group].policy = settings
+    keyspace.policies = True
 
 
 def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
@@ -259,6 +270,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.Delivered: _delivered,
     e.Redelivered: _redelivered,
     e.Released: _released,
+    e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }
 """How each kind of effect is applied."""

@@ -57,6 +57,7 @@ class TestInfo:
             "xdelex",
             "xidmprecord",
             "xnack",
+            "xstream",
         ]
 
     def test_the_record_is_what_the_real_server_says(self, real_server: str) -> None:

@@ -58,6 +58,31 @@ def test_released_entries_with_several_delivery_counts_take_a_claim_each() -> No
     ]
 
 
+def test_policies_are_records_alone() -> None:
+    recording = recorded(*A_GROUP)
+    assert sent(
+        recording,
+        "XGROUP POLICY k g SET backoff 5 ack-wait 7",
+        "XSTREAM POLICY k SET retention 100000000000000",
+        "XGROUP POLICY k g DEL backoff ack-wait",
+    ) == [
+        [b"group-policy", b"k", b"g", b"ack-wait", b"7", b"backoff", b"5"],
+        [b"policy", b"k", b"retention", b"100000000000000"],
+        [b"group-policy", b"k", b"g"],
+    ]
+
+
+def test_entries_that_are_kept_back_have_their_times_in_a_record() -> None:
+    recording = recorded(*PENDING, "XGROUP POLICY k g SET backoff 5")
+    assert sent(recording, "XNACK k g FAIL IDS 1 1-1") == [
+        [b"MULTI"],
+        [b"released-until", b"k", b"g", b"1-1", b"1", b"%d" % (T + 5)],
+        [b"skip", b"1"],
+        b"XCLAIM k g  0 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID".split(b" "),
+        [b"EXEC"],
+    ]
+
+
 def test_entries_trimmed_from_in_between_are_deleted_elsewhere() -> None:
     recording = recorded(*PENDING, "XACK k g 1-2")
     assert sent(recording, "XTRIM k MAXLEN 1 ACKED") == [

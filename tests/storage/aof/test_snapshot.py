@@ -174,6 +174,28 @@ CASES: list[tuple[str, tuple[str, ...], list[str]]] = [
         ],
     ),
     (
+        "policies, and entries that they keep back",
+        (
+            *PENDING,
+            "XSTREAM POLICY k SET retention-unread keep",
+            "XGROUP POLICY k g SET backoff 5 ack-wait 7",
+            "XNACK k g FAIL IDS 2 2-1 1-1",
+        ),
+        [
+            "SELECT 0",
+            *A_STREAM,
+            "XSETID k 2-1 ENTRIESADDED 3 MAXDELETEDID 0-0",
+            "<policy k retention-unread keep>",
+            "XGROUP CREATE k g 2-1 ENTRIESREAD 3",
+            f"XCLAIM k g ann 0 1-2 TIME {T} RETRYCOUNT 1 JUSTID FORCE",
+            f"<released-until k g 2-1 1 {T + 5} 1-1 1 {T + 5}>",
+            "<skip 1>",
+            "XCLAIM k g '' 0 2-1 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID",
+            f"<seen k g ann {T} {T}>",
+            "<group-policy k g ack-wait 7 backoff 5>",
+        ],
+    ),
+    (
         "idempotent producing",
         ("XADD k 1-1 a b", "XCFGSET k IDMP-DURATION 9 IDMP-MAXSIZE 3", "XIDMPRECORD k p x 1-1"),
         [

@@ -1,0 +1,41 @@
+"""What is answered where a policy of a stream or a group cannot be set or used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.errors import shown
+
+POLICY_SYNTAX: Final = (
+    "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
+)
+REDRIVE_SYNTAX: Final = "ERR syntax error: expected REDRIVE key [COUNT count] [id ...]"
+COUNT_NOT_POSITIVE: Final = "ERR COUNT must be a positive integer"
+
+
+def bad_policy(reason: str) -> str:
+    """A policy that cannot be: unknown, with a value that it cannot have, or a cycle."""
+    return f"ERR {reason}"
+
+
+def not_a_dead_letter(identity: str, key: bytes) -> str:
+    """An entry that REDRIVE was to move back, and that no policy has put there."""
+    return f"ERR the stream '{shown(key)}' has no dead letter with the ID {identity}"
+
+
+def no_origin(identity: str, key: bytes, group: bytes) -> str:
+    """A dead letter whose group is not there any more."""
+    return (
+        f"NOGROUP the dead letter {identity} cannot go back: there is no consumer group"
+        f" '{shown(group)}' of the stream '{shown(key)}'"
+    )
+
+
+def cannot_bury(key: bytes) -> str:
+    """The stream for dead letters cannot take one."""
+    return f"ERR the dead letters cannot be added to '{shown(key)}': it is no stream, or it is full"
+
+
+def circle(way: list[bytes]) -> str:
+    """Dead letters would come back to the stream that they were in."""
+    return f"ERR dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"

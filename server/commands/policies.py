@@ -1,0 +1,205 @@
+"""XGROUP POLICY, XSTREAM POLICY, XGROUP REDRIVE: policies of streams and groups; dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors, policy_errors
+from protocol.errors import CommandError, shown
+from protocol.replies import OK, Bulk, Map, Reply
+from server.command_table import Arguments, KeySpec, command, container
+from server.config.policies import (
+    ALL,
+    GROUP,
+    BadPolicy,
+    Settings,
+    check_together,
+    read_settings,
+)
+from server.delivery.redriving import Redrive, find_letters, one_letter
+from server.services import Services
+from server.session import Session
+from server.util.arguments import integer
+from storage import ids
+from storage.groups import Group
+from storage.keyspace import Database
+from storage.stream import Stream
+
+container(
+    "XSTREAM",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a stream. Only Penstock has it.",
+)
+
+_Change = Callable[[Settings], Reply]
+"""Changes policies that something has of its own, in a copy of them, and says what to answer."""
+
+
+def _change_of(words: Arguments, known: dict[bytes, Callable[[bytes], str]]) -> _Change | None:
+    """What SET or DEL ask for, ``None`` for GET; raises :class:`CommandError`."""
+    word, rest = words[0].upper(), words[1:]
+    if word == b"GET" and not rest:
+        return None
+    if word == b"SET" and rest and len(rest) % 2 == 0:
+        return _set(_checked(lambda: read_settings(rest, known)))
+    if word == b"DEL" and rest:
+        return _delete([name.lower() for name in rest])
+    raise CommandError(policy_errors.POLICY_SYNTAX)
+
+
+def _checked(read: Callable[[], Settings]) -> Settings:
+    try:
+        return read()
+    except BadPolicy as error:
+        raise CommandError(policy_errors.bad_policy(str(error))) from None
+
+
+def _set(settings: Settings) -> _Change:
+    def change(own: Settings) -> Reply:
+        own.update(settings)
+        return OK
+
+    return change
+
+
+def _delete(names: list[bytes]) -> _Change:
+    for name in names:
+        if name not in ALL:
+            raise CommandError(policy_errors.bad_policy(f"unknown policy '{shown(name)}'"))
+
+    def change(own: Settings) -> Reply:
+        return sum(own.pop(name, None) is not None for name in dict.fromkeys(names))
+
+    return change
+
+
+def _apply(
+    server: Services, db: Database, key: bytes, stream: Stream, group: Group | None, change: _Change
+) -> Reply:
+    """Changes the policies of the stream or the group, if those in force then go together."""
+    own = (stream if group is None else group).policy
+    changed = own.copy()
+    reply = change(changed)
+    _require_sense(server, db, key, stream, group, changed)
+    if changed != own:
+        server.policies.active = True
+        db.set_policy(key, group, changed)
+    return reply
+
+
+def _require_sense(
+    server: Services,
+    db: Database,
+    key: bytes,
+    stream: Stream,
+    group: Group | None,
+    changed: Settings,
+) -> None:
+    """Raises :class:`CommandError` if policies do not go together, or dead letters would come
+    back."""
+    policies = server.policies
+    if group is None:
+        settings = {**policies.settings_of_stream(key, stream), **changed}
+    else:
+        settings = {**policies.settings_of_group(key, stream, group), **changed}
+    try:
+        check_together(settings)
+    except BadPolicy as error:
+        raise CommandError(policy_errors.bad_policy(str(error))) from None
+    target = changed.get(b"dead-letter")
+    way = policies.cycle_of(db, key, target) if target else []
+    if way:
+        raise CommandError(policy_errors.circle(way))
+
+
+def _shown(settings: Settings) -> Reply:
+    return Map([(Bulk(name), Bulk(settings[name])) for name in sorted(settings)])
+
+
+@command(
+    "XGROUP POLICY",
+    -5,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a consumer group. Only Penstock has it.",
+    syntax="key group <SET name value [name value ...] | GET | DEL name [name ...]>",
+    own=True,
+    keys=[KeySpec("RW update", index=2)],
+)
+def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP POLICY key group SET ... | GET | DEL ...: OK; those in force; how many went."""
+    change = _change_of(args[4:], GROUP)
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
+    group = stream.groups.get(args[3])
+    if group is None:
+        raise CommandError(errors.no_group_for_key(args[3], key))
+    if change is None:
+        return _shown(server.policies.settings_of_group(key, stream, group))
+    return _apply(server, db, key, stream, group, change)
+
+
+@command(
+    "XSTREAM POLICY",
+    -4,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a stream. Only Penstock has it.",
+    syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
+    keys=[KeySpec("RW update", index=2)],
+)
+def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply:
+    """XSTREAM POLICY key SET ... | GET | DEL ...: OK; those in force; how many went."""
+    change = _change_of(args[3:], ALL)
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if change is None:
+        shared = {name: value for name, value in stream.policy.items() if name in GROUP}
+        return _shown({**server.policies.settings_of_stream(key, stream), **shared})
+    return _apply(server, db, key, stream, None, change)
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+_COUNT: Final = b"COUNT"
+
+
+@command(
+    "XGROUP REDRIVE",
+    -3,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Moves dead letters back to the groups that they come from. Only Penstock has it.",
+    complexity="O(N) for N entries of the stream of dead letters.",
+    syntax="key [COUNT count] [id [id ...]]",
+    own=True,
+    keys=[KeySpec("RW update delete", index=2)],
+)
+def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
+    count: int | None = None
+    texts = args[3:]
+    if texts and texts[0].upper() == _COUNT:
+        if len(texts) == 1:
+            raise CommandError(policy_errors.REDRIVE_SYNTAX)
+        count = integer(texts[1])
+        texts = texts[2:]
+        if count <= 0:
+            raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
+    wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if wanted:
+        letters = [one_letter(db, key, stream, identity) for identity in wanted][:count]
+    else:
+        letters = find_letters(db, stream, count)
+    return Redrive(db, key).move(letters)

@@ -1,0 +1,231 @@
+"""What is next in a consumer group with policies: which pending entry may be delivered when.
+
+**The idea.** All that policies decide is kept in the pending entries list, by ordinary effects. An
+entry that may not be delivered yet, for its time or for those before it, is pending without an
+owner (XNACK); the delivery time of such an entry is that before which it is kept back. An entry
+that is to be delivered again is pending for its owner, and its delivery time says since when. So
+nothing is lost in a crash, and everything here is made anew from the list.
+
+**The index.** ``later`` is a heap of ranges of IDs with the time at which one of them may fall due,
+``ready`` a heap of IDs that may be delivered. Both only say where to look: what is due is decided
+by the pending entry itself when it is taken, so an entry that was acknowledged in between costs
+nothing but its place. Entries delivered together, or within a fraction of the shortest delay, share
+a range; those of it that are still pending when it falls due are filed one by one.
+
+**Lanes.** With ``order-by``, the pending entries with the same value form a lane, in ID order, and
+only the first of a lane may be delivered.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import Final
+
+from server.delivery.rules import NEVER, GroupRules
+from storage import ids
+from storage.log import EntryLog
+from storage.pending import PendingEntry, PendingList
+
+_AT_ONCE: Final = 1000
+"""How many pending entries share a range when the index is made anew."""
+
+_SLACK: Final = 64
+"""Deliveries share a range that are less than this part of the shortest delay apart."""
+
+
+class Agenda:
+    """The index of one group. ``version`` and ``key`` are those of the rules it was made for."""
+
+    __slots__ = (
+        "_lane_of",
+        "_lanes",
+        "_later",
+        "_open",
+        "_ready",
+        "freed",
+        "key",
+        "rules",
+        "seen_due",
+        "stale",
+        "version",
+    )
+
+    def __init__(self, rules: GroupRules, key: bytes, version: int) -> None:
+        self.rules = rules
+        self.key = key
+        self.version = version
+        self.stale = True
+        """Whether the index must be made anew before it is used."""
+        self.seen_due = 0 if rules.consumer_ttl else NEVER
+        """When a consumer may have been away for too long."""
+        self.freed = False
+        self._later: list[list[int]] = []
+        self._ready: list[int] = []
+        self._open: list[int] | None = None
+        self._lanes: dict[bytes, list[int]] = {}
+        self._lane_of: dict[int, bytes] = {}
+
+    # --- making it ------------------------------------------------------------------------
+
+    def refresh(self, pending: PendingList, log: EntryLog) -> None:
+        """Makes the index anew if it has to be."""
+        if not self.stale:
+            return
+        self.stale = False
+        self._later, self._ready, self._open = [], [], None
+        self._lanes, self._lane_of = {}, {}
+        start = ids.MIN
+        while wanted := pending.columns(start, ids.MAX, _AT_ONCE).ids:
+            heapq.heappush(self._later, [0, wanted[0], wanted[-1]])
+            if self.rules.order_by is not None:
+                for identity in wanted:
+                    self.enter(identity, log.get(identity))
+            start = wanted[-1] + 1
+
+    # --- lanes ----------------------------------------------------------------------------
+
+    def enter(self, identity: int, payload: bytes | None) -> bool:
+        """Puts a pending entry into its lane; whether it is the first there."""
+        field = self.rules.order_by
+        value = field.value_in(payload) if field is not None and payload is not None else None
+        if value is None:
+            return True
+        if identity not in self._lane_of:
+            self._lane_of[identity] = value
+            insort(self._lanes.setdefault(value, []), identity)
+        return self._lanes[value][0] == identity
+
+    def _is_first(self, identity: int) -> bool:
+        lane = self._lane_of.get(identity)
+        return lane is None or self._lanes[lane][0] == identity
+
+    def leave(self, identities: Sequence[int]) -> None:
+        """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
+        for identity in identities if self._lane_of else ():
+            value = self._lane_of.pop(identity, None)
+            if value is None:
+                continue
+            lane = self._lanes[value]
+            at = bisect_left(lane, identity)
+            del lane[at]
+            if not lane:
+                del self._lanes[value]
+            elif at == 0:
+                heapq.heappush(self._ready, lane[0])
+                self.freed = True
+
+    # --- filing ---------------------------------------------------------------------------
+
+    def file_delivered(self, identities: Sequence[int], counts: Sequence[int], time: int) -> None:
+        """Entries were delivered at ``time``, for the counts-th time."""
+        if not self.rules.retries:
+            return
+        if counts[-1] == 1 and counts[0] == 1 and identities[0] <= identities[-1]:
+            self._file_run(time + self.rules.delay(1), identities[0], identities[-1])
+            return
+        for identity, count in zip(identities, counts, strict=True):
+            self.file(identity, time + self.rules.delay(count))
+
+    def _file_run(self, due: int, first: int, last: int) -> None:
+        run = self._open
+        if (
+            run is not None
+            and first > run[2]
+            and 0 <= due - run[0] <= self.rules.earliest_retry // _SLACK
+        ):
+            run[2] = last
+            return
+        self._open = [due, first, last]
+        heapq.heappush(self._later, self._open)
+
+    def file(self, identity: int, due: int) -> None:
+        """The entry may be delivered at ``due``."""
+        heapq.heappush(self._later, [due, identity, identity])
+
+    def put_back(self, identity: int) -> None:
+        """An entry that was taken stays as it is for now."""
+        heapq.heappush(self._ready, identity)
+
+    # --- taking ---------------------------------------------------------------------------
+
+    def due_of(self, entry: PendingEntry) -> int:
+        """When a pending entry may be delivered, :data:`NEVER` if it is left to its owner."""
+        if entry.owner is None:
+            return entry.time
+        if not self.rules.retries:
+            return NEVER
+        return entry.time + self.rules.delay(entry.deliveries)
+
+    def holds(self, entry: PendingEntry, now: int) -> bool:
+        """Whether nobody may have the entry yet, by whatever command: it is kept back for its time
+        or for those before it."""
+        if entry.owner is not None:
+            return False
+        return entry.time > now or not self._is_first(entry.id)
+
+    def has_due(self, pending: PendingList, now: int) -> bool:
+        """Whether there may be something to take."""
+        self._advance(pending, now)
+        return len(self._ready) > 0
+
+    def take(self, pending: PendingList, now: int, most: int) -> list[PendingEntry]:
+        """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
+        are not delivered then are to be put back."""
+        taken: list[PendingEntry] = []
+        if most <= 0 or not self.has_due(pending, now):
+            return taken
+        seen: set[int] = set()
+        while self._ready and len(taken) < most:
+            identity = heapq.heappop(self._ready)
+            entry = pending.get(identity)
+            if entry is None or identity in seen:
+                continue
+            due = self.due_of(entry)
+            if due <= now and self._is_first(identity):
+                seen.add(identity)
+                taken.append(entry)
+            elif now < due < NEVER:
+                self.file(identity, due)
+        return taken
+
+    def _advance(self, pending: PendingList, now: int) -> None:
+        """Files what has fallen due since as ready."""
+        for identity in self.fall_due(pending, now):
+            heapq.heappush(self._ready, identity)
+
+    def fall_due(self, pending: PendingList, now: int) -> list[int]:
+        """The entries whose time has come since this was last asked for; they are not filed any
+        more until they are put back."""
+        later = self._later
+        due: list[int] = []
+        while later and later[0][0] <= now:
+            run = heapq.heappop(later)
+            if run is self._open:
+                self._open = None
+            if run[1] == run[2]:
+                due.append(run[1])
+            else:
+                due += self._open_run(pending, run, now)
+        return list(dict.fromkeys(due))
+
+    def _open_run(self, pending: PendingList, run: list[int], now: int) -> list[int]:
+        """The entries of a range that are due; the others are filed one by one."""
+        found: list[int] = []
+        rows = pending.columns(run[1], run[2], len(pending))
+        delay = self.rules.delay
+        for at in range(len(rows)):
+            due = rows.times[at]
+            if rows.owners[at] is not None:
+                due = due + delay(rows.counts[at]) if self.rules.retries else NEVER
+            if due <= now:
+                found.append(rows.ids[at])
+            elif due < NEVER:
+                self.file(rows.ids[at], due)
+        return found
+
+    @property
+    def next_due(self) -> int:
+        """The time at which to look again, :data:`NEVER` if there is none."""
+        return self._later[0][0] if self._later else NEVER

@@ -1,0 +1,150 @@
+"""Entries that go by themselves: for their age, their size, or as every group has acknowledged
+them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from server.delivery.rules import NEVER, StreamRules
+from server.delivery.tally import Tally
+from storage.effects import EntriesDeleted, EntryAdded, StreamTrimmed
+from storage.keyspace import Database
+from storage.stream import Stream
+from storage.trimming import ACKED, KEEPREF, Trim, trim
+
+AGE_STEP_MS = 10
+"""Entries go for their age at such intervals at most."""
+
+SIZE_STEP_MS = 100
+"""The same for their size, which takes a look at every block."""
+
+
+class StreamAgenda:
+    """What is kept of a stream with policies. ``groups_to_make`` are those that an XADD makes, each
+    with where it begins (``0`` or ``$``); ``version`` and ``key`` are those of the rules."""
+
+    __slots__ = ("groups_to_make", "key", "next_look", "rules", "version", "young")
+
+    def __init__(
+        self,
+        rules: StreamRules,
+        groups_to_make: Sequence[tuple[bytes, bytes]],
+        key: bytes,
+        version: int,
+    ) -> None:
+        self.rules = rules
+        self.groups_to_make = groups_to_make
+        self.key = key
+        self.version = version
+        self.next_look = 0
+        """When entries are looked at next for their size."""
+        self.young: list[int] = []
+        """Entries that every group has acknowledged and that are still kept for groups to come."""
+
+    def find_young(self, stream: Stream) -> None:
+        """Notes all entries that no group has to read or to acknowledge."""
+        self.young = []
+        if self.rules.grace and stream.groups:
+            self.young = [each for each in stream.log if not stream.is_referenced(each)]
+
+    def next_due(self, stream: Stream) -> int:
+        """When something may have to go, :data:`NEVER` if nothing will."""
+        due = NEVER
+        rules = self.rules
+        if self.young:
+            due = (self.young[0] >> 64) + rules.grace
+        if rules.retention and stream.log.length:
+            due = min(due, (stream.log.first >> 64) + rules.retention)
+        if rules.retention_bytes and stream.log.length:
+            due = min(due, self.next_look)
+        return due
+
+
+def drop_acknowledged(
+    db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, identities: Sequence[int]
+) -> int:
+    """Deletes those of the entries that no group refers to any more (``delete acked``); the young
+    ones later. Returns how many went."""
+    rules = agenda.rules
+    free = [each for each in identities if each in stream.log and not stream.is_referenced(each)]
+    if rules.grace:
+        latest = db.keyspace.now_ms - rules.grace
+        for each in free:
+            if each >> 64 > latest:
+                heapq.heappush(agenda.young, each)
+        free = [each for each in free if each >> 64 <= latest]
+    return _delete(db, key, stream, free)
+
+
+def _delete(db: Database, key: bytes, stream: Stream, identities: list[int]) -> int:
+    deleted = stream.delete(identities)
+    if deleted:
+        db.emit(EntriesDeleted(db.index, key, tuple(deleted), False))
+    return len(deleted)
+
+
+def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally) -> None:
+    """Removes what has been kept for long enough, and what is too much."""
+    now, rules = db.keyspace.now_ms, agenda.rules
+    old: list[int] = []
+    while agenda.young and (agenda.young[0] >> 64) + rules.grace <= now:
+        old.append(heapq.heappop(agenda.young))
+    if old:
+        free = [each for each in old if each in stream.log and not stream.is_referenced(each)]
+        tally.deleted += _delete(db, key, stream, free)
+    if rules.retention and now >= rules.retention:
+        threshold = (now - rules.retention + 1) << 64
+        tally.trimmed += _trim(db, key, stream, False, threshold, rules.keep_unread)
+    if rules.retention_bytes and now >= agenda.next_look:
+        agenda.next_look = NEVER
+        surplus = _surplus(stream, rules.retention_bytes)
+        if surplus:
+            length = stream.log.length - surplus
+            tally.trimmed += _trim(db, key, stream, True, length, rules.keep_unread)
+
+
+def _surplus(stream: Stream, limit: int) -> int:
+    """How many of the oldest entries are more than fit into ``limit`` bytes."""
+    blocks = stream.log.blocks
+    sizes = [block.node_size() for block in blocks]
+    excess = sum(sizes) - limit
+    surplus = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        if excess <= 0:
+            break
+        count = len(block)
+        # Within a block the entries count alike.
+        surplus += count if size <= excess else -(-excess * count // size)
+        excess -= size
+    return surplus
+
+
+def _trim(
+    db: Database, key: bytes, stream: Stream, by_length: bool, threshold: int, keep: bool
+) -> int:
+    """XTRIM, exact; returns how many entries went. With ``keep`` those stay that a group has to
+    read or to acknowledge."""
+    done = trim(stream, Trim(by_length, threshold, False, 0, ACKED if keep else KEEPREF))
+    if done.holes:
+        db.emit(EntriesDeleted(db.index, key, tuple(done.holes), True))
+    elif done.removed:
+        log = stream.log
+        db.emit(StreamTrimmed(db.index, key, done.removed, log.length, log.first))
+    return done.removed
+
+
+def add_entry(db: Database, key: bytes, stream: Stream, items: list[bytes], maxlen: int) -> int:
+    """XADD with an ID of its own to a stream, which is made if it is not in the database, and no
+    longer than ``maxlen`` entries then, if that is given. Returns the ID.
+
+    Raises :class:`StreamExhausted`."""
+    identity = stream.next_id(db.keyspace.now_ms)
+    created = key not in db.values
+    payload = stream.add(identity, items)
+    if created:
+        db.attach(key, stream)
+    db.emit(EntryAdded(db.index, key, identity, payload, created))
+    if maxlen and stream.log.length > maxlen:
+        _trim(db, key, stream, True, maxlen, keep=False)
+    return identity

@@ -1,0 +1,227 @@
+"""XGROUP POLICY and XSTREAM POLICY: what is in force, where it is kept, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.delivery.support import GROUP, KEY, Kitchen, parsed
+from tests.support.direct import Direct
+
+
+def of_group(kitchen: Kitchen, key: str = KEY, group: str = GROUP) -> dict[bytes, bytes]:
+    reply = kitchen.ask("XGROUP", "POLICY", key, group, "GET")
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def of_stream(kitchen: Kitchen, key: str = KEY) -> dict[bytes, bytes]:
+    reply = kitchen.ask("XSTREAM", "POLICY", key, "GET")
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def test_policies_are_set_shown_and_deleted() -> None:
+    kitchen = Kitchen()
+    assert of_group(kitchen) == {}
+    kitchen.set("ACK-wait", 5, "paused", "no")
+    kitchen.set("ack-wait", 7)
+    assert of_group(kitchen) == {b"ack-wait": b"7", b"paused": b"no"}
+    assert kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "ack-wait", "backoff") == 1
+    assert of_group(kitchen) == {b"paused": b"no"}
+    kitchen.set_stream("retention", 5)
+    assert of_stream(kitchen) == {b"retention": b"5"}
+    assert kitchen.ask("XSTREAM", "POLICY", KEY, "del", "retention", "retention") == 1
+    assert of_stream(kitchen) == {}
+
+
+def test_resp3_has_a_map() -> None:
+    kitchen = Kitchen("ack-wait", 5)
+    client = kitchen.direct.client(resp3=True)
+    words = ("XGROUP", "POLICY", KEY, GROUP, "GET")
+    assert client.send(*words) == b"%1\r\n$8\r\nack-wait\r\n$1\r\n5\r\n"
+
+
+def test_what_a_group_has_counts_before_its_stream_and_that_before_the_settings() -> None:
+    direct = Direct(stream_policy="ord* * ack-wait 1 max-pending 1 backoff 1 retention 1")
+    direct.client().send("XGROUP", "CREATE", KEY, GROUP, 0, "MKSTREAM")
+    kitchen = Kitchen(direct=direct)
+    kitchen.set_stream("max-pending", 2, "backoff", 2)
+    kitchen.set("backoff", 3)
+    assert of_group(kitchen) == {b"ack-wait": b"1", b"max-pending": b"2", b"backoff": b"3"}
+    assert of_stream(kitchen) == {b"backoff": b"2", b"max-pending": b"2", b"retention": b"1"}
+
+
+def test_the_first_line_that_fits_decides() -> None:
+    lines = "\n".join(
+        [
+            "orders:vip:* * ack-wait 1",
+            "orders:* kitchen ack-wait 2 dead-letter orders:dead",
+            '"orders:*" * ack-wait 3 retention 5',
+        ]
+    )
+    kitchen = Kitchen(stream_policy=lines)
+    for key in ("orders:vip:1", "orders:1", "orders:dead", "others"):
+        for group in ("kitchen", "bar"):
+            kitchen.ask("XGROUP", "CREATE", key, group, 0, "MKSTREAM")
+    assert of_group(kitchen, "orders:vip:1") == {b"ack-wait": b"1"}
+    assert of_group(kitchen, "orders:1") == {b"ack-wait": b"2", b"dead-letter": b"orders:dead"}
+    assert of_group(kitchen, "orders:1", "bar") == {b"ack-wait": b"3"}
+    assert of_group(kitchen, "others") == {}
+    assert of_stream(kitchen, "orders:vip:1") == {b"retention": b"5"}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (("RENAME", KEY, "other"), ["other"]),
+        (("COPY", KEY, "other"), [KEY, "other"]),
+    ],
+)
+def test_they_go_with_the_stream(command: tuple[str, ...], expected: list[str]) -> None:
+    kitchen = Kitchen("ack-wait", 100)
+    kitchen.set_stream("retention", 10**15)
+    kitchen.add(1)
+    kitchen.read()
+    kitchen.ask(*command)
+    kitchen.direct.advance(100)
+    for key in expected:
+        assert of_group(kitchen, key) == {b"ack-wait": b"100"}
+        assert of_stream(kitchen, key) == {b"retention": b"%d" % 10**15}
+        words = ("XREADGROUP", "GROUP", GROUP, "bob", "STREAMS", key, ">")
+        assert kitchen.ask(*words)[0][1] == [[b"1-1", [b"n", b"1"]]]
+
+
+def test_they_go_to_another_database() -> None:
+    kitchen = Kitchen("ack-wait", 100)
+    kitchen.add(1)
+    kitchen.read()
+    kitchen.ask("MOVE", KEY, 1)
+    kitchen.ask("SELECT", 1)
+    kitchen.direct.advance(100)
+    assert kitchen.read("bob") == [1]
+    kitchen.ask("SWAPDB", 0, 1)
+    kitchen.ask("SELECT", 0)
+    kitchen.direct.advance(100)
+    assert kitchen.read("carl") == [1]
+
+
+def test_they_outlive_a_restart_with_all_that_they_have_kept_back() -> None:
+    kitchen = Kitchen("delay-field", "at", "backoff", 5000)
+    kitchen.set_stream("retention-unread", "keep")
+    at = kitchen.direct.now_ms + 1000
+    kitchen.add(1, "at", at)
+    kitchen.add(2)
+    assert kitchen.read() == [2]
+    kitchen.ask("XNACK", KEY, GROUP, "FAIL", "IDS", 1, "2-1")
+    kitchen.direct.server.services.persistence.reload()
+    assert of_group(kitchen) == {b"delay-field": b"at", b"backoff": b"5000"}
+    assert of_stream(kitchen) == {b"retention-unread": b"keep"}
+    waiting = kitchen.wait()
+    kitchen.direct.advance(999)
+    assert waiting.reply_when_woken is None
+    kitchen.direct.advance(1)
+    assert waiting.reply_when_woken is not None
+    kitchen.direct.advance(3999)
+    assert kitchen.read() == []
+    kitchen.direct.advance(1)
+    assert kitchen.read() == [2]
+
+
+def test_a_restored_stream_has_none() -> None:
+    kitchen = Kitchen("ack-wait", 100)
+    payload = kitchen.client.send("DUMP", KEY) or b""
+    kitchen.ask("RESTORE", "copy", 0, parsed(payload))
+    assert of_group(kitchen, "copy") == {}
+
+
+ALL_NAMES = (
+    "ack-wait, auto-group, backoff, consumer-ttl, dead-letter, dead-letter-maxlen, delay-field,"
+    " delete, delete-grace, max-deliveries, max-pending, max-pending-consumer, only, order-by,"
+    " paused, retention, retention-bytes, retention-unread"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("ack-wait", "-1"), "ack-wait: '-1' is not a number from 0 to 9007199254740992"),
+        (("ack-wait", "1s"), "ack-wait: '1s' is not a number from 0 to 9007199254740992"),
+        (("max-pending", ""), "max-pending: '' is not a number from 0 to 2147483647"),
+        (("backoff", "5,x"), "backoff: '5,x' is not milliseconds, such as 1000,5000,30000"),
+        (("backoff", "0"), "backoff: '0' is not milliseconds, such as 1000,5000,30000"),
+        (("paused", "maybe"), "paused: 'maybe' is not yes or no"),
+        (("only", "kind"), "only: 'kind' is not FIELD=VALUE"),
+        (("retention", "5"), "the policy 'retention' is one of streams, not of groups"),
+        (("ack-wait", "1", "ACK-WAIT", "2"), "the policy 'ACK-WAIT' is given twice"),
+        (("max-deliveries", "3"), "max-deliveries: dead-letter must name a stream for them"),
+        (("dead-letter-maxlen", "3"), "dead-letter-maxlen: means nothing without dead-letter"),
+        (("dead-letter", KEY), "dead-letter: dead letters would come back: orders -> orders"),
+    ],
+)
+def test_policies_of_a_group_that_cannot_be(words: tuple[str, ...], reason: str) -> None:
+    kitchen = Kitchen()
+    assert str(kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "SET", *words)) == f"ERR {reason}"
+    assert of_group(kitchen) == {}
+
+
+def test_policies_of_a_stream_that_cannot_be() -> None:
+    kitchen = Kitchen()
+    for words, reason in {
+        ("speed", "9"): f"unknown policy 'speed', expected one of: {ALL_NAMES}",
+        ("delete", "all"): "delete: 'all' is not acked or no",
+        ("delete-grace", "5"): "delete-grace: means nothing without delete acked",
+        ("retention-bytes", "many"): "retention-bytes: 'many' is not a size such as 512mb",
+        ("auto-group", "1"): "auto-group: '1' is not 0 or $ or no",
+        ("max-deliveries", "1"): "max-deliveries: dead-letter must name a stream for them",
+    }.items():
+        assert str(kitchen.ask("XSTREAM", "POLICY", KEY, "SET", *words)) == f"ERR {reason}"
+    assert of_stream(kitchen) == {}
+
+
+SYNTAX = "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("XGROUP", "POLICY", KEY, GROUP, "SET"), SYNTAX),
+        (("XGROUP", "POLICY", KEY, GROUP, "SET", "ack-wait"), SYNTAX),
+        (("XGROUP", "POLICY", KEY, GROUP, "GET", "ack-wait"), SYNTAX),
+        (("XGROUP", "POLICY", KEY, GROUP, "DEL"), SYNTAX),
+        (("XGROUP", "POLICY", KEY, GROUP, "PUT"), SYNTAX),
+        (("XGROUP", "POLICY", KEY, GROUP, "DEL", "speed"), "ERR unknown policy 'speed'"),
+        (
+            ("XGROUP", "POLICY", KEY, "bar", "GET"),
+            "NOGROUP No such consumer group 'bar' for key name 'orders'",
+        ),
+        (
+            ("XGROUP", "POLICY", "none", GROUP, "GET"),
+            "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may"
+            " want to use the MKSTREAM option to create an empty stream automatically.",
+        ),
+        (("XSTREAM", "POLICY", "none", "GET"), "ERR no such key"),
+        (
+            ("XSTREAM", "NONE"),
+            "ERR unknown subcommand 'NONE'. Try XSTREAM HELP.",
+        ),
+    ],
+)
+def test_commands_that_cannot_be(words: tuple[str, ...], error: str) -> None:
+    assert str(Kitchen().ask(*words)) == error
+
+
+def test_dead_letters_do_not_go_round() -> None:
+    kitchen = Kitchen("dead-letter", "b")
+    kitchen.ask("XGROUP", "CREATE", "b", "g", 0, "MKSTREAM")
+    kitchen.ask("XGROUP", "POLICY", "b", "g", "SET", "dead-letter", "c")
+    kitchen.ask("XGROUP", "CREATE", "c", "g", 0, "MKSTREAM")
+    reply = kitchen.ask("XGROUP", "POLICY", "c", "g", "SET", "dead-letter", KEY)
+    assert str(reply) == ("ERR dead-letter: dead letters would come back: c -> orders -> b -> c")
+    reply = kitchen.ask("XSTREAM", "POLICY", "c", "SET", "dead-letter", KEY)
+    assert str(reply) == ("ERR dead-letter: dead letters would come back: c -> orders -> b -> c")
+
+
+def test_nothing_is_looked_at_while_there_are_no_policies() -> None:
+    kitchen = Kitchen()
+    policies = kitchen.direct.server.services.policies
+    assert not policies.active
+    kitchen.set("ack-wait", 5)
+    assert policies.active

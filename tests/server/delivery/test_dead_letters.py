@@ -1,0 +1,226 @@
+"""max-deliveries, dead-letter, dead-letter-maxlen, XNACK FATAL."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+from tests.support.direct import START_MS
+
+POLICIES = ("max-deliveries", 2, "dead-letter", DEAD)
+
+
+def letter(number: int, deliveries: int, **more: str) -> dict[str, str]:
+    fields = {
+        "dead-letter-stream": KEY,
+        "dead-letter-id": f"{number}-1",
+        "dead-letter-group": GROUP,
+        "dead-letter-consumer": "ann",
+        "dead-letter-deliveries": str(deliveries),
+        "dead-letter-time": str(START_MS),
+        "dead-letter-reason": "max-deliveries",
+    }
+    return {**fields, **more, "n": str(number)}
+
+
+def delivered_twice(*policies: str | int) -> Kitchen:
+    kitchen = Kitchen(*POLICIES, *policies)
+    kitchen.add(1)
+    assert kitchen.read() == [1]
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "ann", 0, "1-1", "JUSTID") == [b"1-1"]
+    assert kitchen.ask("XREADGROUP", "GROUP", GROUP, "ann", "STREAMS", KEY, 0)[0][1] == [
+        [b"1-1", [b"n", b"1"]]
+    ]
+    assert kitchen.pending() == [(1, "ann", 2)]
+    return kitchen
+
+
+def test_an_entry_is_a_dead_letter_instead_of_being_claimed_for_the_third_time() -> None:
+    kitchen = delivered_twice()
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1") == []
+    assert kitchen.pending() == []
+    assert kitchen.letters() == [letter(1, 2)]
+    assert kitchen.length() == 1
+
+
+def test_nor_is_it_claimed_by_xautoclaim() -> None:
+    kitchen = delivered_twice()
+    assert kitchen.ask("XAUTOCLAIM", KEY, GROUP, "bob", 0, 0) == [b"0-0", [], []]
+    assert (kitchen.pending(), kitchen.letters()) == ([], [letter(1, 2)])
+
+
+def test_nor_by_a_read_with_claim() -> None:
+    kitchen = delivered_twice()
+    kitchen.add(2)
+    assert kitchen.read("bob", "CLAIM", 0) == [2]
+    assert kitchen.pending() == [(2, "bob", 1)]
+    assert kitchen.letters() == [letter(1, 2)]
+
+
+def test_nor_read_again_by_its_owner() -> None:
+    kitchen = delivered_twice()
+    assert kitchen.ask("XREADGROUP", "GROUP", GROUP, "ann", "STREAMS", KEY, 0) == [[b"orders", []]]
+    assert (kitchen.pending(), kitchen.letters()) == ([], [letter(1, 2)])
+
+
+def test_a_claim_that_counts_no_delivery_takes_it() -> None:
+    kitchen = delivered_twice()
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1", "JUSTID") == [b"1-1"]
+    assert kitchen.pending() == [(1, "bob", 2)]
+
+
+def test_an_entry_that_is_too_young_to_be_claimed_stays() -> None:
+    kitchen = delivered_twice()
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 1000, "1-1") == []
+    assert kitchen.pending() == [(1, "ann", 2)]
+    assert kitchen.ask("EXISTS", DEAD) == 0
+
+
+def test_nack_fatal_makes_a_dead_letter_at_once() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add(1)
+    kitchen.read()
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 2, "1-1", "7-1") == 1
+    assert kitchen.pending() == []
+    assert kitchen.letters() == [letter(1, 1, **{"dead-letter-reason": "fatal"})]
+
+
+def test_nack_fatal_with_force_takes_an_entry_that_was_never_delivered() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add(1)
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1", "FORCE") == 1
+    more = {"dead-letter-reason": "fatal", "dead-letter-consumer": ""}
+    assert kitchen.letters() == [letter(1, 0, **more)]
+
+
+def test_nack_fatal_without_a_stream_for_it_is_what_it_was() -> None:
+    kitchen = Kitchen("ack-wait", 1000)
+    kitchen.add(1)
+    kitchen.read()
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1") == 1
+    assert kitchen.pending() == [(1, "", 2**63 - 1)]
+
+
+def test_the_stream_of_dead_letters_has_a_length() -> None:
+    kitchen = Kitchen("dead-letter", DEAD, "dead-letter-maxlen", 2)
+    kitchen.add_all(range(1, 5))
+    kitchen.read()
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 4, "1-1", "2-1", "3-1", "4-1") == 4
+    assert [each["n"] for each in kitchen.letters()] == ["3", "4"]
+
+
+def test_entries_wait_where_no_dead_letter_can_be_written() -> None:
+    kitchen = delivered_twice("ack-wait", 100)
+    kitchen.ask("SET", DEAD, "text")
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1") == []
+    kitchen.direct.advance(5000)
+    assert kitchen.read("bob") == []
+    assert kitchen.pending() == [(1, "ann", 2)]
+    error = kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
+    assert str(error) == (
+        "ERR the dead letters cannot be added to 'orders:dead': it is no stream, or it is full"
+    )
+    kitchen.ask("DEL", DEAD)
+    kitchen.direct.advance(1000)
+    assert kitchen.pending() == []
+    assert [each["n"] for each in kitchen.letters()] == ["1"]
+
+
+def test_an_entry_that_is_gone_from_the_stream_is_acknowledged_without_a_letter() -> None:
+    kitchen = delivered_twice()
+    kitchen.ask("XDEL", KEY, "1-1")
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1") == 1
+    assert kitchen.pending() == []
+    assert kitchen.ask("EXISTS", DEAD) == 0
+
+
+def test_with_ack_wait_it_falls_due_without_a_reader() -> None:
+    kitchen = delivered_twice("ack-wait", 500)
+    kitchen.direct.advance(499)
+    assert kitchen.pending() == [(1, "ann", 2)]
+    kitchen.direct.advance(1)
+    assert kitchen.pending() == []
+    assert kitchen.letters() == [letter(1, 2, **{"dead-letter-time": str(START_MS + 500)})]
+
+
+def test_all_of_it_is_one_transaction_in_the_file() -> None:
+    kitchen = delivered_twice()
+    recorded: list[list[str]] = []
+    kitchen.direct.server.services.reactions.record = lambda effects, session: recorded.append(
+        [type(effect).__name__ for effect in effects]
+    )
+    kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
+    assert recorded == [["ConsumerCreated", "EntryAdded", "Acknowledged", "ConsumerSeen"]]
+
+
+# --- redrive ---------------------------------------------------------------------------------
+
+
+def test_a_dead_letter_goes_back_with_a_fresh_delivery_count() -> None:
+    kitchen = delivered_twice()
+    kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
+    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 1
+    assert kitchen.pending() == [(1, "", 0)]
+    assert kitchen.ask("XLEN", DEAD) == 0
+    assert kitchen.read("bob") == [1]
+    assert kitchen.pending() == [(1, "bob", 1)]
+
+
+def test_an_entry_that_its_stream_has_lost_is_added_anew() -> None:
+    kitchen = delivered_twice()
+    kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
+    kitchen.ask("XDEL", KEY, "1-1")
+    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 1
+    assert kitchen.ask("XRANGE", KEY, "-", "+") == [[f"{START_MS}-0".encode(), [b"n", b"1"]]]
+    assert kitchen.pending() == []
+
+
+def test_redrive_takes_a_count_the_oldest_first_or_ids() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add_all(range(1, 6))
+    kitchen.read()
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 5, *(f"{n}-1" for n in range(1, 6)))
+    assert kitchen.ask("XGROUP", "REDRIVE", DEAD, "COUNT", 2) == 2
+    assert [row[0] for row in kitchen.pending()] == [1, 2]
+    last = kitchen.ask("XREVRANGE", DEAD, "+", "-", "COUNT", 1)[0][0]
+    assert kitchen.ask("XGROUP", "REDRIVE", DEAD, last, last) == 1
+    assert [row[0] for row in kitchen.pending()] == [1, 2, 5]
+    assert [each["n"] for each in kitchen.letters()] == ["3", "4"]
+
+
+def test_redrive_leaves_what_is_no_dead_letter_or_has_no_group_any_more() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add(1)
+    kitchen.read()
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
+    kitchen.ask("XADD", DEAD, "*", "note", "mine")
+    note = kitchen.ask("XREVRANGE", DEAD, "+", "-", "COUNT", 1)[0][0].decode()
+    first = kitchen.ask("XRANGE", DEAD, "-", "+", "COUNT", 1)[0][0].decode()
+    assert str(kitchen.ask("XGROUP", "REDRIVE", DEAD, note)) == (
+        f"ERR the stream 'orders:dead' has no dead letter with the ID {note}"
+    )
+    kitchen.ask("XGROUP", "DESTROY", KEY, GROUP)
+    assert str(kitchen.ask("XGROUP", "REDRIVE", DEAD, first)) == (
+        f"NOGROUP the dead letter {first} cannot go back: there is no consumer group 'kitchen'"
+        " of the stream 'orders'"
+    )
+    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 0
+    assert kitchen.ask("XLEN", DEAD) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("COUNT",), "ERR syntax error: expected REDRIVE key [COUNT count] [id ...]"),
+        (("COUNT", 0), "ERR COUNT must be a positive integer"),
+        (("COUNT", "x"), "ERR value is not an integer or out of range"),
+        (("x",), "ERR Invalid stream ID specified as stream command argument"),
+        (("9-9",), "ERR the stream 'orders:dead' has no dead letter with the ID 9-9"),
+    ],
+)
+def test_a_redrive_that_cannot_be(words: tuple[str | int, ...], error: str) -> None:
+    assert str(Kitchen().ask("XGROUP", "REDRIVE", DEAD, *words)) == error
+
+
+def test_no_stream_has_no_dead_letters() -> None:
+    assert Kitchen().ask("XGROUP", "REDRIVE", DEAD) == 0

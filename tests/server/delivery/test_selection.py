@@ -1,0 +1,270 @@
+"""order-by, only, delay-field, paused, max-pending: which new entries a read is given."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from server.delivery import reading
+from tests.server.delivery.support import GROUP, KEY, Kitchen, woken_with
+from tests.support.direct import START_MS
+
+# --- order-by --------------------------------------------------------------------------------
+
+
+def ordered(*more: str | int) -> Kitchen:
+    kitchen = Kitchen("order-by", "order", *more)
+    for number, order in enumerate("aabac", 1):
+        kitchen.add(number, "order", order)
+    return kitchen
+
+
+def test_of_entries_with_the_same_value_one_is_delivered_at_a_time() -> None:
+    kitchen = ordered()
+    assert kitchen.read("ann") == [1, 3, 5]
+    assert kitchen.pending() == [
+        (1, "ann", 1),
+        (2, "", 0),
+        (3, "ann", 1),
+        (4, "", 0),
+        (5, "ann", 1),
+    ]
+    assert kitchen.read("bob") == []
+    kitchen.ack(1)
+    assert kitchen.read("bob") == [2]
+    assert kitchen.read("ann") == []
+    kitchen.ack(2)
+    assert kitchen.read("ann") == [4]
+
+
+def test_an_acknowledgement_wakes_who_waits_for_the_next() -> None:
+    kitchen = ordered()
+    kitchen.read()
+    waiting = kitchen.wait("bob")
+    kitchen.ack(3)
+    assert woken_with(waiting) is None
+    kitchen.ack(1)
+    assert woken_with(waiting) == [2]
+
+
+def test_entries_without_the_field_are_in_no_order() -> None:
+    kitchen = Kitchen("order-by", "order")
+    kitchen.add(1, "order", "a")
+    kitchen.add(2, "note", "order")
+    kitchen.add(3, "note", "x")
+    assert kitchen.read() == [1, 2, 3]
+
+
+def test_no_claim_gets_what_is_not_next() -> None:
+    kitchen = ordered()
+    kitchen.read("ann")
+    claimed = kitchen.ask("XAUTOCLAIM", KEY, GROUP, "bob", 0, 0, "JUSTID")
+    assert claimed == [b"0-0", [b"1-1", b"3-1", b"5-1"], []]
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "2-1", "FORCE", "JUSTID") == []
+    assert kitchen.read("bob", "CLAIM", 0) == [1, 3, 5]
+
+
+def test_an_entry_that_was_given_back_holds_up_those_behind_it() -> None:
+    kitchen = ordered()
+    kitchen.read("ann")
+    kitchen.ask("XNACK", KEY, GROUP, "FAIL", "IDS", 1, "1-1")
+    assert kitchen.read("bob") == [1]
+    kitchen.ack(1)
+    assert kitchen.read("bob") == [2]
+
+
+def test_a_dead_letter_lets_the_next_go_on() -> None:
+    kitchen = ordered("dead-letter", "dead")
+    kitchen.read("ann")
+    waiting = kitchen.wait("bob")
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
+    assert woken_with(waiting) == [2]
+
+
+def test_a_consumer_that_is_removed_lets_the_next_go_on() -> None:
+    kitchen = ordered()
+    kitchen.read("ann")
+    waiting = kitchen.wait("bob")
+    assert kitchen.ask("XGROUP", "DELCONSUMER", KEY, GROUP, "ann") == 3
+    kitchen.direct.advance(0)
+    assert woken_with(waiting) == [2]
+
+
+def test_an_entry_that_is_deleted_while_it_is_kept_back_is_passed_over() -> None:
+    kitchen = ordered()
+    kitchen.read("ann")
+    kitchen.ask("XDEL", KEY, "2-1")
+    kitchen.ack(1)
+    assert kitchen.read("bob") == [4]
+
+
+def test_order_holds_for_entries_that_are_delivered_already() -> None:
+    kitchen = Kitchen()
+    for number in range(1, 4):
+        kitchen.add(number, "order", "a")
+    assert kitchen.read("ann", "COUNT", 1) == [1]
+    kitchen.set("order-by", "order")
+    assert kitchen.read("bob") == []
+    kitchen.ack(1)
+    assert kitchen.read("bob") == [2]
+
+
+def test_a_position_that_is_set_back_delivers_nothing_out_of_turn() -> None:
+    kitchen = ordered()
+    kitchen.read("ann")
+    kitchen.ack(3, 5)
+    kitchen.ask("XGROUP", "SETID", KEY, GROUP, 0)
+    assert kitchen.read("bob") == [3, 5]
+    assert [row[:2] for row in kitchen.pending()][:2] == [(1, "ann"), (2, "")]
+
+
+# --- only ------------------------------------------------------------------------------------
+
+
+def test_only_entries_with_the_value_are_for_the_group() -> None:
+    kitchen = Kitchen("only", "kind=tea")
+    kitchen.add(1, "kind", "tea")
+    kitchen.add(2, "kind", "coffee")
+    kitchen.add(3, "note", "kind", "tea", "kind")
+    kitchen.add(4, "n", "4", "kind", "tea")
+    assert kitchen.read() == [1, 4]
+    assert kitchen.pending() == [(1, "ann", 1), (4, "ann", 1)]
+    info = kitchen.ask("XINFO", "GROUPS", KEY)[0]
+    assert info[info.index(b"last-delivered-id") + 1] == b"4-1"
+    assert info[info.index(b"entries-read") + 1 :][2] == 0
+    assert info[info.index(b"entries-read") + 1] == 4
+
+
+def test_a_waiting_reader_goes_on_waiting_for_what_is_for_it() -> None:
+    kitchen = Kitchen("only", "kind=tea")
+    waiting = kitchen.wait()
+    kitchen.add(1, "kind", "coffee")
+    assert woken_with(waiting) is None
+    kitchen.add(2, "kind", "tea")
+    assert woken_with(waiting) == [2]
+
+
+def test_a_value_may_have_an_equals_sign_in_it() -> None:
+    kitchen = Kitchen("only", "f=a=b")
+    kitchen.add(1, "f", "a")
+    kitchen.add(2, "f", "a=b")
+    assert kitchen.read() == [2]
+
+
+def test_noack_leaves_nothing_pending() -> None:
+    kitchen = Kitchen("only", "kind=tea")
+    kitchen.add(1, "kind", "tea")
+    kitchen.add(2, "kind", "coffee")
+    assert kitchen.read("ann", "NOACK") == [1]
+    assert kitchen.pending() == []
+
+
+def test_a_long_way_through_other_entries_takes_several_attempts() -> None:
+    with patch.object(reading, "MOST_PASSED", 600):
+        kitchen = Kitchen("only", "kind=tea")
+        for number in range(1, 2001):
+            kitchen.add(number, "kind", "coffee")
+        kitchen.add(2001, "kind", "tea")
+        waiting = kitchen.wait()
+        for _ in range(5):
+            kitchen.direct.advance(1)
+        assert woken_with(waiting) == [2001]
+
+
+# --- delay-field -----------------------------------------------------------------------------
+
+
+def test_an_entry_is_not_delivered_before_its_time() -> None:
+    kitchen = Kitchen("delay-field", "at")
+    kitchen.add(1, "at", START_MS + 1000)
+    kitchen.add(2, "n", "2")
+    kitchen.add(3, "at", "soon")
+    kitchen.add(4, "at", START_MS)
+    assert kitchen.read() == [2, 3, 4]
+    assert kitchen.pending()[0] == (1, "", 0)
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1", "JUSTID") == []
+    waiting = kitchen.wait()
+    kitchen.direct.advance(999)
+    assert woken_with(waiting) is None
+    kitchen.direct.advance(1)
+    assert woken_with(waiting) == [1]
+    assert kitchen.pending()[0] == (1, "ann", 1)
+
+
+def test_with_noack_an_entry_is_gone_when_its_time_has_come() -> None:
+    kitchen = Kitchen("delay-field", "at")
+    kitchen.add(1, "at", START_MS + 1000)
+    assert kitchen.read("ann", "NOACK") == []
+    kitchen.direct.advance(1000)
+    assert kitchen.read("ann", "NOACK") == [1]
+    assert kitchen.pending() == []
+
+
+def test_an_entry_that_waits_for_its_time_holds_up_those_of_its_order() -> None:
+    kitchen = Kitchen("delay-field", "at", "order-by", "order")
+    kitchen.add(1, "at", START_MS + 1000, "order", "a")
+    kitchen.add(2, "order", "a")
+    kitchen.add(3, "order", "b")
+    assert kitchen.read() == [3]
+    kitchen.direct.advance(1000)
+    assert kitchen.read() == [1]
+    kitchen.ack(1)
+    assert kitchen.read() == [2]
+
+
+# --- paused ----------------------------------------------------------------------------------
+
+
+def test_readers_of_a_paused_group_wait() -> None:
+    kitchen = Kitchen("paused", "yes")
+    kitchen.add(1)
+    assert kitchen.read() == []
+    assert kitchen.read("ann", "CLAIM", 0) == []
+    waiting = kitchen.wait()
+    kitchen.add(2)
+    assert woken_with(waiting) is None
+    kitchen.set("paused", "no")
+    assert woken_with(waiting) == [1, 2]
+
+
+# --- max-pending -----------------------------------------------------------------------------
+
+
+def test_a_group_has_no_more_in_flight_than_it_may() -> None:
+    kitchen = Kitchen("max-pending", 3)
+    kitchen.add_all(range(1, 8))
+    assert kitchen.read("ann", "COUNT", 2) == [1, 2]
+    assert kitchen.read("bob") == [3]
+    assert kitchen.read("bob") == []
+    waiting = kitchen.wait("carl")
+    kitchen.ack(1, 2)
+    assert woken_with(waiting) == [4, 5]
+
+
+def test_a_consumer_has_no_more_in_flight_than_it_may() -> None:
+    kitchen = Kitchen("max-pending-consumer", 2)
+    kitchen.add_all(range(1, 8))
+    assert kitchen.read("ann") == [1, 2]
+    first, second = kitchen.wait("ann"), None
+    second = kitchen.read("bob", "COUNT", 1)
+    assert second == [3]
+    kitchen.ack(1)
+    assert woken_with(first) == [4]
+    assert kitchen.read("bob") == [5]
+
+
+def test_another_consumer_is_served_though_the_first_has_enough() -> None:
+    kitchen = Kitchen("max-pending-consumer", 1)
+    kitchen.add(1)
+    assert kitchen.read("ann") == [1]
+    full, free = kitchen.wait("ann"), kitchen.wait("bob")
+    kitchen.add(2)
+    assert (woken_with(full), woken_with(free)) == (None, [2])
+
+
+def test_what_is_given_back_leaves_room() -> None:
+    kitchen = Kitchen("max-pending", 1)
+    kitchen.add_all(range(1, 3))
+    assert kitchen.read("ann") == [1]
+    kitchen.ask("XNACK", KEY, GROUP, "FAIL", "IDS", 1, "1-1")
+    assert kitchen.read("ann") == [1]
+    assert kitchen.read("ann") == []
