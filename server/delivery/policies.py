@@ -39,6 +39,10 @@ AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
 
 
+_AtKey = e.StreamCreated | e.GroupCreated | e.StreamRestored | e.StreamPutBack
+"""Effects after which there is something at their key that was not there."""
+
+
 class _None:
     """A stream or a group without policies, as of a version of them."""
 
@@ -74,6 +78,7 @@ class Policies:
             e.StreamCreated: self._follow_key,
             e.GroupCreated: self._follow_key,
             e.StreamRestored: self._follow_key,
+            e.StreamPutBack: self._follow_key,
             e.KeyRenamed: self._follow_rename,
             e.KeyCopied: self._follow_copy,
             e.KeyMoved: self._follow_move,
@@ -301,7 +306,7 @@ class Policies:
         if found is not None:
             self._adopt(found[0], key, found[1])
 
-    def _follow_key(self, effect: e.StreamCreated | e.GroupCreated | e.StreamRestored) -> None:
+    def _follow_key(self, effect: _AtKey) -> None:
         self._adopt_at(effect.db, effect.key)
 
     def _follow_rename(self, effect: e.KeyRenamed) -> None:

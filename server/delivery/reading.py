@@ -15,7 +15,7 @@ from server.delivery.dead_letters import AGAIN_AFTER_MS, TOO_OFTEN, bury, settle
 from server.delivery.place import GroupPlace
 from storage import ids
 from storage.effects import Delivered, GroupPositionSet, Released
-from storage.pending import Consumer, PendingEntry, PendingList
+from storage.pending import MOST, Consumer, PendingEntry, PendingList
 
 MOST_PASSED: Final = 50_000
 """How many new entries one read looks at, so that none takes long."""
@@ -83,7 +83,7 @@ def _give(place: GroupPlace, reader: Reader, most: int, given: Given) -> list[in
         if payload is None:
             missing.append(entry.id)
         elif not kept and room and reader.fits(payload):
-            group.pending.set(entry.id, reader.consumer, now, entry.deliveries + 1)
+            group.pending.set(entry.id, reader.consumer, now, _count_after(entry))
             given.append((payload, entry))
         else:
             kept.append(entry.id)
@@ -111,10 +111,16 @@ def bury_exhausted(place: GroupPlace, entries: Sequence[PendingEntry]) -> None:
         place.agenda.file(entry.id, place.now + AGAIN_AFTER_MS)
 
 
+def _count_after(entry: PendingEntry) -> int:
+    """The delivery count after one more; XNACK FATAL gives an entry the highest there is."""
+    return min(entry.deliveries + 1, MOST)
+
+
 def _tell_due(place: GroupPlace, reader: Reader, before: list[PendingEntry]) -> None:
     group, now = place.group, place.now
-    counts = tuple([entry.deliveries + 1 for entry in before])
+    counts = tuple([_count_after(entry) for entry in before])
     again = sum(count > 1 for count in counts)
+    group.delivered += len(counts) - again
     group.redelivered += again
     place.tally.redelivered += again
     reader.consumer.active = now
@@ -195,6 +201,7 @@ def _hand_out(place: GroupPlace, reader: Reader, found: _Sorted) -> None:
     db, key, group, consumer = place.db, place.key, place.group, reader.consumer
     now = place.now
     place.stream.pass_over(group, found.passed)
+    group.delivered += len(found.identities)
     if found.identities:
         consumer.active = now
     if found.identities and not reader.noack:
