@@ -115,7 +115,7 @@ class Competitor:
             self._losses.check(stream, info, group, self._waited.get(stream, known.get(stream)))
         before = {s: GroupPosition.of(*seen) for s, seen in self._seen.items()}
         least = limits.least if self._budgets is None else None
-        if self._patience.asks_for_more(sum(self._lags().values()), least):
+        if self._patience.asks_for_more(sum(_lag(*seen) for seen in self._seen.values()), least):
             self._waited = self._places(_uncounted(self._seen))
             return None
         self._waited = {}
@@ -250,9 +250,6 @@ class Competitor:
             if info == NOTHING:
                 self._losses.check_gone(stream, (done.positions or {})[stream])
 
-    def _lags(self) -> dict[Stream, int]:
-        return {stream: _most(info, group) for stream, (info, group) in self._seen.items()}
-
     def _claim(self, batch: int, limit: int | None) -> int:
         interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
         now = self._clock()
@@ -279,7 +276,7 @@ class Competitor:
 
     def _deliver(self, batch: int, limits: Limits, taken: int) -> int:
         """Has new entries delivered, beside those that were claimed; returns how many."""
-        lags = self._lags()
+        lags = {stream: _most(*seen) for stream, seen in self._seen.items()}
         if self._budgets is not None:
             lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
         self._delivered = dict.fromkeys(lags, 0)

@@ -134,6 +134,18 @@ def test_entries_are_read_though_the_group_was_set_to_a_number_that_is_too_high(
     query.close()
 
 
+def test_a_number_that_is_too_high_does_not_end_the_wait_for_more_entries(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 5))
+    query = Query(options(on_each, minOffsetsPerTrigger="4"))
+    query.drain()
+    add(on_each, "s", "1-6")
+    on_each.xgroup_setid("s", "g", "1-5", entries_read=6)
+    assert not query.plan()
+    query.close()
+
+
 def test_a_deleted_stream_is_noticed_in_a_group_too(
     on_each: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
