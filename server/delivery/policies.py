@@ -361,10 +361,7 @@ class Policies:
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
-        stream, _, agenda = found
-        if agenda.rules.order_by is not None:
-            for identity in effect.ids:
-                agenda.enter(identity, stream.log.get(identity))
+        agenda = found[2]
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
             self.due.note((effect.db, effect.key), agenda.next_due)
@@ -386,7 +383,8 @@ class Policies:
             return
         stream, _, agenda = found
         for at, identity in enumerate(effect.ids):
-            agenda.enter(identity, stream.log.get(identity))
+            if agenda.rules.order_by is not None and not agenda.is_in_lane(identity):
+                agenda.enter(identity, stream.log.get(identity))
             agenda.file(identity, effect.times[at] if effect.times else 0)
         self.due.note((effect.db, effect.key), agenda.next_due)
 

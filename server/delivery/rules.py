@@ -156,7 +156,10 @@ _LINE_END: Final = 2
 
 def _first_field(payload: bytes) -> int:
     """Where the first field of an entry begins, behind the ID and the number of words."""
-    return payload.index(b"\n", payload.index(b"*", 1)) + 1
+    at = bulk_end(payload, _ID_AT)
+    while payload[at] != _LF:
+        at += 1
+    return at + 1
 
 
 def bulk_end(data: bytes, at: int) -> int:
@@ -172,22 +175,33 @@ def bulk_end(data: bytes, at: int) -> int:
 
 
 _CR: Final = 0x0D
+_LF: Final = 0x0A
+_ID_AT: Final = 4
 _ZERO: Final = 0x30
 
 
 class Condition:
     """A field and the value that it must have."""
 
-    __slots__ = ("_field", "_mark", "_value")
+    __slots__ = ("_field", "_mark", "_name", "_value")
 
     def __init__(self, name: bytes, value: bytes) -> None:
         self._field = Field(name)
         self._value = value
-        self._mark = bulk(name) + bulk(value)
+        self._name: bytes = bulk(name)
+        self._mark = self._name + bulk(value)
 
     def holds(self, payload: bytes) -> bool:
         """Whether the entry has the field with the value."""
-        return payload.find(self._mark) >= 0 and self._field.value_in(payload) == self._value
+        found = payload.find(self._mark)
+        if found < 0:
+            return False
+        if payload.find(self._name) < found:
+            return self._field.value_in(payload) == self._value
+        at = _first_field(payload)
+        while at < found:
+            at = bulk_end(payload, bulk_end(payload, at))
+        return at == found
 
 
 def _number(settings: Settings, name: bytes) -> int:
