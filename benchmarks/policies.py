@@ -1,0 +1,107 @@
+"""What policies cost: ``python -m benchmarks.policies``.
+
+A consumer reads a hundred entries and acknowledges them, again and again, on the compiled server as
+it is installed: once without policies and once with each, in turns. What is compared is the
+processor time that the server takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from benchmarks.data import KEY, read_new
+from benchmarks.driver import Client, LoadError, pack
+from benchmarks.loads import CONSUMER, GROUP, Meter
+from benchmarks.servers import ROOT, Kind, Running, find_kinds
+
+COUNT: Final = 100
+"""How many entries a read is given."""
+
+NOTHING: Final = "nothing"
+
+POLICIES: Final[dict[str, tuple[str, ...]]] = {
+    NOTHING: (),
+    "ack-wait": ("XGROUP", "ack-wait", "60000"),
+    "backoff": ("XGROUP", "backoff", "60000,300000"),
+    "max-deliveries": (
+        *("XGROUP", "ack-wait", "60000", "max-deliveries", "5"),
+        *("dead-letter", "dead"),
+    ),
+    "consumer-ttl": ("XGROUP", "consumer-ttl", "60000"),
+    "max-pending": ("XGROUP", "max-pending", "1000"),
+    "retention": ("XSTREAM", "retention", "9000000000000"),
+    "only": ("XGROUP", "only", "kind=tea"),
+    "delay-field": ("XGROUP", "delay-field", "at"),
+    "order-by": ("XGROUP", "order-by", "order"),
+    "delete acked": ("XSTREAM", "delete", "acked"),
+}
+"""What is set on the stream or its group."""
+
+
+def measure(kind: Kind, policies: tuple[str, ...], entries: int) -> float:
+    """Microseconds of processor time for a read of a hundred entries and their XACK."""
+    with Running(kind) as server, Client(server.address) as client:
+        client.feed(_entries(entries))
+        client.call("XGROUP", "CREATE", KEY, GROUP, 0)
+        if policies:
+            target = (KEY, GROUP) if policies[0] == "XGROUP" else (KEY,)
+            client.call(policies[0], "POLICY", *target, "SET", *policies[1:])
+        rounds = entries // COUNT
+        with Meter(server) as meter:
+            for _ in range(rounds):
+                client.send(read_new(GROUP, CONSUMER, COUNT))
+                [[_, found]] = client.read()
+                if client.call("XACK", KEY, GROUP, *[entry[0] for entry in found]) != COUNT:
+                    raise LoadError("a read was not given a hundred entries")
+        return meter.values(rounds)["cpu_us"]
+
+
+def _entries(count: int) -> list[bytes]:
+    """Entries of which no two in a row have the same order."""
+    return [
+        pack("XADD", KEY, "*", "order", number % 5000, "kind", "tea", "item", "x" * 20)
+        for number in range(count)
+    ]
+
+
+def table(costs: dict[str, list[float]]) -> str:
+    """The medians, and how they are to that without policies in the same round."""
+    base = costs[NOTHING]
+    lines = ["| policy | microseconds | times |", "|---|---|---|"]
+    for name, values in costs.items():
+        ratio = median(value / each for value, each in zip(values, base, strict=True))
+        lines.append(f"| {name} | {median(values):.1f} | {ratio:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Measures, prints the table, and writes it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.policies", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (%(default)s)")
+    parser.add_argument("--entries", type=int, default=50_000, help="entries (%(default)s)")
+    parser.add_argument("--server", default="penstock", help="which server (%(default)s)")
+    results = ROOT / "benchmarks" / "results" / "policies.md"
+    parser.add_argument("--output", type=Path, default=results, help="where the table goes")
+    options = parser.parse_args()
+    kinds, missing = find_kinds([options.server])
+    if missing:
+        print(missing[0], file=sys.stderr)
+        return 1
+    costs: dict[str, list[float]] = {name: [] for name in POLICIES}
+    for _ in range(options.rounds):
+        for name, policies in POLICIES.items():
+            costs[name].append(measure(kinds[0], policies, options.entries))
+    print(table(costs), end="")
+    options.output.write_text(
+        "# What policies cost\n\nA read of a hundred entries and their XACK, processor time of the"
+        " server.\n\n" + table(costs)
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
