@@ -310,8 +310,8 @@ def _read_by_node(reply: Any) -> list[Any]:
 
 
 LIBRARIES: Final[dict[str, type[Any]]] = {
-    "sync": RedisPy,
-    "asyncio": RedisPyAsyncio,
+    "redis-py": RedisPy,
+    "redis-py-asyncio": RedisPyAsyncio,
     "ioredis": IORedis,
 }
 """By the name that tests have for them."""

@@ -88,7 +88,12 @@ CLIENTS: Final = (
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),
     Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
-    Client("redis-py, beside policies", "clients/test_policies", python("redis"), variant="sync-"),
+    Client(
+        "redis-py, beside policies",
+        "clients/test_policies",
+        python("redis"),
+        variant="[redis-py-",
+    ),
     Client("redis-py, its own suite", "clients/test_suites", suite("redis"), variant="redis_py"),
     Client("coredis", "clients/test_coredis", python("coredis"), always="resp3"),
     Client("walrus", "clients/test_walrus", python("walrus")),

@@ -41,7 +41,9 @@ Open = Callable[..., Workers]
 """Starts a server with these lines of policies; its group is there already."""
 
 
-@pytest.fixture(params=["sync", "asyncio", pytest.param("ioredis", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["redis-py", "redis-py-asyncio", pytest.param("ioredis", marks=pytest.mark.slow)]
+)
 def library(request: pytest.FixtureRequest) -> str:
     """Which library the workers use."""
     name: str = request.param

@@ -13,6 +13,7 @@ from server.web.page.charts import histogram
 from server.web.page.document import csrf_field, facts, hidden, live, notice, pages, section, table
 from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.policies import policies_of_group
 from server.web.page.preview import preview
 from server.web.page.sampling import Trace, behind_since, lag_of
 from server.web.page.stream_screen import fields_of
@@ -65,6 +66,7 @@ async def group_screen(look: Look) -> Html:
             ),
             _over_time(look, (db, key, group.name)),
             _position(look, db, key, group),
+            policies_of_group(look, db, key, stream, group),
             tag(
                 "div",
                 tag("div", await _consumers(look, db, key, group), id="consumers"),
