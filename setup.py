@@ -97,6 +97,12 @@ HOT = {
         "rules",
         "tally",
     ],
+    "server/faults": [
+        "actions",
+        "interception",
+        "outages",
+        "rules",
+    ],
     "server/monitoring": [
         "hdr_histogram",
         "timings",
@@ -104,7 +110,9 @@ HOT = {
     "server/net": [
         "adding",
         "connection",
+        "intercepted",
         "output_gate",
+        "peers",
         "round_output",
         "turns",
     ],
@@ -131,6 +139,7 @@ HOT = {
         "block",
         "buffers",
         "compression",
+        "copies",
         "counters",
         "cursor",
         "effects",
@@ -190,6 +199,7 @@ COOL = {
     *("server/clients/keyspace_events", "server/commands/full_form"),
     *("server/delivery/absence", "server/delivery/dead_letters", "server/delivery/due_times"),
     *("server/delivery/place", "server/delivery/retention", "server/delivery/tally"),
+    *("server/faults/actions", "server/faults/rules", "server/net/intercepted"),
     *("server/commands/idempotency", "server/commands/introspection"),
     *("server/persistence/aof_replay", "server/util/glob"),
     *("storage/aof/apply_commands", "storage/aof/apply_options", "storage/aof/apply_records"),
@@ -201,7 +211,7 @@ COOL = {
     ),
     *("storage/aof/seen_times", "storage/aof/snapshot"),
     *("storage/rdb/payload", "storage/rdb/read", "storage/rdb/write"),
-    *("storage/idempotency", "storage/lazy_free", "storage/scan_index"),
+    *("storage/copies", "storage/idempotency", "storage/lazy_free", "storage/scan_index"),
 }
 """Those of them that usual commands pass through seldom, or only at the start of the server: they
 are a third of the C, and take half as long to compile with ``-O1``."""

@@ -33,7 +33,14 @@ __all__ = [
     "Request",
     "RequestParser",
     "StrictParser",
+    "memory_of",
 ]
+
+
+def memory_of(request: Request) -> int:
+    """How much memory the request takes."""
+    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)
+
 
 PIECE: Final = 64 * 1024
 """What a read brought is parsed in pieces of so many bytes at most."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from server.commands import load as register_commands
 from server.config.registry import BadSetting, Config
+from server.faults.disk import FaultyDisk
 from server.net.listener import Listener
 from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
@@ -41,7 +42,7 @@ class Server:
     ) -> None:
         register_commands()
         self.state = ServerState(config or Config(), clock, log or Log())
-        self.services = Services(self.state, disk or Disk())
+        self.services = Services(self.state, disk or _new_disk(self.state.config))
         self.listening = Listener(self.services)
         self._web: WebServer | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -133,6 +134,7 @@ class Server:
             if timer is not None:
                 timer.cancel()
         services.cron.stop()
+        services.interception.close()
         # A script that has not ended is lost: the file is closed before what it did so far.
         services.persistence.close()
         services.replication.close()
@@ -190,3 +192,8 @@ class Server:
     def cron(self) -> None:
         """One round of periodic work."""
         self.services.cron.run()
+
+
+def _new_disk(config: Config) -> Disk:
+    """The file system, which may fail where somebody may ask for that."""
+    return Disk() if config.enable_debug_command == "no" else FaultyDisk()

@@ -228,13 +228,26 @@ class Dispatcher:
         allowed = self._state.config.enable_debug_command
         return allowed == "yes" or (allowed == "local" and session.is_local)
 
-    def _reject(self, session: Session, command: Command | None, text: str) -> bytes:
+    def refuse(
+        self, session: Session, command: Command, text: str, *, verbatim: bool = False
+    ) -> bytes:
+        """Answers a request with this error in place of running it, which nothing else forbids.
+
+        EXEC says that its transaction was discarded because of it, unless that is ``verbatim``."""
+        session.command = command
+        session.commands += 1
+        reply = self._reject(session, command, text, verbatim)
+        return reply if session.muting is None else self._mute(session, reply)
+
+    def _reject(
+        self, session: Session, command: Command | None, text: str, verbatim: bool = False
+    ) -> bytes:
         """Refuses a request before it runs; a transaction that it was meant for is spoiled."""
         if command is not None:
             command.rejected += 1
             if command.name == "exec":
                 self._watching.end_transaction(session)
-                text = errors.exec_aborted_by(text)
+                text = text if verbatim else errors.exec_aborted_by(text)
         if session.queue is not None:
             session.broken = True
         return self._fail(text)

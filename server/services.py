@@ -21,6 +21,8 @@ from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.delivery.policies import Policies
 from server.dispatcher import Dispatcher
+from server.faults.disk import FaultyDisk
+from server.faults.interception import Interception
 from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
 from server.net.tls import Tls
@@ -42,6 +44,7 @@ class Services:
         "cron",
         "dispatcher",
         "gate",
+        "interception",
         "notifier",
         "output_limits",
         "pauses",
@@ -74,6 +77,9 @@ class Services:
         self.pubsub = PubSub()
         self.notifier = KeyspaceNotifier(self.pubsub)
         self.pauses = ClientPause(state)
+        self.interception = Interception(
+            state, self.blocking, self.gate, disk if isinstance(disk, FaultyDisk) else None
+        )
         self.tracking = KeyTracking(state)
         self.access.before_change = self.tracking.broadcast
         self.policies = Policies(state, self.blocking)

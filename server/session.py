@@ -52,6 +52,7 @@ class Session:
         "command",
         "commands",
         "created_ms",
+        "cut",
         "db",
         "dirty",
         "executing",
@@ -76,6 +77,7 @@ class Session:
         "queues",
         "reads",
         "replicated",
+        "resets",
         "resp3",
         "seen_ms",
         "send",
@@ -108,6 +110,11 @@ class Session:
         """Ends the connection at once, without what is still to be sent."""
         self.closing = False
         """Set by a command after whose reply the connection ends."""
+        self.resets = False
+        """Whether the connection then ends with a reset of TCP."""
+        self.cut: int | None = None
+        """After how many bytes of the reply to the present command the connection ends, if a fault
+        has cut it off."""
         self.traffic: Callable[[], dict[str, int]] = dict
         """The connection's buffers and its file descriptor, for CLIENT LIST."""
         self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
@@ -187,6 +194,11 @@ class Session:
             return is_loopback(host)
         except ValueError:
             return True
+
+    @property
+    def is_debugging(self) -> bool:
+        """Whether the last command of the client was DEBUG."""
+        return self.command is not None and self.command.name == "debug"
 
     @property
     def is_blocked(self) -> bool:

@@ -20,6 +20,7 @@ from server.runtime.phase import Phase
 from server.runtime.process import resident_memory
 from server.runtime.stats import Stats
 from server.session import Session
+from storage.copies import Copy
 from storage.keyspace import Keyspace
 
 
@@ -50,6 +51,7 @@ class ServerState:
         "run_id",
         "sessions",
         "short_of_replicas",
+        "snapshots",
         "started_ms",
         "startup_memory",
         "stats",
@@ -71,6 +73,8 @@ class ServerState:
         self.replication_id = secrets.token_hex(20)
         self.keyspace = Keyspace(config.databases)
         self.keyspace.now_ms = self.started_ms
+        self.snapshots: dict[bytes, Copy] = {}
+        """What tests have kept of the data, by name (DEBUG SNAPSHOT)."""
         self.stats = Stats()
         self.timings = Timings(config, lambda: self.clock())
         self.table = new_table()
@@ -142,6 +146,16 @@ class ServerState:
     def turn_clock(self, by_ms: int) -> None:
         """Moves the time that ``clock`` tells; nothing else follows from it here."""
         self.timekeeper.turn(by_ms)
+        self.clock = self.timekeeper.read
+
+    def freeze_clock(self) -> None:
+        """Lets the time stand still, until it is turned or released."""
+        self.timekeeper.freeze()
+        self.clock = self.timekeeper.read
+
+    def release_clock(self) -> None:
+        """Lets a time that stands still run on."""
+        self.timekeeper.release()
         self.clock = self.timekeeper.read
 
     def commands_processed(self) -> int:

@@ -166,6 +166,18 @@ class StreamRestored(NamedTuple):
     retyped: bool
 
 
+class StreamPutBack(NamedTuple):
+    """A stream that had been kept apart was put at a key where nothing was.
+
+    ``stream`` is the :class:`~storage.stream.Stream` that was kept, of which the key holds a copy:
+    it does not change."""
+
+    db: int
+    key: bytes
+    stream: object
+    expires_at: int | None
+
+
 class StreamCreated(NamedTuple):
     """An empty stream was made at the key."""
 
@@ -444,6 +456,7 @@ Effect = (
     | Flushed
     | Swapped
     | StreamRestored
+    | StreamPutBack
     | StreamCreated
     | EntryAdded
     | EntriesAdded

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class Group:
     """A consumer group. ``entries_read`` is ``None`` where it is unknown.
 
-    ``acked``, ``claimed``, ``redelivered`` and ``released`` count what commands have done with
-    pending entries since the group is in memory; they are for metrics, and are not kept.
+    ``delivered`` counts the new entries that consumers were given, and ``acked``, ``claimed``,
+    ``redelivered`` and ``released`` what commands have done with pending entries since the group is
+    in memory; they are for metrics and tests, and are not kept.
     ``policy`` are the group's own policies by name, and ``agenda`` is what the server makes of
     them; nothing here looks into these.
     """
@@ -31,6 +32,7 @@ class Group:
         "claimed",
         "consumers",
         "cursor",
+        "delivered",
         "entries_read",
         "last_id",
         "name",
@@ -51,6 +53,7 @@ class Group:
         self.agenda: object = None
         self.acked = 0
         self.claimed = 0
+        self.delivered = 0
         self.redelivered = 0
         self.released = 0
 
@@ -290,9 +293,10 @@ def _idle(
 ) -> list[int]:
     """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
     wanted = most - len(claims.ids)
+    if pending.released and not refused:
+        return list(islice(pending.released, wanted))
     if not refused.issuperset(pending.released):
-        free = (each for each in pending.released if each not in refused)
-        return list(islice(free, wanted))
+        return [each for each in pending.released if each not in refused][:wanted]
     done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST

@@ -26,6 +26,7 @@ from storage.effects import (
     Piece,
     PolicySet,
     StreamCreated,
+    StreamPutBack,
     StreamRestored,
     StringEdited,
     StringLeft,
@@ -208,6 +209,11 @@ class Database:
         self.keyspace.policies = True
         name = None if group is None else group.name
         self.emit(PolicySet(self.index, key, name, tuple(sorted(settings.items()))))
+
+    def put_back(self, key: bytes, stream: Stream, expires_at: int | None) -> None:
+        """Puts a copy of a stream, which must not change any more, at a free key."""
+        self._place(key, stream.copy(), expires_at)
+        self.emit(StreamPutBack(self.index, key, stream, expires_at))
 
     def set_string(
         self,

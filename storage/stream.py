@@ -173,6 +173,7 @@ class Stream:
         """Moves the group past the ascending entries, which follow its last-delivered-id; unless
         ``noack`` they are then pending for ``consumer``, delivered once."""
         self.pass_over(group, identities)
+        group.delivered += len(identities)
         if noack:
             return
         pending = group.pending

@@ -185,8 +185,9 @@ class BlockedClients:
         self._arm()
 
     def _arm(self) -> None:
-        """Sets the one timer of the loop to the earliest time somebody waits for."""
-        if not self._timers:
+        """Sets the one timer of the loop to the earliest time somebody waits for. While the clock
+        stands still that time does not come by itself."""
+        if not self._timers or self._state.timekeeper.frozen:
             return
         at = self._timers[0][0]
         if self._timer is not None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from server.session import Session
 from server.state import ServerState
+
+LONG_S: Final = 86_400
+"""How long a timer runs while the clock stands still: it is set anew when the clock moves."""
 
 
 class ClientPause:
@@ -35,7 +39,15 @@ class ClientPause:
     def _arm(self) -> None:
         self.close()
         delay = max(0, self.until_ms - self._state.clock()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay, self.unpause)
+        if self._state.timekeeper.frozen:
+            delay = LONG_S
+        self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        if self._state.timekeeper.frozen:
+            self._arm()
+        else:
+            self.unpause()
 
     def turn_clock(self, by_ms: int) -> None:
         """The clock has been moved: the pause ends if its time is up, and never lasts longer."""

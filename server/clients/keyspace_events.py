@@ -140,6 +140,11 @@ def _stream_restored(effect: e.StreamRestored) -> list[Event]:
     return [*events, Event(GENERIC, "restore", effect.db, effect.key)]
 
 
+def _stream_put_back(effect: e.StreamPutBack) -> list[Event]:
+    place = effect.db, effect.key
+    return [Event(NEW, "new", *place), Event(GENERIC, "restore", *place)]
+
+
 def _entry_added(effect: e.EntryAdded) -> list[Event]:
     events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
     return [*events, Event(STREAM, "xadd", effect.db, effect.key)]
@@ -164,6 +169,7 @@ EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.StreamRestored: _stream_restored,
+    e.StreamPutBack: _stream_put_back,
     e.KeyMoved: _key_moved,
     e.StreamCreated: _one(NEW, "new"),
     e.EntryAdded: _entry_added,

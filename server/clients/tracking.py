@@ -53,6 +53,7 @@ CHANGED: Final[dict[type, Callable[[Any], tuple[bytes, ...]]]] = {
     e.KeyCopied: lambda effect: (effect.target,),
     e.KeyMoved: _own,
     e.StreamRestored: _own,
+    e.StreamPutBack: _own,
     e.StreamCreated: _own,
     e.EntryAdded: _own,
     e.EntriesAdded: _own,

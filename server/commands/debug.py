@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import error_line
@@ -14,13 +13,13 @@ from protocol.errors import CommandError, shown
 from protocol.replies import OK, Encoded, Reply, Simple
 from server.command_help import help_lines
 from server.command_table import Arguments, command
+from server.commands import debug_clock, debug_faults, debug_groups, debug_snapshots, debug_trace
+from server.commands.debug_table import Subcommand, unknown
 from server.commands.objects import encoding_of, references
 from server.persistence.manager import PersistenceError
-from server.runtime.clock import LATEST_MS, Clock
 from server.runtime.phase import Phase
 from server.services import Services
 from server.session import Session
-from server.util.arguments import integer_between
 from storage.aof.snapshot import serialized_length
 
 _NUMBER: Final = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)")
@@ -55,32 +54,6 @@ def _log(server: Services, session: Session, args: Arguments) -> Reply:
 def _change_replication_id(server: Services, session: Session, args: Arguments) -> Reply:
     server.state.replication_id = secrets.token_hex(20)
     return OK
-
-
-def _turn_clock(server: Services, session: Session, args: Arguments) -> Reply:
-    """DEBUG CLOCK. Not within a transaction: what falls due would happen in the middle of it."""
-    by_ms = _turn(server.state.timekeeper, args)
-    if session.executing:
-        raise CommandError(errors.NOT_INSIDE_MULTI)
-    if server.state.phase is not Phase.SERVING:
-        raise CommandError(errors.LOADING)
-    server.cron.turn_clock(by_ms)
-    # The client is not idle, whatever time it is now.
-    session.seen_ms = server.state.clock()
-    return OK
-
-
-def _turn(clock: Clock, args: Arguments) -> int:
-    """By how many milliseconds the arguments turn the clock; raises :class:`CommandError`."""
-    way = args[2].upper()
-    if way == b"RESET" and len(args) == 3:
-        return -clock.offset_ms
-    now = clock.read()
-    if way == b"ADVANCE" and len(args) == 4:
-        return integer_between(args[3], 0, LATEST_MS - now)
-    if way == b"SET" and len(args) == 4:
-        return integer_between(args[3], 0, LATEST_MS) - now
-    raise CommandError(errors.bad_subcommand("debug", args[1]))
 
 
 def _load_again(server: Services, session: Session, args: Arguments) -> Reply:
@@ -178,44 +151,34 @@ def _object(server: Services, session: Session, args: Arguments) -> Reply:
 # --- the command -----------------------------------------------------------------------------
 
 
-class Subcommand(NamedTuple):
-    """What one subcommand does, how many arguments follow its name, and what HELP says of it."""
-
-    run: Callable[[Services, Session, Arguments], Reply]
-    counts: tuple[int, ...]
-    described: tuple[tuple[str, str], ...]
-
-
-SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
+OWN: Final[dict[bytes, Subcommand]] = {
     b"CHANGE-REPL-ID": Subcommand(
         _change_replication_id,
-        (0,),
+        range(1),
         (("CHANGE-REPL-ID", "Gives the server another replication ID."),),
+        "CHANGE-REPL-ID",
     ),
-    b"CLOCK": Subcommand(
-        _turn_clock,
-        (1, 2),
-        (
-            (
-                "CLOCK ADVANCE <milliseconds>",
-                "Moves the server's time forward; what is due happens now.",
-            ),
-            (
-                "CLOCK SET <unix-time-milliseconds>",
-                "Sets the server's time, which runs on from there.",
-            ),
-            ("CLOCK RESET", "Goes back to the real time."),
-        ),
+    b"ERROR": Subcommand(
+        _error, range(1, 2), (("ERROR <text>", "Answers with the error."),), "ERROR text"
     ),
-    b"ERROR": Subcommand(_error, (1,), (("ERROR <text>", "Answers with the error."),)),
     b"LOADAOF": Subcommand(
-        _load_again, (0,), (("LOADAOF", "Makes all data anew from the append-only file."),)
+        _load_again,
+        range(1),
+        (("LOADAOF", "Makes all data anew from the append-only file."),),
+        "LOADAOF",
     ),
-    b"LOG": Subcommand(_log, (1,), (("LOG <message>", "Writes the message to the server's log."),)),
-    b"OBJECT": Subcommand(_object, (1,), (("OBJECT <key>", "Tells how a value is kept."),)),
+    b"LOG": Subcommand(
+        _log,
+        range(1, 2),
+        (("LOG <message>", "Writes the message to the server's log."),),
+        "LOG message",
+    ),
+    b"OBJECT": Subcommand(
+        _object, range(1, 2), (("OBJECT <key>", "Tells how a value is kept."),), "OBJECT key"
+    ),
     b"PROTOCOL": Subcommand(
         _protocol,
-        (1,),
+        range(1, 2),
         (
             (
                 "PROTOCOL <type>",
@@ -223,26 +186,47 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
                 " set, map, attrib, push, verbatim, true or false.",
             ),
         ),
+        "PROTOCOL type",
     ),
     b"RELOAD": Subcommand(
-        _reload, (0,), (("RELOAD", "Makes all data anew from what a new base would hold."),)
+        _reload,
+        range(1),
+        (("RELOAD", "Makes all data anew from what a new base would hold."),),
+        "RELOAD",
     ),
     b"SET-ACTIVE-EXPIRE": Subcommand(
         _set_active_expire,
-        (1,),
+        range(1, 2),
         (
             (
                 "SET-ACTIVE-EXPIRE <0|1>",
                 "Stops and starts the removal of expired keys that nobody uses.",
             ),
         ),
+        "SET-ACTIVE-EXPIRE enabled",
     ),
     b"SLEEP": Subcommand(
         _sleep,
-        (1,),
+        range(1, 2),
         (("SLEEP <seconds>", "Stops the server for that long; fractions are allowed."),),
+        "SLEEP seconds",
     ),
 }
+"""The subcommands of this module."""
+
+SUBCOMMANDS: Final[dict[bytes, Subcommand]] = dict(
+    sorted(
+        {
+            **OWN,
+            **debug_clock.SUBCOMMANDS,
+            **debug_faults.SUBCOMMANDS,
+            **debug_groups.SUBCOMMANDS,
+            **debug_snapshots.SUBCOMMANDS,
+            **debug_trace.SUBCOMMANDS,
+        }.items()
+    )
+)
+"""All subcommands, by name."""
 
 
 @command(
@@ -253,9 +237,7 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
     since="1.0.0",
     summary="Commands for testing.",
     complexity="Depends on subcommand.",
-    syntax="<SLEEP seconds | SET-ACTIVE-EXPIRE enabled | LOG message | LOADAOF | RELOAD"
-    " | ERROR text | PROTOCOL type | OBJECT key | CHANGE-REPL-ID"
-    " | CLOCK <ADVANCE milliseconds | SET unix-time-milliseconds | RESET> | HELP>",
+    syntax=f"<{' | '.join(entry.syntax for entry in SUBCOMMANDS.values())} | HELP>",
     protected=True,
 )
 def debug(server: Services, session: Session, args: Arguments) -> Reply:
@@ -267,5 +249,5 @@ def debug(server: Services, session: Session, args: Arguments) -> Reply:
         )
     entry = SUBCOMMANDS.get(name)
     if entry is None or len(args) - 2 not in entry.counts:
-        raise CommandError(errors.bad_subcommand("debug", args[1]))
+        raise unknown(args)
     return entry.run(server, session, args)

@@ -230,7 +230,8 @@ class _GroupRead:
         policies = self._policies
         place = policies.place_of(self._db, key, stream, group, agenda)
         entries = self._claim(key, stream, group, place, consumer, budget)
-        reader = Reader(consumer, self._options.noack, budget.fits)
+        fits = None if budget.unlimited else budget.fits
+        reader = Reader(consumer, self._options.noack, fits)
         count = self._options.count
         due = deliver_due(place, reader, min(count - len(entries), budget.entries))
         entries += [self._shown(payload, before) for payload, before in due]
@@ -239,7 +240,9 @@ class _GroupRead:
         most = min(count - len(entries), room)
         if agenda.rules.selects and most > 0:
             payloads, self._incomplete = deliver_selected(place, reader, most)
-            entries += [self._shown(payload, None) for payload in payloads]
+            if self._options.claim is not None:
+                payloads = _as_new(payloads)
+            entries += payloads
         elif most > 0:
             fresh = self._new(key, stream, group, consumer, budget, most)
         if not entries and not fresh[0]:
@@ -247,12 +250,10 @@ class _GroupRead:
             return None
         return len(entries) + fresh[0], chain(in_portions(entries), fresh[1])
 
-    def _shown(self, payload: bytes, before: PendingEntry | None) -> bytes:
-        """An entry in the shape that the command answers with."""
+    def _shown(self, payload: bytes, before: PendingEntry) -> bytes:
+        """An entry that was pending, in the shape that the command answers with."""
         if self._options.claim is None:
             return payload
-        if before is None:
-            return _with_delivery(payload, 0, 0)
         idle = -1 if before.owner is None else max(0, self._db.keyspace.now_ms - before.time)
         return _with_delivery(payload, idle, before.deliveries)
 

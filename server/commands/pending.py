@@ -243,6 +243,8 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
     emit_claims(db, key, group, claim, claims)
     if refusals is not None:
         refusals.bury()
+        if options.force:
+            refusals.enter(claims.ids)
     if not claims.ids:
         emit_seen(db, key, group, consumer)
     return joined([_claimed(stream, claims, options.justid)])

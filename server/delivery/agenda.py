@@ -92,10 +92,19 @@ class Agenda:
         value = field.value_in(payload) if field is not None and payload is not None else None
         if value is None:
             return True
+        lane = self._lanes.get(value)
+        if lane is None:
+            self._lanes[value] = [identity]
+            self._lane_of[identity] = value
+            return True
         if identity not in self._lane_of:
             self._lane_of[identity] = value
-            insort(self._lanes.setdefault(value, []), identity)
-        return self._lanes[value][0] == identity
+            insort(lane, identity)
+        return lane[0] == identity
+
+    def is_in_lane(self, identity: int) -> bool:
+        """Whether the pending entry is known to be in an order with others."""
+        return identity in self._lane_of
 
     def _is_first(self, identity: int) -> bool:
         lane = self._lane_of.get(identity)
@@ -108,11 +117,12 @@ class Agenda:
             if value is None:
                 continue
             lane = self._lanes[value]
+            if len(lane) == 1:
+                del self._lanes[value]
+                continue
             at = bisect_left(lane, identity)
             del lane[at]
-            if not lane:
-                del self._lanes[value]
-            elif at == 0:
+            if at == 0:
                 heapq.heappush(self._ready, lane[0])
                 self.freed = True
 

@@ -28,6 +28,11 @@ class Refusals:
             return True
         return False
 
+    def enter(self, identities: list[int]) -> None:
+        """Entries may be pending now that were not: they are in an order with others."""
+        for identity in identities:
+            self._place.agenda.enter(identity, self._place.stream.log.get(identity))
+
     def bury(self) -> None:
         """Moves those that were delivered too often to the dead letters."""
         if self._exhausted:

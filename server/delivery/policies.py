@@ -39,6 +39,10 @@ AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
 
 
+_AtKey = e.StreamCreated | e.GroupCreated | e.StreamRestored | e.StreamPutBack
+"""Effects after which there is something at their key that was not there."""
+
+
 class _None:
     """A stream or a group without policies, as of a version of them."""
 
@@ -74,6 +78,7 @@ class Policies:
             e.StreamCreated: self._follow_key,
             e.GroupCreated: self._follow_key,
             e.StreamRestored: self._follow_key,
+            e.StreamPutBack: self._follow_key,
             e.KeyRenamed: self._follow_rename,
             e.KeyCopied: self._follow_copy,
             e.KeyMoved: self._follow_move,
@@ -301,7 +306,7 @@ class Policies:
         if found is not None:
             self._adopt(found[0], key, found[1])
 
-    def _follow_key(self, effect: e.StreamCreated | e.GroupCreated | e.StreamRestored) -> None:
+    def _follow_key(self, effect: _AtKey) -> None:
         self._adopt_at(effect.db, effect.key)
 
     def _follow_rename(self, effect: e.KeyRenamed) -> None:
@@ -356,10 +361,7 @@ class Policies:
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
-        stream, _, agenda = found
-        if agenda.rules.order_by is not None:
-            for identity in effect.ids:
-                agenda.enter(identity, stream.log.get(identity))
+        agenda = found[2]
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
             self.due.note((effect.db, effect.key), agenda.next_due)
@@ -381,7 +383,8 @@ class Policies:
             return
         stream, _, agenda = found
         for at, identity in enumerate(effect.ids):
-            agenda.enter(identity, stream.log.get(identity))
+            if agenda.rules.order_by is not None and not agenda.is_in_lane(identity):
+                agenda.enter(identity, stream.log.get(identity))
             agenda.file(identity, effect.times[at] if effect.times else 0)
         self.due.note((effect.db, effect.key), agenda.next_due)
 

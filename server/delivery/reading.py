@@ -15,7 +15,7 @@ from server.delivery.dead_letters import AGAIN_AFTER_MS, TOO_OFTEN, bury, settle
 from server.delivery.place import GroupPlace
 from storage import ids
 from storage.effects import Delivered, GroupPositionSet, Released
-from storage.pending import Consumer, PendingEntry, PendingList
+from storage.pending import MOST, Consumer, PendingEntry, PendingList
 
 MOST_PASSED: Final = 50_000
 """How many new entries one read looks at, so that none takes long."""
@@ -24,16 +24,16 @@ _PORTION: Final = 500
 
 
 class Reader(NamedTuple):
-    """Who reads: the consumer, with NOACK or not, and what tells if an entry fits the reply."""
+    """Who reads: the consumer, with NOACK or not, and what tells if an entry fits the reply, where
+    not all do."""
 
     consumer: Consumer
     noack: bool
-    fits: Callable[[bytes], bool]
+    fits: Callable[[bytes], bool] | None
 
 
-Given = list[tuple[bytes, PendingEntry | None]]
-"""The entries that are delivered, in their RESP form, each with how it was pending before, if it
-was."""
+Given = list[tuple[bytes, PendingEntry]]
+"""The entries that are delivered, in their RESP form, each with how it was pending before."""
 
 
 def room_for(agenda: Agenda, pending: PendingList, consumer: Consumer) -> int:
@@ -62,10 +62,10 @@ def deliver_due(place: GroupPlace, reader: Reader, most: int) -> Given:
         elif len(given) == before:
             break
     if given:
-        _tell_due(place, reader, [entry for _, entry in given if entry is not None])
+        _tell_due(place, reader, [entry for _, entry in given])
     if reader.noack:
         # An entry that was kept back is delivered for the first time.
-        first = [one.id for _, one in given if one is not None and not one.deliveries]
+        first = [one.id for _, one in given if not one.deliveries]
         if first:
             place.group.acknowledge(first)
             settle(place, first)
@@ -82,8 +82,8 @@ def _give(place: GroupPlace, reader: Reader, most: int, given: Given) -> list[in
         room = entry.owner is not None or room_for(place.agenda, group.pending, reader.consumer) > 0
         if payload is None:
             missing.append(entry.id)
-        elif not kept and room and reader.fits(payload):
-            group.pending.set(entry.id, reader.consumer, now, entry.deliveries + 1)
+        elif not kept and room and (reader.fits is None or reader.fits(payload)):
+            group.pending.set(entry.id, reader.consumer, now, _count_after(entry))
             given.append((payload, entry))
         else:
             kept.append(entry.id)
@@ -111,10 +111,16 @@ def bury_exhausted(place: GroupPlace, entries: Sequence[PendingEntry]) -> None:
         place.agenda.file(entry.id, place.now + AGAIN_AFTER_MS)
 
 
+def _count_after(entry: PendingEntry) -> int:
+    """The delivery count after one more; XNACK FATAL gives an entry the highest there is."""
+    return min(entry.deliveries + 1, MOST)
+
+
 def _tell_due(place: GroupPlace, reader: Reader, before: list[PendingEntry]) -> None:
     group, now = place.group, place.now
-    counts = tuple([entry.deliveries + 1 for entry in before])
+    counts = tuple([_count_after(entry) for entry in before])
     again = sum(count > 1 for count in counts)
+    group.delivered += len(counts) - again
     group.redelivered += again
     place.tally.redelivered += again
     reader.consumer.active = now
@@ -148,7 +154,7 @@ def deliver_selected(place: GroupPlace, reader: Reader, most: int) -> tuple[list
     stream, group = place.stream, place.group
     found = _Sorted()
     complete = False
-    while len(found.passed) < MOST_PASSED and not complete:
+    while len(found.passed) < MOST_PASSED and len(found.given) < most and not complete:
         start = (found.passed[-1] if found.passed else group.last_id) + 1
         wanted = min(_PORTION, max(most - len(found.given), 1))
         portion = stream.log.range_with_ids(start, ids.MAX, wanted)
@@ -168,25 +174,29 @@ def _sort(
 ) -> bool:
     """Decides about each entry of a portion; false if the reader can take no more."""
     rules, agenda, pending = place.agenda.rules, place.agenda, place.group.pending
+    behind = pending.last
+    only, delays, fits = rules.only, rules.delay_field, reader.fits
+    now, until = place.now, 0
     for identity, payload in zip(*portion, strict=True):
-        if rules.only is not None and not rules.only.holds(payload):
+        if only is not None and not only.holds(payload):
             found.passed.append(identity)
             continue
-        until = 0 if rules.delay_field is None else rules.delay_field.time_in(payload)
-        if len(found.given) >= most or (until <= place.now and not reader.fits(payload)):
+        if delays is not None:
+            until = delays.time_in(payload)
+        if len(found.given) >= most or (fits is not None and until <= now and not fits(payload)):
             return False
-        if identity in pending:
+        if identity <= behind and identity in pending:
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
             found.passed.append(identity)
             continue
         first = agenda.enter(identity, payload)
         found.passed.append(identity)
-        if first and until <= place.now:
+        if first and until <= now:
             found.identities.append(identity)
             found.given.append(payload)
         else:
             found.held.append(identity)
-            found.until.append(until if until > place.now else 0)
+            found.until.append(until if until > now else 0)
     return True
 
 
@@ -195,6 +205,7 @@ def _hand_out(place: GroupPlace, reader: Reader, found: _Sorted) -> None:
     db, key, group, consumer = place.db, place.key, place.group, reader.consumer
     now = place.now
     place.stream.pass_over(group, found.passed)
+    group.delivered += len(found.identities)
     if found.identities:
         consumer.active = now
     if found.identities and not reader.noack:

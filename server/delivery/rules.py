@@ -7,7 +7,6 @@ from typing import Final
 from protocol.encoder import bulk
 from server.config.policies import Settings
 from server.config.types import parse_memory
-from storage.entries import decode_entry
 
 NEVER: Final = 2**62
 """A time that does not come."""
@@ -116,7 +115,8 @@ class StreamRules:
 
 
 class Field:
-    """A field of entries, found without taking apart those that do not have it."""
+    """A field of entries, found in their RESP form without taking that apart: this is done for
+    every entry that a group comes to."""
 
     __slots__ = ("_mark", "name")
 
@@ -127,12 +127,17 @@ class Field:
     def value_in(self, payload: bytes) -> bytes | None:
         """The value of the first field of this name, ``None`` without one; ``payload`` is the RESP
         form of the entry."""
-        if payload.find(self._mark) < 0:
+        mark = self._mark
+        if payload.find(mark) < 0:
             return None
-        _, items = decode_entry(payload)
-        for at in range(0, len(items), 2):
-            if items[at] == self.name:
-                return items[at + 1]
+        at = _first_field(payload)
+        end = len(payload)
+        while at < end:
+            value = bulk_end(payload, at)
+            if value - at == len(mark) and payload.startswith(mark, at):
+                start = payload.index(b"\n", value) + 1
+                return payload[start : bulk_end(payload, value) - _LINE_END]
+            at = bulk_end(payload, value)
         return None
 
     def time_in(self, payload: bytes) -> int:
@@ -146,19 +151,57 @@ class Field:
 _LONGEST_TIME: Final = 16
 
 
+_LINE_END: Final = 2
+
+
+def _first_field(payload: bytes) -> int:
+    """Where the first field of an entry begins, behind the ID and the number of words."""
+    at = bulk_end(payload, _ID_AT)
+    while payload[at] != _LF:
+        at += 1
+    return at + 1
+
+
+def bulk_end(data: bytes, at: int) -> int:
+    """Where the bulk string at ``at`` ends, with the line break behind it."""
+    length = 0
+    at += 1
+    digit = data[at]
+    while digit != _CR:
+        length = length * 10 + digit - _ZERO
+        at += 1
+        digit = data[at]
+    return at + _LINE_END + length + _LINE_END
+
+
+_CR: Final = 0x0D
+_LF: Final = 0x0A
+_ID_AT: Final = 4
+_ZERO: Final = 0x30
+
+
 class Condition:
     """A field and the value that it must have."""
 
-    __slots__ = ("_field", "_mark", "_value")
+    __slots__ = ("_field", "_mark", "_name", "_value")
 
     def __init__(self, name: bytes, value: bytes) -> None:
         self._field = Field(name)
         self._value = value
-        self._mark = bulk(name) + bulk(value)
+        self._name: bytes = bulk(name)
+        self._mark = self._name + bulk(value)
 
     def holds(self, payload: bytes) -> bool:
         """Whether the entry has the field with the value."""
-        return payload.find(self._mark) >= 0 and self._field.value_in(payload) == self._value
+        found = payload.find(self._mark)
+        if found < 0:
+            return False
+        if payload.find(self._name) < found:
+            return self._field.value_in(payload) == self._value
+        at = _first_field(payload)
+        while at < found:
+            at = bulk_end(payload, bulk_end(payload, at))
+        return at == found
 
 
 def _number(settings: Settings, name: bytes) -> int:

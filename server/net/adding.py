@@ -152,6 +152,7 @@ class Adder:
         self._notifier = server.notifier
         self._pauses = server.pauses
         self._policies = server.policies
+        self._interception = server.interception
         self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
         self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)
@@ -163,15 +164,16 @@ class Adder:
         Not in MULTI, before authentication, with RESP2 and subscriptions (``gated``), while CLIENT
         REPLY is OFF or SKIP, where the client is told of changes between its replies
         (``tracking``), while the server loads, a script takes long or the disk fails (``barred``),
-        while clients are paused, while every change is announced, and while somebody wants to see
-        every command or how long it took (``single``). What a user may not add is left to the
-        common way; see :meth:`_may_add`."""
+        while clients are paused, while requests are traced or faults strike them, while every
+        change is announced, and while somebody wants to see every command or how long it took
+        (``single``). What a user may not add is left to the common way; see :meth:`_may_add`."""
         return not (
             session.gated
             or session.muting is not None
             or session.tracking is not None
             or self._state.barred
             or self._pauses.active
+            or self._interception.active
             or self._notifier.active
             or self._timings.single
         )

@@ -10,6 +10,17 @@ from server.config.registry import Config
 from server.net.addresses import address_text
 from server.services import Services
 from server.session import Session
+from server.state import ServerState
+from server.util.hosts import is_loopback
+
+
+def is_forbidden(state: ServerState, transport: asyncio.Transport) -> bool:
+    """Whether protected mode keeps a client out: one on another host, when the default user needs
+    no password."""
+    if not state.config.protected_mode or not state.users.default_is_open():
+        return False
+    peer = transport.get_extra_info("peername")
+    return isinstance(peer, tuple) and not is_loopback(peer[0])
 
 
 def welcome(server: Services, transport: asyncio.Transport) -> Session:
@@ -48,4 +59,5 @@ def farewell(server: Services, session: Session) -> None:
     server.tracking.forget(session)
     server.state.timings.stop_monitoring(session)
     server.pauses.release(session)
+    server.interception.forget(session)
     server.replication.detach(session)

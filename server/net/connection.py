@@ -46,17 +46,18 @@ from typing import Any, Final, cast
 
 from protocol import errors
 from protocol.encoder import error_line
-from protocol.requests import ARGUMENT_OVERHEAD, ProtocolError, QueryTooLong, Request, RequestParser
+from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
 from server.net.adding import LEAST, Adder
-from server.net.admission import farewell, welcome
+from server.net.admission import farewell, is_forbidden, welcome
+from server.net.intercepted import close, execute_intercepted
 from server.net.paused_requests import hold_back
-from server.net.round_output import LARGEST, RoundOutput
+from server.net.peers import Connections
+from server.net.round_output import LARGEST
 from server.net.tls import common_name
 from server.net.turns import now_ns
 from server.runtime.phase import Phase
 from server.services import Services
 from server.session import Session
-from server.util.hosts import is_loopback
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -66,18 +67,6 @@ UNRELEASED_TO_STRANGERS: Final = 64 * 1024
 
 WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
-
-
-class Connections:
-    """The connections of a server: those of clients, and whatever is still open."""
-
-    def __init__(self, adder: Adder | None, output: RoundOutput) -> None:
-        self.output = output
-        self.adder = adder
-        """What takes XADDs on the fast path; ``None`` if all requests are to be parsed."""
-        self.by_session: dict[Session, Connection] = {}
-        self.transports: set[asyncio.Transport] = set()
-        """Every open connection's, those included that are only being closed."""
 
 
 class Connection(asyncio.Protocol):
@@ -98,6 +87,7 @@ class Connection(asyncio.Protocol):
         "_pushed",
         "_reading",
         "_request",
+        "_resets",
         "_server",
         "_state",
         "_swamped",
@@ -130,6 +120,7 @@ class Connection(asyncio.Protocol):
         """The request that runs, or that the client waits with."""
         self._kept = b""
         """What is sent at the end of the round."""
+        self._resets = False
         self._unreleased = 0
         """How many bytes are held back until what they speak of is safe."""
         self.session: Session | None = None
@@ -153,7 +144,7 @@ class Connection(asyncio.Protocol):
             self._turn_away(errors.TOO_MANY_CLIENTS)
             return
         self._state.stats.connections += 1
-        if self._is_forbidden():
+        if is_forbidden(self._state, self.transport):
             self._turn_away(errors.PROTECTED_MODE)
             return
         self.session = session = welcome(self._server, self.transport)
@@ -172,14 +163,6 @@ class Connection(asyncio.Protocol):
             if refusal is not None:
                 self._leave()
                 self._turn_away(refusal)
-
-    def _is_forbidden(self) -> bool:
-        """Whether protected mode keeps the client out: a client on another host, when the default
-        user needs no password."""
-        if not self._state.config.protected_mode or not self._state.users.default_is_open():
-            return False
-        peer = self.transport.get_extra_info("peername")
-        return isinstance(peer, tuple) and not is_loopback(peer[0])
 
     def _turn_away(self, text: str) -> None:
         """Says why, and ends the connection."""
@@ -213,7 +196,7 @@ class Connection(asyncio.Protocol):
     def _backlog_memory(self) -> int:
         """How much memory the requests take that wait; they are looked at once."""
         if self._backlog_size is None:
-            self._backlog_size = sum(map(_size, self._backlog))
+            self._backlog_size = sum(map(memory_of, self._backlog))
         return self._backlog_size
 
     def _cut(self) -> None:
@@ -309,7 +292,7 @@ class Connection(asyncio.Protocol):
                 self._request = None
         self._write(out)
         if session.closing:
-            self._end()
+            self._end(session)
         turns = self._server.turns
         turns.cycles += 1
         turns.nanoseconds += now_ns() - started
@@ -320,6 +303,7 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         dispatcher = server.dispatcher
         pauses = server.pauses
+        interception = server.interception
         size = 0
         first = True
         while True:
@@ -348,18 +332,21 @@ class Connection(asyncio.Protocol):
                     self._held = True
                     self._keep(requests, index)
                     return
-                reply = dispatcher.execute(session, request)
+                if interception.active:
+                    reply = execute_intercepted(server, session, request, self.resume)
+                else:
+                    reply = dispatcher.execute(session, request)
                 if reply is not None:
                     if len(reply) > WRITE_CHUNK:
                         self._write(out)
                     out.append(reply)
                     size += len(reply)
                 if self._pushed:
-                    out += self._pushed
+                    if session.cut is None:
+                        out += self._pushed
                     self._pushed.clear()
                 if reply is None:
-                    self._keep(requests, index + 1)
-                    self._await_waiter(session)
+                    self._wait(session, requests, index)
                     return
                 if session.closing:
                     return
@@ -416,26 +403,38 @@ class Connection(asyncio.Protocol):
         self._backlog = requests[first:]
         self._backlog_size = None
 
-    def _await_waiter(self, session: Session) -> None:
+    def _wait(self, session: Session, requests: list[Request], index: int) -> None:
+        """The request waits for its reply or, where there is none to wait for, to run at all."""
         self._parked = session.awaited
-        assert self._parked is not None
-        self._parked.add_done_callback(self._woken)
+        if self._parked is None:
+            self._held = True
+            self._keep(requests, index)
+        else:
+            self._keep(requests, index + 1)
+            self._parked.add_done_callback(self._woken)
 
     def _woken(self, future: asyncio.Future[Any]) -> None:
         """A parked command has its reply: it is sent, and later requests go on."""
-        if self.session is not None:
-            self._write_parked_reply(self.session)
-            self.resume()
+        session = self.session
+        if session is not None:
+            self._write_parked_reply(session)
+            if session.closing:
+                self._end(session)
+            else:
+                self.resume()
 
     def _write_parked_reply(self, session: Session) -> None:
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
         if self._parked is not None and self._parked.done():
             reply, self._parked = self._parked.result(), None
             self._request = None
+            pieces = [reply] if isinstance(reply, bytes) else reply
             if session.muting is not None:
-                self._write([session.mute(b"")])
-                return
-            for piece in [reply] if isinstance(reply, bytes) else reply:
+                pieces = [session.mute(b"")]
+            if session.cut is not None:
+                session.closing = True
+                pieces = [b"".join(pieces)[: session.cut]]
+            for piece in pieces:
                 self._write([piece])
 
     def _write(self, out: list[bytes]) -> None:
@@ -462,6 +461,8 @@ class Connection(asyncio.Protocol):
             return
         if self._parked is not None and self.session is not None:
             self._write_parked_reply(self.session)
+            if self.session.closing:
+                return
         self._state.stats.bytes_out += len(data)
         if self.session is not None:
             self.session.bytes_out += len(data)
@@ -506,7 +507,7 @@ class Connection(asyncio.Protocol):
         """Sends what was held back; ``None`` is the end."""
         self.send_kept()
         if data is None:
-            self.transport.close()
+            close(self.transport, self._resets)
         elif not self.transport.is_closing():
             self._unreleased -= len(data)
             self.transport.write(data)
@@ -524,6 +525,11 @@ class Connection(asyncio.Protocol):
     def ended(self) -> bool:
         """Whether it is to end when everything has been sent."""
         return self.session is None
+
+    @property
+    def is_debugging(self) -> bool:
+        """Whether what is sent answers DEBUG."""
+        return self.session is not None and self.session.is_debugging
 
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""
@@ -563,13 +569,14 @@ class Connection(asyncio.Protocol):
 
     # --- the end --------------------------------------------------------------------------
 
-    def _end(self) -> None:
+    def _end(self, session: Session) -> None:
         """Closes the connection when everything written has been sent."""
         self._leave()
+        self._resets = session.resets
         if self._gate.holding:
             self._gate.hold(self, None)
         else:
-            self.transport.close()
+            close(self.transport, self._resets)
 
     def dismiss(self) -> None:
         """Answers nothing any more: the server ends. What has been written may still be sent."""
@@ -590,8 +597,3 @@ class Connection(asyncio.Protocol):
             self._peers.by_session.pop(session, None)
             self._server.output_limits.forget(self)
             farewell(self._server, session)
-
-
-def _size(request: Request) -> int:
-    """How much memory the request takes."""
-    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)

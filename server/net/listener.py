@@ -12,7 +12,8 @@ from typing import Final
 
 from server.net.adding import Adder
 from server.net.addresses import address_text
-from server.net.connection import Connection, Connections
+from server.net.connection import Connection
+from server.net.peers import Connections
 from server.net.round_output import RoundOutput
 from server.net.tls import CurrentContext, TlsError
 from server.services import Services

@@ -5,6 +5,8 @@ a change that is not in the append-only file yet. From the first change of a rou
 on, ``holding`` is true, and connections give what they have to send to :meth:`OutputGate.hold`. A
 *flight* is what waits for a write that is going on; what is held later waits for the next one.
 
+A server that is frozen for a test (DEBUG FAULT FREEZE) holds everything back, safe or not.
+
 Whoever writes the file says when: it begins flights, lets go what has become safe, and tells
 whether there is anything that has not been written (``has_news``) and how to write it (``flush``).
 """
@@ -25,6 +27,10 @@ class Outlet(Protocol):
     @property
     def ended(self) -> bool:
         """Whether it is to end when everything has been sent."""
+
+    @property
+    def is_debugging(self) -> bool:
+        """Whether what is sent answers DEBUG, which is heard during a freeze."""
 
     def release(self, data: bytes | None) -> None:
         """Sends what was held back; ``None`` is the end."""
@@ -53,12 +59,20 @@ class OutputGate:
         self.flight: Held | None = None
         """What waits for the write that is going on, ``None`` if there is none."""
         self._held: Held = []
+        self._frozen = False
+        self._ready: Held = []
+        """What is safe, and waits for the end of a freeze."""
+        self.is_waiting: Callable[[], bool] = lambda: False
+        """Whether anything is on its way to the file that replies may speak of."""
         self.has_news: Callable[[], bool] = lambda: False
         self.flush: Callable[[], None] = _nothing
 
     def hold(self, outlet: Outlet, data: bytes | None) -> None:
         """Keeps what is to be sent until all is safe that has happened so far, and never sends it
         before what was kept earlier."""
+        if self._frozen and outlet.is_debugging and self.flight is None and not self.is_waiting():
+            outlet.release(data)
+            return
         if self.flight is not None and not self._held and not self.has_news():
             self.flight.append((outlet, data))
             return
@@ -72,14 +86,33 @@ class OutputGate:
 
     def update(self, waiting: bool) -> None:
         """Sees whether replies have to wait: for a flight, or for what is ``waiting`` for one."""
-        self.holding = self.flight is not None or waiting
+        self.holding = self._frozen or self.flight is not None or waiting
 
     def let_go(self, waiting: bool) -> None:
         """Releases the replies of the flight, which has ended, and all others too if nothing is
         ``waiting`` to be written."""
         held, self.flight = self.flight or [], None
-        self.holding = waiting
+        self.holding = self._frozen or waiting
         if not waiting:
+            held += self._held
+            self._held = []
+        for outlet, data in held:
+            if self._frozen and not outlet.is_debugging:
+                self._ready.append((outlet, data))
+            else:
+                outlet.release(data)
+
+    def freeze(self) -> None:
+        """Sends nothing any more, but answers to DEBUG."""
+        self._frozen = self.holding = True
+
+    def thaw(self) -> None:
+        """Sends what is safe of what was held back meanwhile, and goes on as usual."""
+        self._frozen = False
+        held, self._ready = self._ready, []
+        waiting = self.is_waiting()
+        self.holding = self.flight is not None or waiting
+        if not self.holding:
             held += self._held
             self._held = []
         for outlet, data in held:

@@ -24,17 +24,19 @@ def hold_back(
     command, refusal = server.dispatcher.resolve(session, request)
     if command is None or refusal is not None or session.follower is not None:
         return False
-    if server.pauses.everything or _writes(server, session, command, request):
+    if server.pauses.everything or may_write(server, session, command, request):
         server.pauses.hold(session, resume)
         session.command = command
         return True
     return False
 
 
-def _writes(server: Services, session: Session, command: Command, args: Request) -> bool:
+def may_write(server: Services, session: Session, command: Command, args: Request) -> bool:
     """Whether the command changes data or is one that replicas would have to hear of."""
     if command.name == "exec":
-        return any(_writes(server, session, queued, given) for queued, given in session.queue or ())
+        return any(
+            may_write(server, session, queued, given) for queued, given in session.queue or ()
+        )
     scripting = server.scripting
     if command.name == "fcall":
         return scripting.functions.may_write(args[1])

@@ -119,6 +119,7 @@ class Appender:
         self._latency = state.timings.latency
         jobs.when_ended = self._disk_answered
         gate.has_news = self._has_news
+        gate.is_waiting = self._is_waiting
         gate.flush = self.flush
         state.config.listen("appendfsync", self._set_policy)
 
@@ -326,7 +327,7 @@ class Appender:
 
     def _note_unsynced(self) -> None:
         if self._unsynced_since is None:
-            self._unsynced_since = self._state.clock()
+            self._unsynced_since = self._state.timekeeper.source()
 
     def _commit(self, writer: Writer, *, syncing: bool) -> None:
         """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
@@ -404,7 +405,7 @@ class Appender:
 
     def unsynced_ms(self, now: int) -> int:
         """For how long the oldest of the changes has been in the file that may not be on the disk
-        yet; 0 if all are."""
+        yet, at this real time; 0 if all are."""
         since = self._unsynced_since if self._syncing_since is None else self._syncing_since
         return 0 if since is None else max(0, now - since)
 
@@ -439,7 +440,9 @@ class Appender:
         return not (self._state.config.no_appendfsync_on_rewrite and self.rewriting)
 
     def cron(self, now: int) -> None:
-        """Periodic work: syncing, seen-times, trying again what failed, and stalling writers."""
+        """Periodic work: syncing, seen-times, trying again what failed, and stalling writers.
+
+        ``now`` is the real time, here and in what is noted: a disk knows no other."""
         if self.writer is not None and passed(self._seen_ms, now, SEEN_EVERY_MS):
             self._seen_ms = now
             self.note_seen()
@@ -508,7 +511,7 @@ class Appender:
                 " Commands that write are refused until that is over"
             )
         self._state.set_disk_error(reason(error))
-        self._tried_ms = self._state.clock()
+        self._tried_ms = self._state.timekeeper.source()
         self._update_holding()
 
     def give_up(self, error: OSError) -> None:

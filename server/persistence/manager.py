@@ -248,7 +248,7 @@ class Persistence:
                 self._looked_ms = now
                 self._look_after_files(self._folder)
             self.rewriting.cron()
-            self.appender.cron(now)
+            self.appender.cron(self._state.timekeeper.source())
         if not self.rewriting.in_progress and not self._jobs.busy and self._is_due(now):
             self._start()
 

@@ -206,7 +206,7 @@ class ServerCollector:
         return family
 
     def _of_persistence(self) -> Iterator[Metric]:
-        persistence, now = self._server.persistence, self._server.state.clock()
+        persistence, now = self._server.persistence, self._server.state.timekeeper.source()
         if not persistence.on:
             return
         yield GaugeMetricFamily(

@@ -28,6 +28,7 @@ from storage.aof.commands import (
 )
 from storage.aof.encode_strings import PLAIN, create_group, set_group_position
 from storage.aof.seen_times import SeenTimes
+from storage.aof.snapshot import stream_commands
 from storage.keyspace import Keyspace
 from storage.stream import Stream
 
@@ -42,6 +43,7 @@ _REPLACING: Final[frozenset[type]] = frozenset(
         e.KeyCopied,
         e.KeyMoved,
         e.StreamRestored,
+        e.StreamPutBack,
         e.Flushed,
         e.Swapped,
         e.GroupDestroyed,
@@ -154,6 +156,7 @@ class Forms:
             e.ConsumerSeen: self._consumer_seen,
             e.GroupPositionSet: self._group_position_set,
             e.StreamCreated: self._stream_created,
+            e.StreamPutBack: self._stream_put_back,
             e.KeyDeleted: self._keys_deleted,
             e.KeysDeleted: self._keys_deleted,
             e.Flushed: self._flushed,
@@ -420,6 +423,18 @@ class Forms:
             at += 1
         self._write(effect.db, command(b"DEL", *keys))
         return at
+
+    def _stream_put_back(self, effects: Sequence[e.Effect], at: int) -> int:
+        """What a base has of the stream, which says more than a payload."""
+        effect = effects[at]
+        assert isinstance(effect, e.StreamPutBack)
+        assert isinstance(effect.stream, Stream)
+        self._write_seen()
+        for data in stream_commands(effect.key, effect.stream, self._limits):
+            self._write(effect.db, data)
+        if effect.expires_at is not None:
+            self._write(effect.db, command(b"PEXPIREAT", effect.key, number(effect.expires_at)))
+        return at + 1
 
     def _flushed(self, effects: Sequence[e.Effect], at: int) -> int:
         """FLUSHALL if all databases were emptied in turn, else FLUSHDB."""

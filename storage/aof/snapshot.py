@@ -69,7 +69,7 @@ def _database(database: Database) -> Iterator[bytes]:
 
 def _value(database: Database, key: bytes, value: Value) -> Iterator[bytes]:
     if isinstance(value, Stream):
-        yield from _stream(key, value, database.keyspace.limits)
+        yield from stream_commands(key, value, database.keyspace.limits)
     else:
         string = bytes(value)
         yield command(b"SET", key, string)
@@ -84,7 +84,8 @@ def serialized_length(database: Database, key: bytes) -> int:
 # --- streams ---------------------------------------------------------------------------------
 
 
-def _stream(key: bytes, stream: Stream, limits: StreamLimits) -> Iterator[bytes]:
+def stream_commands(key: bytes, stream: Stream, limits: StreamLimits) -> Iterator[bytes]:
+    """What makes the stream anew at a free key."""
     dangling = Dangling(key, stream)
     layout = stream.log.layout()
     if layout:

@@ -55,7 +55,15 @@ BOXES: Final = (
     Box(270, 20, 220, 62, "client", "any Redis client", ("RESP2 or RESP3,", "TCP or Unix socket")),
     Box(510, 20, 220, 62, "client", "Spark", ("pyspark_redis_streams/", "penstock/pipeline/")),
     Box(750, 20, 220, 62, "client", "Redis, Valkey", ("import and export:", "penstock/migration/")),
-    Box(50, 160, 270, 62, "server", "server/net/", ("listener, connections, turns,", "limits")),
+    Box(
+        50,
+        160,
+        270,
+        62,
+        "server",
+        "server/net/, server/faults/",
+        ("listener, connections, turns,", "limits; faults on demand"),
+    ),
     Box(
         365,
         160,
@@ -99,8 +107,8 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/clients/",
-        ("blocked clients, WATCH,", "pub/sub and keyspace events"),
+        "server/clients/, server/delivery/",
+        ("blocked clients, WATCH, pub/sub,", "events; policies of streams"),
     ),
     Box(
         365,

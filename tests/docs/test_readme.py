@@ -17,12 +17,16 @@ from pathlib import Path
 import pytest
 
 from penstock import cli
+from server.config.file import read_text
+from server.config.policies import ALL
+from server.config.registry import Config
 from tests.docs.markdown import blocks, fences, shell_lines
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
 
 README = (ROOT / "README.md").read_text()
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
+DELIVERY = (ROOT / "docs" / "delivery.md").read_text()
 CONTAINER = (ROOT / "docs" / "container.md").read_text()
 
 PROMPT = "127.0.0.1:6379> "
@@ -47,7 +51,23 @@ def test_every_block_is_of_a_kind_that_is_tried_out() -> None:
     assert fences(TUTORIAL) == ["console", "console", "console", "python"]
 
 
-@pytest.mark.parametrize("page", [README, TUTORIAL], ids=["README", "tutorial"])
+def test_the_lines_of_policies_that_are_shown_are_taken() -> None:
+    assert fences(DELIVERY) == ["console", "conf"]
+    config = Config()
+    read_text(config, blocks(DELIVERY, "conf")[0].encode(), "delivery.md")
+    assert len(config.stream_policy) == 3
+
+
+def test_the_tables_of_policies_name_all_of_them() -> None:
+    tables = DELIVERY[DELIVERY.index("## Policies of groups") : DELIVERY.index("## Dead letters")]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", tables, re.MULTILINE)) == {
+        name.decode() for name in ALL
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [README, TUTORIAL, DELIVERY], ids=["README", "tutorial", "delivery"]
+)
 def test_sessions_with_redis_cli_print_what_they_show(page: str, penstock: PenstockThread) -> None:
     redis_cli = shutil.which("redis-cli")
     if redis_cli is None:

@@ -100,6 +100,11 @@ def _stream_restored(keyspace: Keyspace, effect: e.StreamRestored) -> None:
     database.restore_stream(effect.key, stream, effect.payload, effect.expires_at)
 
 
+def _stream_put_back(keyspace: Keyspace, effect: e.StreamPutBack) -> None:
+    assert isinstance(effect.stream, Stream)
+    _database(keyspace, effect).put_back(effect.key, effect.stream, effect.expires_at)
+
+
 def _flushed(keyspace: Keyspace, effect: e.Flushed) -> None:
     _database(keyspace, effect).flush()
 
@@ -247,6 +252,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.KeyCopied: _key_copied,
     e.KeyMoved: _key_moved,
     e.StreamRestored: _stream_restored,
+    e.StreamPutBack: _stream_put_back,
     e.Flushed: _flushed,
     e.Swapped: _swapped,
     e.StreamCreated: _stream_created,

@@ -260,6 +260,11 @@ class _Answer:
         """Nobody knows."""
         self._settle(False)
 
+    @property
+    def is_debugging(self) -> bool:
+        """The page is frozen with everything else."""
+        return False
+
     def check_output(self, more: int = 0) -> bool:
         """Little waits for a browser."""
         return False

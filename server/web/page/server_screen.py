@@ -59,7 +59,7 @@ def _file(look: Look) -> list[tuple[str, Child, str]]:
     fields = SECTIONS["persistence"](server)
     error = server.state.disk_error
     rewrite = "being rewritten" if int(str(fields["aof_rewrite_in_progress"])) else "as a whole"
-    unsynced = server.persistence.appender.unsynced_ms(look.now)
+    unsynced = server.persistence.appender.unsynced_ms(server.state.timekeeper.source())
     policy = f"appendfsync {server.state.config.appendfsync}"
     return [
         (

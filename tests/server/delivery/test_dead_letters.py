@@ -99,6 +99,8 @@ def test_nack_fatal_without_a_stream_for_it_is_what_it_was() -> None:
     kitchen.read()
     assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1") == 1
     assert kitchen.pending() == [(1, "", 2**63 - 1)]
+    assert kitchen.read("bob") == [1]
+    assert kitchen.pending() == [(1, "bob", 2**63 - 1)]
 
 
 def test_the_stream_of_dead_letters_has_a_length() -> None:

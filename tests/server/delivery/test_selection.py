@@ -108,6 +108,26 @@ def test_order_holds_for_entries_that_are_delivered_already() -> None:
     assert kitchen.read("bob") == [2]
 
 
+def test_a_redriven_entry_is_in_its_order_again() -> None:
+    kitchen = ordered("dead-letter", "dead")
+    assert kitchen.read("ann", "COUNT", 1) == [1]
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
+    kitchen.ask("XGROUP", "REDRIVE", "dead")
+    assert kitchen.read("ann") == [1, 3, 5]
+    kitchen.ack(1)
+    assert kitchen.read("ann") == [2]
+
+
+def test_an_entry_that_is_claimed_by_force_is_in_its_order() -> None:
+    kitchen = ordered()
+    kitchen.ask("XCLAIM", KEY, GROUP, "ann", 0, "2-1", "FORCE", "JUSTID")
+    assert kitchen.read("bob") == [1, 3, 5]
+    kitchen.ack(1)
+    assert kitchen.read("bob") == []
+    kitchen.ack(2)
+    assert kitchen.read("bob") == [4]
+
+
 def test_a_position_that_is_set_back_delivers_nothing_out_of_turn() -> None:
     kitchen = ordered()
     kitchen.read("ann")

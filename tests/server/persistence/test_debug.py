@@ -187,3 +187,27 @@ async def test_damage_is_told(start: Start) -> None:
     path.write_bytes(b"nonsense")
     assert await rig.ask("DEBUG", "LOADAOF") == LOAD_FAILED
     assert rig.log[-1].startswith(f"DEBUG LOADAOF: {path}: damaged at offset 0: ")
+
+
+async def test_a_restart_has_what_a_snapshot_brought_back(start: Start) -> None:
+    rig = await start(enable_debug_command="yes")
+    await fill(rig)
+    assert await rig.ask("XADD", "s", "IDMP", "p", "i", "*", "f", "v") is not None
+    before = rig.state
+    assert await rig.ask("DEBUG", "SNAPSHOT", "TAKE", "a") == b"OK"
+    assert await rig.ask("XACK", "s", "g", "1-1") == 1
+    assert await rig.ask("SET", "more", "x") == b"OK"
+    assert await rig.ask("DEBUG", "SNAPSHOT", "RESTORE", "a") == b"OK"
+    assert rig.state == before
+    assert await rig.ask("XADD", "s", "9999999999999-1", "f", "v") == b"9999999999999-1"
+    after = rig.state
+    await rig.stop()
+    again = await start()
+    assert again.state == after
+
+
+async def test_a_disk_that_is_given_to_the_server_has_no_faults(start: Start) -> None:
+    rig = await start(enable_debug_command="yes")
+    rig.first.send("DEBUG", "FAULT", "DISK", "full")
+    reply = await rig.first.reply()
+    assert str(reply) == "ERR DEBUG FAULT: the disk of this server has no faults"

@@ -233,3 +233,16 @@ async def test_the_time_stands_before_what_happened_once_a_second(start: Start) 
     assert data.count(b"$1\r\n2\r\n#TS:1700000001\r\n*") == 1
     again = await start()
     assert again.state[-1] == "SET k 2"
+
+
+async def test_the_disk_is_synced_though_the_clock_of_the_server_stands_still(
+    start: Start,
+) -> None:
+    rig = await start(enable_debug_command="yes")
+    assert await rig.ask("DEBUG", "CLOCK", "FREEZE", 1000) == b"OK"
+    rig.cron()
+    rig.disk.syncs.clear()
+    assert await rig.ask("SET", "k", "v") == b"OK"
+    rig.cron(1000)
+    await rig.disk_rests()
+    assert rig.disk.increments_synced() == 1

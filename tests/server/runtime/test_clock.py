@@ -87,6 +87,39 @@ def test_a_turned_clock_is_off_by_the_sum_of_its_turns_and_runs_on(
     assert clock.read() == START_MS + sum(turns) + later
 
 
+def test_a_clock_that_stands_still_moves_only_when_it_is_turned() -> None:
+    now = START_MS
+    clock = Clock(lambda: now)
+    clock.turn(100)
+    clock.freeze()
+    now += 5
+    assert clock.read() == START_MS + 100
+    clock.turn(-50)
+    now += 5
+    assert clock.read() == START_MS + 50
+    clock.freeze()
+    assert clock.read() == START_MS + 50
+
+
+def test_a_clock_that_is_released_runs_on_from_what_it_shows() -> None:
+    now = START_MS
+    clock = Clock(lambda: now)
+    clock.freeze()
+    now += 70
+    clock.release()
+    assert (clock.read(), clock.offset_ms, clock.frozen) == (START_MS, -70, False)
+    now += 1
+    assert clock.read() == START_MS + 1
+    clock.turn(70)
+    assert clock.read is clock.source
+
+
+def test_releasing_a_clock_that_runs_changes_nothing() -> None:
+    clock = Clock()
+    clock.release()
+    assert clock.read is system_clock
+
+
 # --- turning it ------------------------------------------------------------------------------
 
 
@@ -121,6 +154,12 @@ def test_set_makes_it_any_time_and_time_goes_on_from_there(
         (["SET"], UNKNOWN),
         (["RESET", "0"], UNKNOWN),
         (["STOP"], UNKNOWN),
+        (["FREEZE", "1", "2"], UNKNOWN),
+        (["FREEZE", "now"], NOT_AN_INTEGER),
+        (
+            ["FREEZE", "-1"],
+            b"-ERR value is out of range, value must between 0 and 253402300799999\r\n",
+        ),
         (["ADVANCE", "1", "2"], UNKNOWN),
         (["ADVANCE", "soon"], NOT_AN_INTEGER),
         (["SET", "1.5"], NOT_AN_INTEGER),
@@ -410,3 +449,93 @@ def test_the_uptime_is_never_negative(client: DirectClient) -> None:
     reply = client.send("INFO", "server")
     assert reply is not None
     assert b"\r\nuptime_in_seconds:0\r\n" in reply
+
+
+# --- a time that stands still ----------------------------------------------------------------
+
+
+def test_ids_count_up_within_the_millisecond_at_which_time_stands_still(
+    direct: Direct, client: DirectClient
+) -> None:
+    assert client.send("DEBUG", "CLOCK", "FREEZE", 1000) == OK
+    for sequence in range(3):
+        direct.now_ms += 10
+        assert client.send("XADD", "k", "*", "f", "v") == b"$6\r\n1000-%d\r\n" % sequence
+    advance(client, 5)
+    assert client.send("XADD", "k", "*", "f", "v") == b"$6\r\n1005-0\r\n"
+    assert client.send("DEBUG", "CLOCK", "SET", 2000) == OK
+    direct.now_ms += 10
+    assert client.send("XADD", "k", "*", "f", "v") == b"$6\r\n2000-0\r\n"
+
+
+def test_freeze_without_a_time_stops_it_where_it_is_and_reset_goes_back_to_the_real_one(
+    direct: Direct, client: DirectClient
+) -> None:
+    advance(client, HOUR)
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    direct.now_ms += 700
+    assert time_of(client) == START_MS + HOUR
+    assert client.send("DEBUG", "CLOCK", "RESET") == OK
+    assert time_of(client) == START_MS + 700
+    direct.now_ms += 1
+    assert time_of(client) == START_MS + 701
+    assert direct.server.state.timekeeper.read is direct.server.state.timekeeper.source
+
+
+def test_a_blocked_reader_waits_until_the_time_that_stands_still_is_moved(
+    direct: Direct, client: DirectClient
+) -> None:
+    reader = direct.client()
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    assert reader.send("XREAD", "BLOCK", 50, "STREAMS", "k", "$") is None
+    blocking = direct.server.services.blocking
+    assert blocking._timer is None, "it would wake up every millisecond for nothing"
+    direct.now_ms += 1000
+    blocking._on_timer()
+    assert reader.parked
+    advance(client, 49)
+    assert reader.parked
+    advance(client, 1)
+    assert reader.reply_when_woken == NIL
+
+
+def test_a_reader_that_waited_already_goes_on_waiting_when_time_stops(
+    direct: Direct, client: DirectClient
+) -> None:
+    reader = direct.client()
+    assert reader.send("XREAD", "BLOCK", 50, "STREAMS", "k", "$") is None
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    assert direct.server.services.blocking._timer is None
+    direct.now_ms += 20
+    assert client.send("DEBUG", "CLOCK", "RESET") == OK
+    assert direct.server.services.blocking._timer is not None
+    direct.advance(30)
+    assert reader.reply_when_woken == NIL
+
+
+def test_a_pause_lasts_until_the_time_that_stands_still_is_moved(
+    direct: Direct, client: DirectClient
+) -> None:
+    pauses = direct.server.services.pauses
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    assert client.send("CLIENT", "PAUSE", 100) == OK
+    direct.now_ms += 1000
+    direct._loop.run(pauses._on_timer)
+    assert pauses.active
+    advance(client, 100)
+    assert not pauses.active
+    assert client.send("DEBUG", "CLOCK", "RESET") == OK
+    assert client.send("CLIENT", "PAUSE", 100) == OK
+    pauses._on_timer()
+    assert not pauses.active
+
+
+def test_keys_expire_when_the_time_that_stands_still_is_moved(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("SET", "k", "v", "PX", 100)
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    direct.now_ms += 1000
+    assert client.send("PTTL", "k") == b":100\r\n"
+    advance(client, 100)
+    assert client.send("EXISTS", "k") == b":0\r\n"

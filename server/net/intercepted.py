@@ -1,0 +1,117 @@
+"""Requests of clients while they are traced, or while there are faults.
+
+A request that would be refused anyway is none that a fault could strike: the client hears of its
+mistake as always. Replicas are left alone, and what scripts call, or EXEC runs, never comes here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Final
+
+from protocol import fault_errors
+from protocol.replies import NO_REPLY
+from protocol.requests import Request
+from server.command_table import Command
+from server.faults import actions
+from server.faults.actions import READY_NAMES
+from server.faults.outages import Resume
+from server.faults.rules import Strike
+from server.net.paused_requests import REPLICATED, may_write
+from server.services import Services
+from server.session import Session
+
+_NO_LINGERING: Final = struct.pack("ii", 1, 0)
+_SPARED: Final = "debug"
+
+
+def execute_intercepted(
+    server: Services, session: Session, request: Request, resume: Resume
+) -> bytes | None:
+    """Does what :meth:`.Dispatcher.execute` does, with all that is to happen to the request.
+
+    It returns ``None``, and the client awaits nothing, if the request must not run yet: ``resume``
+    is called when it may."""
+    interception = server.interception
+    if session.follower is not None:
+        return server.dispatcher.execute(session, request)
+    command, refusal = server.dispatcher.resolve(session, request)
+    spared = command is not None and command.name == _SPARED
+    if interception.outages.frozen and not spared:
+        interception.outages.hold(session, resume)
+        return None
+    if interception.is_delayed(session, request):
+        return None
+    if interception.was_delayed(session, request):
+        return server.dispatcher.execute(session, request)
+    if interception.trace.running:
+        interception.trace.note(session, command, request)
+    if command is None or refusal is not None or spared:
+        return server.dispatcher.execute(session, request)
+    if interception.outages.read_only and _is_for_primaries(server, session, command, request):
+        return server.dispatcher.refuse(session, command, fault_errors.READ_ONLY)
+    strike = interception.rules.strike(command, request, session.name)
+    if strike is None:
+        return server.dispatcher.execute(session, request)
+    interception.update()
+    return _struck(server, session, command, request, strike, resume)
+
+
+def _is_for_primaries(
+    server: Services, session: Session, command: Command, request: Request
+) -> bool:
+    """Whether a replica refuses the command: it publishes, but does not write."""
+    return command.fullname not in REPLICATED and may_write(server, session, command, request)
+
+
+def _struck(
+    server: Services,
+    session: Session,
+    command: Command,
+    request: Request,
+    strike: Strike,
+    resume: Resume,
+) -> bytes | None:
+    """Does to the request what the fault says."""
+    kind, text, number = strike.action
+    if kind == actions.DELAY:
+        server.interception.delay(session, request, number, resume)
+        return None
+    if kind == actions.ERROR:
+        return server.dispatcher.refuse(session, command, text, verbatim=True)
+    if kind == actions.READY:
+        about = actions.Request(command, request, strike.key, session.laddr)
+        ready = READY_NAMES[text]
+        return server.dispatcher.refuse(
+            session, command, ready.text(about), verbatim=ready.specific
+        )
+    if kind in (actions.CUT, actions.NO_REPLY):
+        return _cut(server, session, request, number)
+    session.closing = kind in (actions.CLOSE, actions.RESET)
+    session.resets = kind == actions.RESET
+    return NO_REPLY
+
+
+def _cut(server: Services, session: Session, request: Request, size: int) -> bytes | None:
+    """Executes the command, and ends the connection after so many bytes of the reply; that of a
+    command that waits is cut when it comes."""
+    session.cut = size
+    reply = server.dispatcher.execute(session, request)
+    if reply is None:
+        return None
+    session.closing = True
+    return reply[:size]
+
+
+def close(transport: asyncio.Transport, resets: bool) -> None:
+    """Ends a connection when everything written has been sent, or at once with a reset of TCP; then
+    what has not left by now is lost, and a Unix socket is closed."""
+    if not resets:
+        transport.close()
+        return
+    sock = transport.get_extra_info("socket")
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+    transport.abort()

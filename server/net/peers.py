@@ -1,0 +1,37 @@
+"""The connections of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from server.net.adding import Adder
+from server.net.round_output import RoundOutput
+from server.session import Session
+
+
+class Peer(Protocol):
+    """A connection of a client."""
+
+    transport: asyncio.Transport
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what one read brought."""
+
+    def limit_arguments(self) -> None:
+        """Accepts arguments as long as the settings allow from now on."""
+
+    def dismiss(self) -> None:
+        """Answers nothing any more: the server ends."""
+
+
+class Connections:
+    """The connections of a server: those of clients, and whatever is still open."""
+
+    def __init__(self, adder: Adder | None, output: RoundOutput) -> None:
+        self.output = output
+        self.adder = adder
+        """What takes XADDs on the fast path; ``None`` if all requests are to be parsed."""
+        self.by_session: dict[Session, Peer] = {}
+        self.transports: set[asyncio.Transport] = set()
+        """Every open connection's, those included that are only being closed."""

@@ -1,0 +1,417 @@
+"""Random histories of a consumer group with policies, and what must hold after every step of them.
+
+A history is a list of steps: entries are added, read, acknowledged, given back, claimed by clients
+that know nothing of policies, time passes, the server crashes. The server is one without sockets,
+whose append-only file is written as the real one writes it; after a crash another server loads that
+file, less the last few commands where a step says so. What the test knows of each entry is in a
+:class:`Known`, and it forgets as much as the server does.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.server.delivery.support import parsed
+from tests.support.direct import START_MS, Direct, DirectClient
+from tests.support.recording import Recording, load
+
+KEY, GROUP, DEAD = "orders", "kitchen", "dead"
+CONSUMERS = ("ann", "bob", "carl")
+VALUES = ("a", "b", "c")
+KINDS = ("tea", "coffee")
+FITTING = 12
+"""How many entries fit into 300 bytes at most."""
+
+Step = tuple[Any, ...]
+
+CONSUMER = st.sampled_from(CONSUMERS)
+COUNT = st.integers(1, 4)
+PICK = st.integers(0, 7)
+
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from(VALUES), st.sampled_from(KINDS), st.integers(0, 400)),
+    st.tuples(st.just("add"), st.sampled_from(VALUES), st.sampled_from(KINDS), st.just(0)),
+    st.tuples(st.just("read"), CONSUMER, COUNT),
+    st.tuples(st.just("read"), CONSUMER, COUNT),
+    st.tuples(st.just("wait"), CONSUMER),
+    st.tuples(st.just("ack"), PICK),
+    st.tuples(st.just("ack"), PICK),
+    st.tuples(st.just("nack"), st.sampled_from(["SILENT", "FAIL", "FATAL"]), PICK),
+    st.tuples(st.just("history"), CONSUMER),
+    st.tuples(st.just("claim"), CONSUMER, PICK),
+    st.tuples(st.just("autoclaim"), CONSUMER, st.sampled_from([0, 150])),
+    st.tuples(st.just("read claim"), CONSUMER, st.sampled_from([0, 150])),
+    st.tuples(st.just("remove"), CONSUMER),
+    st.tuples(st.just("pass"), st.sampled_from([1, 50, 100, 250, 1000])),
+    st.tuples(st.just("pass"), st.sampled_from([1, 50, 100, 250, 1000])),
+    st.tuples(st.just("crash"), st.integers(0, 3)),
+    st.tuples(st.just("redrive")),
+    st.tuples(st.just("rename")),
+    st.tuples(st.just("destroy")),
+    st.tuples(st.just("pause"), st.booleans()),
+)
+"""What may happen."""
+
+HISTORIES = st.lists(STEPS, min_size=5, max_size=60)
+
+
+@dataclass
+class Known:
+    """What is known of one entry: its fields, and what has become of it."""
+
+    number: int
+    value: str
+    kind: str
+    at: int
+    deliveries: int = 0
+    """How often it was delivered since it was added, or moved back from the dead letters."""
+    last_ms: int = 0
+    """When it was delivered last."""
+    id: str = ""
+    done: bool = False
+    """Whether it was acknowledged, or removed with its consumer."""
+
+
+@dataclass
+class Facts:
+    """What is known of all entries."""
+
+    entries: dict[int, Known] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
+    """The numbers of entries by their IDs."""
+    key: str = KEY
+
+
+class History:
+    """A server with policies, and what is known of its entries."""
+
+    def __init__(self, policies: Sequence[str | int], of_stream: Sequence[str | int] = ()) -> None:
+        self.policies = {str(name): str(value) for name, value in _pairs(policies)}
+        self.of_stream = {str(name): str(value) for name, value in _pairs(of_stream)}
+        self.recording = Recording()
+        self.facts = Facts()
+        self.marks: list[tuple[int, Facts]] = []
+        self.waiting: list[DirectClient] = []
+        self.claimed = False
+        """Whether a client has claimed an entry, which no policy bounds."""
+        self.paused = False
+        self.passed = 0
+        """How many milliseconds the last step took."""
+        self.ask("XGROUP", "CREATE", KEY, GROUP, "0", "MKSTREAM")
+        if policies:
+            assert self.ask("XGROUP", "POLICY", KEY, GROUP, "SET", *policies) == b"OK"
+        if of_stream:
+            assert self.ask("XSTREAM", "POLICY", KEY, "SET", *of_stream) == b"OK"
+        self.mark()
+
+    # --- the server -----------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """The server's time."""
+        return self.recording.direct.now_ms
+
+    def ask(self, *words: str | int) -> Any:
+        """The reply to a command."""
+        reply = self.recording.send(*words)
+        assert reply is not None
+        return parsed(reply)
+
+    def mark(self) -> None:
+        """What is known now is what the file holds up to here."""
+        self.marks.append((len(self.recording.out), copy.deepcopy(self.facts)))
+        del self.marks[:-10]
+
+    def crash(self, lost: int) -> None:
+        """The server ends, and what it had done in the last ``lost`` steps is lost. Another one
+        loads what there is."""
+        self.waiting.clear()
+        del self.marks[max(len(self.marks) - lost, 1) :]
+        size, facts = self.marks[-1]
+        data = b"".join(self.recording.out[:size])
+        direct = Direct(now_ms=self.now)
+        load(direct, data)
+        direct.server.services.policies.reload()
+        self.facts = copy.deepcopy(facts)
+        self.recording = Recording(direct)
+        self.recording.out = [data]
+        self.recording.forms.begin(self.recording.out)
+        self.marks = []
+        self.mark()
+
+    # --- steps ----------------------------------------------------------------------------
+
+    def play(self, steps: Sequence[Step]) -> None:
+        """Takes the steps, and looks at everything after each."""
+        for step in steps:
+            self.passed = 0
+            getattr(self, "do_" + step[0].replace(" ", "_"))(*step[1:])
+            self.take_woken()
+            self.check()
+            if step[0] != "crash":
+                self.mark()
+
+    def do_add(self, value: str, kind: str, delay: int) -> None:
+        """An entry, which is to be delivered ``delay`` milliseconds from now."""
+        number = max(self.facts.entries, default=0) + 1
+        at = self.now + delay if delay else 0
+        identity = f"{START_MS + number}-1"
+        self.facts.entries[number] = Known(number, value, kind, at, id=identity)
+        self.facts.ids[identity] = number
+        fields = ("n", number, "value", value, "kind", kind, "at", at)
+        self.ask("XADD", self.facts.key, identity, *fields)
+
+    def do_read(self, consumer: str, count: int) -> None:
+        """New entries, and those that are due again."""
+        words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count)
+        reply = self.ask(*words, "STREAMS", self.facts.key, ">")
+        self.delivered(self.entries_in(reply), by_policy=True)
+
+    def do_wait(self, consumer: str) -> None:
+        """The same, waiting for one."""
+        client = self.recording.direct.client()
+        words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", 1, "BLOCK", 0)
+        reply = client.send(*words, "STREAMS", self.facts.key, ">")
+        self.recording.close_unit()
+        if reply is None:
+            self.waiting.append(client)
+        else:
+            self.delivered(self.entries_in(parsed(reply)), by_policy=True)
+
+    def take_woken(self) -> None:
+        """The replies of those who waited."""
+        self.recording.close_unit()
+        woken = [client for client in self.waiting if not client.parked]
+        self.waiting = [client for client in self.waiting if client.parked]
+        for client in woken:
+            reply = parsed(client.reply_when_woken or b"")
+            if isinstance(reply, list):
+                self.delivered(self.entries_in(reply), by_policy=True)
+
+    def do_ack(self, pick: int) -> None:
+        """One of the entries that are in flight is acknowledged."""
+        for known in self.in_flight(pick):
+            self.ask("XACK", self.facts.key, GROUP, known.id)
+            known.done = True
+            self.take_woken()
+
+    def do_nack(self, mode: str, pick: int) -> None:
+        """One of them is given back."""
+        for known in self.in_flight(pick):
+            self.ask("XNACK", self.facts.key, GROUP, mode, "IDS", 1, known.id)
+            known.deliveries -= mode == "SILENT"
+
+    def do_history(self, consumer: str) -> None:
+        """A consumer reads its own entries again."""
+        words = ("XREADGROUP", "GROUP", GROUP, consumer, "STREAMS", self.facts.key, "0")
+        reply = self.ask(*words)
+        self.delivered(self.entries_in(reply))
+
+    def do_claim(self, consumer: str, pick: int) -> None:
+        """XCLAIM of whatever there is, kept back or not."""
+        numbers = sorted(self.facts.entries)
+        for number in numbers[pick : pick + 1]:
+            identity = self.facts.entries[number].id
+            reply = self.ask("XCLAIM", self.facts.key, GROUP, consumer, 0, identity)
+            self.claimed = self.claimed or len(reply) > 0
+            self.delivered(self.numbers_of(reply))
+
+    def do_autoclaim(self, consumer: str, idle: int) -> None:
+        """XAUTOCLAIM."""
+        reply = self.ask("XAUTOCLAIM", self.facts.key, GROUP, consumer, idle, 0, "COUNT", 3)
+        self.claimed = self.claimed or len(reply[1]) > 0
+        self.delivered(self.numbers_of(reply[1]))
+
+    def do_read_claim(self, consumer: str, idle: int) -> None:
+        """XREADGROUP with CLAIM."""
+        words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", 3, "CLAIM", idle)
+        reply = self.ask(*words, "STREAMS", self.facts.key, ">")
+        self.delivered(self.entries_in(reply))
+
+    def do_remove(self, consumer: str) -> None:
+        """XGROUP DELCONSUMER: what it had is pending no more."""
+        owned = [number for number, owner, _ in self.pending() if owner == consumer]
+        self.ask("XGROUP", "DELCONSUMER", self.facts.key, GROUP, consumer)
+        for number in owned:
+            self.facts.entries[number].done = True
+
+    def do_pass(self, milliseconds: int) -> None:
+        """Time passes."""
+        self.recording.pass_time(milliseconds)
+        self.passed = milliseconds
+
+    def do_crash(self, lost: int) -> None:
+        """The server is gone, and another one is there."""
+        self.crash(lost)
+
+    def do_redrive(self) -> None:
+        """All dead letters go back, as though they had never been delivered."""
+        letters = self.letters()
+        self.ask("XGROUP", "REDRIVE", DEAD)
+        if not self.letters():
+            for number in letters:
+                self.facts.entries[number].deliveries = 0
+
+    def do_rename(self) -> None:
+        """The stream has another name."""
+        before = self.facts.key
+        if self.ask("EXISTS", before) and not self.waiting and not self.letters():
+            self.facts.key = "again" if before == KEY else KEY
+            self.ask("RENAME", before, self.facts.key)
+
+    def do_destroy(self) -> None:
+        """The group is destroyed; where it is made again by itself it begins at the beginning."""
+        if "auto-group" in self.of_stream:
+            self.ask("XGROUP", "DESTROY", self.facts.key, GROUP)
+            for known in self.facts.entries.values():
+                known.done, known.deliveries = False, 0
+            self.do_read("ann", 1)
+
+    def do_pause(self, yes: bool) -> None:
+        """Readers wait, or go on."""
+        if "paused" in self.policies:
+            self.paused = yes
+            word = "yes" if yes else "no"
+            self.ask("XGROUP", "POLICY", self.facts.key, GROUP, "SET", "paused", word)
+
+    # --- what there is --------------------------------------------------------------------
+
+    def entries_in(self, reply: Any) -> list[int]:
+        """The numbers of the entries in a reply of XREADGROUP."""
+        return self.numbers_of(reply[0][1]) if reply else []
+
+    def numbers_of(self, entries: Any) -> list[int]:
+        """Those of a list of entries; where one has got another ID, that is noted."""
+        found: list[int] = []
+        for identity, fields, *_ in entries:
+            if fields:
+                number = int(fields[fields.index(b"n") + 1])
+                self.facts.ids[identity.decode()] = number
+                self.facts.entries[number].id = identity.decode()
+                found.append(number)
+        return found
+
+    def pending(self) -> list[tuple[int, str, int]]:
+        """The pending entries: number, owner, delivery count."""
+        self.numbers_of(self.ask("XRANGE", self.facts.key, "-", "+"))
+        rows = self.ask("XPENDING", self.facts.key, GROUP, "-", "+", 1000)
+        return [(self.facts.ids[row[0].decode()], row[1].decode(), row[3]) for row in rows]
+
+    def in_flight(self, pick: int) -> list[Known]:
+        """One of the entries that somebody has."""
+        owned = [number for number, owner, _ in self.pending() if owner]
+        return [self.facts.entries[number] for number in owned[pick : pick + 1]]
+
+    def letters(self) -> list[int]:
+        """The numbers of the dead letters."""
+        entries = self.ask("XRANGE", DEAD, "-", "+")
+        return [int(fields[fields.index(b"n") + 1]) for _, fields in entries]
+
+    def unread(self) -> list[int]:
+        """The numbers of the entries that the group has not come to."""
+        last = self.ask("XINFO", "GROUPS", self.facts.key)[0][7].decode()
+        entries = self.ask("XRANGE", self.facts.key, f"({last}", "+")
+        return self.numbers_of(entries)
+
+    # --- what must hold -------------------------------------------------------------------
+
+    def delivered(self, numbers: list[int], by_policy: bool = False) -> None:
+        """These entries were given to somebody, in one reply."""
+        counts = {number: count for number, _, count in self.pending()}
+        for number in numbers:
+            known = self.facts.entries[number]
+            if "consumer-ttl" in self.policies:
+                # A delivery to a consumer that is gone does not count.
+                known.deliveries = counts[number] - 1
+            self.check_delivery(known, by_policy)
+            known.deliveries += 1
+            known.last_ms = self.now
+        order = self.policies.get("order-by")
+        if order:
+            values = [self.facts.entries[number].value for number in numbers]
+            assert len(values) == len(set(values)), "two entries of one order in one reply"
+
+    def check_delivery(self, known: Known, by_policy: bool) -> None:
+        """That the entry might be delivered."""
+        policies = self.policies
+        assert not (by_policy and self.paused), "an entry is delivered though the group is paused"
+        assert not known.done, "an entry that was acknowledged is delivered"
+        limit = int(policies.get("max-deliveries", 0))
+        assert not limit or known.deliveries < limit, "an entry is delivered too often"
+        if "only" in policies:
+            assert policies["only"] == f"kind={known.kind}"
+        if "delay-field" in policies:
+            assert known.at <= self.now, "an entry is delivered before its time"
+        if "order-by" in policies:
+            self.check_order(known)
+        if by_policy and known.deliveries and "backoff" in policies:
+            steps = [int(step) for step in policies["backoff"].split(",")]
+            delay = steps[min(known.deliveries, len(steps)) - 1]
+            assert self.now >= known.last_ms + delay, "an entry is delivered again too early"
+
+    def check_order(self, known: Known) -> None:
+        """That those before it in its order are through."""
+        buried = self.letters()
+        present = {number for number, _, _ in self.pending()} | set(self.unread())
+        for other in self.facts.entries.values():
+            if other.value == known.value and other.number < known.number:
+                waiting = other.number in present and other.number not in buried
+                assert not waiting, f"{known.number} is delivered before {other.number}"
+
+    def check(self) -> None:
+        """That nothing is lost, and that bounds are kept."""
+        self.recording.keyspace.check()
+        pending = self.pending()
+        there = {number for number, _, _ in pending} | set(self.unread()) | set(self.letters())
+        for known in self.facts.entries.values():
+            wanted = "only" not in self.policies or self.policies["only"] == f"kind={known.kind}"
+            if not known.done and wanted and not self.may_be_gone(known):
+                assert known.number in there, f"{known.number} is lost"
+        self.check_bounds(pending)
+        self.check_stream()
+
+    def check_bounds(self, pending: list[tuple[int, str, int]]) -> None:
+        """That no more is in flight than may be, unless clients claimed beside the policies."""
+        if self.claimed:
+            return
+        limit = int(self.policies.get("max-pending", 0))
+        assert not limit or sum(owner != "" for _, owner, _ in pending) <= limit
+        each = int(self.policies.get("max-pending-consumer", 0))
+        for consumer in CONSUMERS:
+            owned = sum(owner == consumer for _, owner, _ in pending)
+            assert not each or owned <= each
+
+    def may_be_gone(self, known: Known) -> bool:
+        """Whether the retention of the stream may have taken the entry."""
+        retention = int(self.of_stream.get("retention", 0))
+        if "retention-bytes" in self.of_stream:
+            return True
+        age = self.now - int(known.id.split("-")[0])
+        return 0 < retention <= age and self.of_stream.get("retention-unread") != "keep"
+
+    def check_stream(self) -> None:
+        """That entries are in the stream as long as they are to be, and not longer."""
+        entries = self.ask("XRANGE", self.facts.key, "-", "+")
+        numbers = set(self.numbers_of(entries))
+        if self.of_stream.get("delete") == "acked":
+            last = max(self.facts.entries, default=0)
+            unread = set(self.unread())
+            for number in range(1, last + 1):
+                known = self.facts.entries[number]
+                if not known.done and number not in self.letters():
+                    assert number in numbers or number not in unread
+        if "retention-bytes" in self.of_stream and self.passed >= 100:
+            assert len(numbers) <= FITTING, "there are more entries than fit"
+        retention = int(self.of_stream.get("retention", 0))
+        if retention and self.of_stream.get("retention-unread") != "keep":
+            oldest = min(numbers, default=None)
+            assert oldest is None or self.now - START_MS - oldest <= retention + 10
+
+
+def _pairs(words: Sequence[str | int]) -> list[tuple[str | int, str | int]]:
+    return list(zip(words[::2], words[1::2], strict=True))

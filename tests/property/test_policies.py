@@ -1,0 +1,141 @@
+"""Policies hold in random histories with crashes, restarts and a clock that turns; without any, the
+same histories have the replies of a real server."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.conformance.reference import RealServer
+from tests.property.policy_histories import (
+    CONSUMERS,
+    DEAD,
+    HISTORIES,
+    History,
+    Step,
+)
+from tests.property.test_streams_against_redis import RealClient, comparable
+from tests.server.delivery.support import parsed
+from tests.support.examples import scaled
+
+SETTINGS = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
+
+DEAD_LETTERS = ("max-deliveries", 2, "dead-letter", DEAD)
+
+GROUPS: dict[str, tuple[str | int, ...]] = {
+    "dead letters": DEAD_LETTERS,
+    "ack-wait": ("ack-wait", 150),
+    "backoff": ("backoff", "50,150,500"),
+    "dead letters after retries": ("backoff", "50,150", *DEAD_LETTERS),
+    "consumer-ttl": ("consumer-ttl", 500),
+    "max-pending": ("max-pending", 3),
+    "max-pending-consumer": ("max-pending-consumer", 2),
+    "order-by": ("order-by", "value"),
+    "order-by with retries": ("order-by", "value", "ack-wait", 150, *DEAD_LETTERS),
+    "only": ("only", "kind=tea"),
+    "delay-field": ("delay-field", "at"),
+    "paused": ("paused", "no", "ack-wait", 150),
+    "all together": (
+        *("order-by", "value", "only", "kind=tea", "delay-field", "at", "ack-wait", 150),
+        *("consumer-ttl", 700, "max-pending", 3, *DEAD_LETTERS),
+    ),
+}
+"""Policies of the group."""
+
+STREAMS: dict[str, tuple[str | int, ...]] = {
+    "delete acked": ("delete", "acked"),
+    "delete acked with a grace": ("delete", "acked", "delete-grace", 200),
+    "auto-group": ("auto-group", "0"),
+    "retention": ("retention", 300),
+    "retention-bytes": ("retention-bytes", "300"),
+    "retention of what is read": ("retention", 300, "retention-unread", "keep"),
+}
+"""Policies of the stream, each beside some of the group."""
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_policies_of_a_group_hold_in_any_history(name: str) -> None:
+    @SETTINGS
+    @given(HISTORIES)
+    def play(steps: list[Step]) -> None:
+        history = History(GROUPS[name])
+        history.play(steps)
+        drain(history)
+
+    play()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_policies_of_a_stream_hold_in_any_history(name: str) -> None:
+    @SETTINGS
+    @given(HISTORIES)
+    def play(steps: list[Step]) -> None:
+        of_group = () if name == "auto-group" else ("backoff", "50,150", *DEAD_LETTERS)
+        history = History(of_group, STREAMS[name])
+        history.play(steps)
+        drain(history)
+
+    play()
+
+
+def drain(history: History) -> None:
+    """After enough time everything that is for the group has come through, whatever happened."""
+    history.do_pause(False)
+    for _ in range(200):
+        history.do_pass(1000)
+        history.take_woken()
+        for consumer in CONSUMERS:
+            history.do_read(consumer, 4)
+            history.do_history(consumer)
+        while history.in_flight(0):
+            history.do_ack(0)
+        history.check()
+        if not history.pending() and not history.unread():
+            return
+    raise AssertionError(f"entries are stuck: {history.pending()}, {history.unread()}")
+
+
+# --- without policies ------------------------------------------------------------------------
+
+PLAIN: Final = frozenset(
+    {"add", "read", "ack", "history", "claim", "autoclaim", "remove", "rename"}
+)
+"""What a server without policies, and without the newer commands, can be asked."""
+
+
+class Beside(History):
+    """A history whose commands go to a real server as well; every reply must be the same."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.real = RealClient(address, resp3=False)
+        self.real.send(["FLUSHALL"])
+        super().__init__(())
+
+    def ask(self, *words: str | int) -> Any:
+        reply = self.recording.send(*words)
+        command = [str(word) for word in words]
+        assert reply is not None
+        assert comparable(command, reply) == comparable(command, self.real.send(command))
+        return parsed(reply)
+
+
+def test_without_policies_the_same_histories_have_the_replies_of_a_real_server(
+    real_server: str,
+) -> None:
+    real = RealServer(real_server)
+
+    @SETTINGS
+    @given(HISTORIES)
+    def play(steps: list[Step]) -> None:
+        history = Beside(real.address)
+        try:
+            history.play([step for step in steps if step[0] in PLAIN])
+        finally:
+            history.real.close()
+
+    try:
+        play()
+    finally:
+        real.stop()

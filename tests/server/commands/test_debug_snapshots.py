@@ -1,0 +1,167 @@
+"""DEBUG SNAPSHOT, and all that hears of what it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.direct import Direct, DirectClient
+from tests.support.listening import Listener
+
+OK = b"+OK\r\n"
+
+
+@pytest.fixture
+def direct() -> Direct:
+    return Direct(enable_debug_command="yes")
+
+
+@pytest.fixture
+def client(direct: Direct) -> DirectClient:
+    return direct.client()
+
+
+def snapshot(client: DirectClient, line: str) -> bytes:
+    reply = client.send("DEBUG", "SNAPSHOT", *line.split())
+    assert reply is not None
+    return reply
+
+
+def fill(client: DirectClient) -> None:
+    """Data of all kinds in two databases, with a pending entry and an idempotent ID."""
+    client.send("XADD", "k", "IDMP", "p", "i1", "*", "f", "v")
+    client.send("XGROUP", "CREATE", "k", "g", 0)
+    client.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "k", ">")
+    client.send("SET", "s", "v", "PX", 60_000)
+    client.send("SELECT", 3)
+    client.send("SET", "other", "x")
+    client.send("SELECT", 0)
+
+
+def test_everything_is_put_back_and_nothing_else_stays(
+    direct: Direct, client: DirectClient
+) -> None:
+    fill(client)
+    assert snapshot(client, "TAKE start") == OK
+    pending = client.send("XPENDING", "k", "g", "-", "+", 10)
+    client.send("XACK", "k", "g", "1700000000000-0")
+    client.send("XADD", "k", "*", "f", "v")
+    client.send("SET", "new", "v")
+    client.send("DEL", "s")
+    client.send("SELECT", 3)
+    client.send("DEL", "other")
+    client.send("SELECT", 0)
+    assert snapshot(client, "restore start") == OK
+    assert client.send("XPENDING", "k", "g", "-", "+", 10) == pending
+    assert client.send("XLEN", "k") == b":1\r\n"
+    assert client.send("EXISTS", "new") == b":0\r\n"
+    assert client.send("PTTL", "s") == b":60000\r\n"
+    reply = client.send("XADD", "k", "IDMP", "p", "i1", "*", "f", "v")
+    assert reply == b"$15\r\n1700000000000-0\r\n", "the idempotent ID is known again"
+    client.send("SELECT", 3)
+    assert client.send("GET", "other") == b"$1\r\nx\r\n"
+    direct.server.state.keyspace.check()
+
+
+def test_snapshots_have_names(client: DirectClient) -> None:
+    assert snapshot(client, "LIST") == b"*0\r\n"
+    for number in (1, 2):
+        client.send("SET", "n", number)
+        assert snapshot(client, f"TAKE s{number}") == OK
+    assert snapshot(client, "LIST") == b"*2\r\n$2\r\ns1\r\n$2\r\ns2\r\n"
+    snapshot(client, "RESTORE s1")
+    assert client.send("GET", "n") == b"$1\r\n1\r\n"
+    assert snapshot(client, "TAKE s2") == OK, "a name may be taken again"
+    client.send("SET", "n", 3)
+    snapshot(client, "RESTORE s2")
+    assert client.send("GET", "n") == b"$1\r\n1\r\n"
+    assert snapshot(client, "DROP s1") == b":1\r\n"
+    assert snapshot(client, "DROP s1") == b":0\r\n"
+    assert snapshot(client, "RESTORE s1") == (b"-ERR DEBUG SNAPSHOT: there is no snapshot 's1'\r\n")
+    assert client.send("GET", "n") == b"$1\r\n1\r\n"
+
+
+@pytest.mark.parametrize("line", ["", "TAKE", "TAKE a b", "LIST a", "KEEP a", "RESTORE"])
+def test_other_shapes_are_unknown(client: DirectClient, line: str) -> None:
+    assert snapshot(client, line) == (
+        b"-ERR unknown subcommand or wrong number of arguments for 'SNAPSHOT'. Try DEBUG HELP.\r\n"
+    )
+
+
+def test_a_transaction_takes_and_restores_nothing(direct: Direct, client: DirectClient) -> None:
+    client.send("MULTI")
+    snapshot(client, "TAKE a")
+    client.send("SET", "k", "v")
+    assert client.send("EXEC") == (
+        b"*2\r\n-ERR Command not allowed inside a transaction\r\n+OK\r\n"
+    )
+    assert direct.server.state.snapshots == {}
+
+
+def test_a_disk_that_fails_prevents_it(direct: Direct, client: DirectClient) -> None:
+    snapshot(client, "TAKE a")
+    client.send("SET", "k", "v")
+    direct.server.state.set_disk_error("No space left on device")
+    assert snapshot(client, "RESTORE a") == (
+        b"-MISCONF Errors writing to the AOF file: No space left on device\r\n"
+    )
+    assert client.send("GET", "k") == b"$1\r\nv\r\n"
+
+
+def test_the_transaction_of_who_watches_a_key_is_aborted(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("SET", "k", "v")
+    snapshot(client, "TAKE a")
+    watcher = direct.client()
+    watcher.send("WATCH", "k")
+    snapshot(client, "RESTORE a")
+    watcher.send("MULTI")
+    assert watcher.send("EXEC") == b"*-1\r\n"
+
+
+def test_a_reader_that_waits_gets_what_is_put_back(direct: Direct, client: DirectClient) -> None:
+    client.send("XADD", "k", "5-1", "f", "v")
+    snapshot(client, "TAKE a")
+    client.send("DEL", "k")
+    reader = direct.client()
+    assert reader.send("XREAD", "BLOCK", 0, "STREAMS", "k", "1-1") is None
+    snapshot(client, "RESTORE a")
+    reply = reader.reply_when_woken
+    assert reply is not None
+    assert b"5-1" in reply
+
+
+def test_a_reader_of_a_group_that_is_gone_hears_it(direct: Direct, client: DirectClient) -> None:
+    snapshot(client, "TAKE empty")
+    client.send("XGROUP", "CREATE", "k", "g", "$", "MKSTREAM")
+    reader = direct.client()
+    assert reader.send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "k", ">") is None
+    snapshot(client, "RESTORE empty")
+    assert reader.reply_when_woken == (
+        b"-NOGROUP No such key 'k' or consumer group 'g' in XREADGROUP with GROUP option\r\n"
+    )
+
+
+def test_keyspace_events_tell_what_came_back(direct: Direct, client: DirectClient) -> None:
+    fill(client)
+    snapshot(client, "TAKE a")
+    listener = Listener(direct)
+    snapshot(client, "RESTORE a")
+    assert listener.heard() == [
+        "new k",
+        "restore k",
+        "new s",
+        "restore s",
+        "new other @3",
+        "restore other @3",
+    ]
+
+
+def test_clients_that_keep_copies_forget_them(direct: Direct, client: DirectClient) -> None:
+    client.send("SET", "k", "v")
+    snapshot(client, "TAKE a")
+    reader = direct.client(resp3=True)
+    reader.send("CLIENT", "TRACKING", "ON")
+    reader.send("GET", "k")
+    snapshot(client, "RESTORE a")
+    assert b">2\r\n$10\r\ninvalidate\r\n_\r\n" in reader.take_pushed()
