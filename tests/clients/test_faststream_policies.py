@@ -162,6 +162,7 @@ async def test_a_message_that_fails_once_comes_again_to_who_just_reads(
     shop.trouble = {"ink"}
     await start(shop, "ann")
     await send(shop, "pen", "ink")
+    await shop.until_taken(("ann", "pen"), ("ann", "ink"))
     await shop.until_pending(("ann", 1))
     shop.trouble.clear()
     shop.advance(HOUR)

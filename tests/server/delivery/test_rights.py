@@ -47,13 +47,23 @@ def test_the_right_to_read_a_stream_is_not_enough() -> None:
 def test_a_letter_that_a_user_has_forged_goes_to_no_stream_of_others(by_id: bool) -> None:
     kitchen = Narrow()
     kitchen.ask("XGROUP", "CREATE", "secret", "group", 0, "MKSTREAM")
-    names = ("stream", "id", "group", "consumer", "deliveries", "time", "reason")
-    values = ("secret", "9-9", "group", "", 1, 1, "fatal")
-    forged: list[str | int] = [
-        word
-        for pair in zip(names, values, strict=True)
-        for word in (f"dead-letter-{pair[0]}", pair[1])
+    added = [
+        "stream",
+        "secret",
+        "id",
+        "9-9",
+        "group",
+        "group",
+        "consumer",
+        "-",
+        "deliveries",
+        "1",
+        "time",
+        "1",
+        "reason",
+        "fatal",
     ]
+    forged = [f"dead-letter-{word}" if at % 2 == 0 else word for at, word in enumerate(added)]
     identity = kitchen.say("XADD", "mine", "*", *forged, "n", 1).decode()
     assert str(kitchen.say("XGROUP", "REDRIVE", "mine", *([identity] if by_id else []))) == DENIED
     assert kitchen.ask("XLEN", "secret") == 0
