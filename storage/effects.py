@@ -12,7 +12,7 @@ a fifth of the time that a named tuple takes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from storage.runs import Run
 
@@ -174,7 +174,7 @@ class StreamPutBack(NamedTuple):
 
     db: int
     key: bytes
-    stream: object
+    stream: Any
     expires_at: int | None
 
 

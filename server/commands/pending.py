@@ -236,15 +236,13 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
         now,
         options.count,
         not options.justid,
-        options.force,
+        options.force and (refusals is None or refusals.allows_force),
         None if refusals is None else refusals.refuses,
     )
     claims = claim_ids(group, stream.log, options.ids, claim)
     emit_claims(db, key, group, claim, claims)
     if refusals is not None:
         refusals.bury()
-        if options.force:
-            refusals.enter(claims.ids)
     if not claims.ids:
         emit_seen(db, key, group, consumer)
     return joined([_claimed(stream, claims, options.justid)])

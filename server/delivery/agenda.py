@@ -87,7 +87,7 @@ class Agenda:
     # --- lanes ----------------------------------------------------------------------------
 
     def enter(self, identity: int, payload: bytes | None) -> bool:
-        """Puts a pending entry into its lane; whether it is the first there."""
+        """Puts a pending entry into its lane; whether it is alone there."""
         field = self.rules.order_by
         value = field.value_in(payload) if field is not None and payload is not None else None
         if value is None:
@@ -100,7 +100,7 @@ class Agenda:
         if identity not in self._lane_of:
             self._lane_of[identity] = value
             insort(lane, identity)
-        return lane[0] == identity
+        return len(lane) == 1
 
     def is_in_lane(self, identity: int) -> bool:
         """Whether the pending entry is known to be in an order with others."""
@@ -120,11 +120,9 @@ class Agenda:
             if len(lane) == 1:
                 del self._lanes[value]
                 continue
-            at = bisect_left(lane, identity)
-            del lane[at]
-            if at == 0:
-                heapq.heappush(self._ready, lane[0])
-                self.freed = True
+            del lane[bisect_left(lane, identity)]
+            heapq.heappush(self._ready, lane[0])
+            self.freed = True
 
     # --- filing ---------------------------------------------------------------------------
 
@@ -193,11 +191,14 @@ class Agenda:
             if entry is None or identity in seen:
                 continue
             due = self.due_of(entry)
-            if due <= now and self._is_first(identity):
+            if now < due < NEVER:
+                self.file(identity, due)
+            elif due <= now and (entry.owner is not None or self._is_first(identity)):
                 seen.add(identity)
                 taken.append(entry)
-            elif now < due < NEVER:
-                self.file(identity, due)
+            elif due <= now:
+                # Entries may come before it that were not there when it was delivered.
+                heapq.heappush(self._ready, self._lanes[self._lane_of[identity]][0])
         return taken
 
     def _advance(self, pending: PendingList, now: int) -> None:

@@ -28,10 +28,11 @@ class Refusals:
             return True
         return False
 
-    def enter(self, identities: list[int]) -> None:
-        """Entries may be pending now that were not: they are in an order with others."""
-        for identity in identities:
-            self._place.agenda.enter(identity, self._place.stream.log.get(identity))
+    @property
+    def allows_force(self) -> bool:
+        """Whether entries may be claimed that are not pending: not where policies say which of them
+        are delivered when."""
+        return not self._place.agenda.rules.selects
 
     def bury(self) -> None:
         """Moves those that were delivered too often to the dead letters."""

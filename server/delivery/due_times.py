@@ -19,6 +19,8 @@ class DueTimes:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self.when_due: Callable[[], None] = lambda: None
+        self.stands_still: Callable[[], bool] = lambda: False
+        """Whether the clock does: then nothing falls due by itself."""
         self._times: dict[Place, int] = {}
         self._heap: list[tuple[int, Place]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -55,7 +57,7 @@ class DueTimes:
     def arm(self) -> None:
         """Sets the timer to the earliest time. Before there is an event loop, nothing is due."""
         self.close()
-        if not self._heap:
+        if not self._heap or self.stands_still():
             return
         try:
             loop = asyncio.get_running_loop()

@@ -70,6 +70,7 @@ class Policies:
         self.tally = Tally()
         self.due = DueTimes(lambda: state.clock())
         self.due.when_due = self.run_due
+        self.due.stands_still = lambda: state.timekeeper.frozen
         self.settle: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
         self._followers: Final[dict[type, Callable[[Any], None]]] = {

@@ -35,8 +35,7 @@ waiting requests count towards ``client-query-buffer-limit``, unsent output towa
 
 **Rejected.** A budget by number of commands: one may take a microsecond or a millisecond. Running
 each read in a callback of the next iteration: it delays every request. A write before each client's
-replies, instead of holding output until the round ends: a system call for each command. Decisions
-14 and 16.
+replies, instead of holding output until the round ends: a system call each. Decisions 14 and 16.
 """
 
 from __future__ import annotations
@@ -459,9 +458,10 @@ class Connection(asyncio.Protocol):
         if self._answering:
             self._pushed.append(data)
             return
-        if self._parked is not None and self.session is not None:
-            self._write_parked_reply(self.session)
-            if self.session.closing:
+        session = self.session
+        if self._parked is not None and session is not None:
+            self._write_parked_reply(session)
+            if session.closing:
                 return
         self._state.stats.bytes_out += len(data)
         if self.session is not None:

@@ -118,14 +118,19 @@ def test_a_redriven_entry_is_in_its_order_again() -> None:
     assert kitchen.read("ann") == [2]
 
 
-def test_an_entry_that_is_claimed_by_force_is_in_its_order() -> None:
+def test_no_entry_is_claimed_by_force_before_its_turn() -> None:
     kitchen = ordered()
-    kitchen.ask("XCLAIM", KEY, GROUP, "ann", 0, "2-1", "FORCE", "JUSTID")
+    assert kitchen.ask("XCLAIM", KEY, GROUP, "ann", 0, "2-1", "FORCE", "JUSTID") == []
     assert kitchen.read("bob") == [1, 3, 5]
-    kitchen.ack(1)
+
+
+def test_an_entry_that_is_given_back_by_force_is_in_its_order() -> None:
+    kitchen = ordered()
+    assert kitchen.ask("XNACK", KEY, GROUP, "FAIL", "IDS", 1, "4-1", "FORCE") == 1
+    assert kitchen.read("ann") == [4, 3, 5]
     assert kitchen.read("bob") == []
-    kitchen.ack(2)
-    assert kitchen.read("bob") == [4]
+    kitchen.ack(4)
+    assert kitchen.read("bob") == [1]
 
 
 def test_a_position_that_is_set_back_delivers_nothing_out_of_turn() -> None:
@@ -135,6 +140,23 @@ def test_a_position_that_is_set_back_delivers_nothing_out_of_turn() -> None:
     kitchen.ask("XGROUP", "SETID", KEY, GROUP, 0)
     assert kitchen.read("bob") == [3, 5]
     assert [row[:2] for row in kitchen.pending()][:2] == [(1, "ann"), (2, "")]
+
+
+def test_what_comes_before_an_entry_that_is_in_flight_waits_for_it() -> None:
+    kitchen = ordered("ack-wait", 100)
+    kitchen.read("ann", "COUNT", 1)
+    kitchen.ack(1)
+    assert kitchen.read("ann", "COUNT", 1) == [2]
+    kitchen.ask("XGROUP", "SETID", KEY, GROUP, 0)
+    assert kitchen.read("bob") == [3, 5]
+    kitchen.direct.advance(100)
+    assert kitchen.read("bob") == [2, 3, 5]
+    kitchen.ask("XNACK", KEY, GROUP, "FAIL", "IDS", 1, "2-1")
+    assert kitchen.read("ann") == [1]
+    kitchen.ack(1)
+    assert kitchen.read("ann") == [2]
+    kitchen.ack(2)
+    assert kitchen.read("ann") == [4]
 
 
 # --- only ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.retry import Retry
 
 from tests.support.certificates import Certificates
+from tests.support.direct import Direct
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
+from tests.support.wire import Wire
 
 OK = b"+OK\r\n"
 PONG = b"+PONG\r\n"
@@ -514,3 +517,65 @@ def test_the_name_of_a_client_chooses_it(penstock: PenstockThread) -> None:
         assert other.get("k") is None
         with pytest.raises(redis.BusyLoadingError):
             one.get("k")
+
+
+# --- by hand ---------------------------------------------------------------------------------
+
+
+def wired(*faults: str) -> tuple[Direct, Wire]:
+    """A server without sockets that has these faults, and a connection to it."""
+    direct = Direct(enable_debug_command="yes")
+    for line in faults:
+        reply = direct.client().send("DEBUG", "FAULT", "ADD", *line.split())
+        assert reply is not None
+        assert reply.startswith(b":")
+    return direct, Wire(direct)
+
+
+async def test_whatever_lets_a_connection_go_on_does_not_shorten_a_delay() -> None:
+    direct, wire = wired("GET TIMES 1 DELAY 86400000")
+    wire.read(packed("GET a") + packed("PING"))
+    wire.connection.resume()
+    assert wire.take() == b""
+    direct.client().send("DEBUG", "FAULT", "CLEAR")
+    await asyncio.sleep(0)
+    assert wire.take() == b"$-1\r\n" + PONG
+
+
+class Replica:
+    """What follows the server, as its session sees it."""
+
+    def pause(self) -> None:
+        """It never has too much."""
+
+    def resume(self) -> None:
+        """So it never goes on."""
+
+    def resume_soon(self) -> None:
+        """Neither does it later."""
+
+
+async def test_what_replicas_say_is_left_alone() -> None:
+    direct, wire = wired("* CLOSE")
+    assert wire.connection.session is not None
+    wire.connection.session.follower = Replica()
+    direct.client().send("DEBUG", "TRACE", "START")
+    wire.read(packed("PING"))
+    assert wire.take() == PONG
+    assert direct.client().send("DEBUG", "TRACE", "GET") == b"*0\r\n"
+    wire.connection.session.follower = None
+    wire.read(packed("PING"))
+    assert wire.closed
+
+
+async def test_a_message_does_not_follow_half_a_reply() -> None:
+    direct, wire = wired("XREAD CUT 3")
+    wire.read(packed("HELLO 3") + packed("SUBSCRIBE c") + packed("XREAD BLOCK 0 STREAMS k 0"))
+    wire.take()
+    client = direct.client()
+    client.send("XADD", "k", "1-1", "f", "v")
+    client.send("PUBLISH", "c", "message")  # Before the connection has heard of the reply.
+    assert wire.take() == b"%1\r"
+    await asyncio.sleep(0)
+    assert wire.take() == b""
+    assert wire.closed

@@ -160,3 +160,31 @@ def test_nothing_is_kept_before_the_first_replica_comes(
     client.set("k", "v")
     assert client.info("replication")["master_repl_offset"] == 0
     assert penstock.server.services.replication.feed.backlog is None
+
+
+def test_a_snapshot_that_is_put_back_is_sent_as_commands(
+    follow: Follow, client: redis.Redis
+) -> None:
+    for line in (
+        "XADD s 1-1 f v",
+        "XADD s 2-1 f v",
+        "XGROUP CREATE s g 0",
+        "XREADGROUP GROUP g c COUNT 1 STREAMS s >",
+        "XDEL s 1-1",
+        "DEBUG SNAPSHOT TAKE name",
+    ):
+        client.execute_command(*line.split())
+    sent = said(follow, client, "DEL s", "DEBUG SNAPSHOT RESTORE name")
+    assert [words[0] for words in sent if words[0] != "ECHO"] == [
+        "DEL",
+        "MULTI",
+        "FLUSHALL",
+        "XADD",
+        "XADD",
+        "XSETID",
+        "XGROUP",
+        "XCLAIM",
+        "XTRIM",
+        "XSETID",
+        "EXEC",
+    ]

@@ -539,3 +539,22 @@ def test_keys_expire_when_the_time_that_stands_still_is_moved(
     assert client.send("PTTL", "k") == b":100\r\n"
     advance(client, 100)
     assert client.send("EXISTS", "k") == b":0\r\n"
+
+
+def test_what_policies_do_waits_until_the_time_that_stands_still_is_moved(
+    direct: Direct, client: DirectClient
+) -> None:
+    assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
+    assert client.send("XGROUP", "CREATE", "k", "g", "0", "MKSTREAM") == OK
+    assert client.send("XGROUP", "POLICY", "k", "g", "SET", "ack-wait", 1000) == OK
+    client.send("XADD", "k", "1-1", "a", "b")
+    client.send("XREADGROUP", "GROUP", "g", "alice", "STREAMS", "k", ">")
+    waiting = direct.client()
+    assert waiting.send("XREADGROUP", "GROUP", "g", "bob", "BLOCK", 0, "STREAMS", "k", ">") is None
+    assert direct.server.services.policies.due._timer is None
+    advance(client, 999)
+    assert waiting.parked
+    advance(client, 1)
+    reply = waiting.reply_when_woken
+    assert reply is not None
+    assert b"1-1" in reply

@@ -9,6 +9,7 @@ from storage.aof.commands import command
 from storage.ids import join
 from storage.runs import Run
 from tests.support.direct import START_MS as T
+from tests.support.direct import Direct
 from tests.support.recording import Recording, commands_of, readable
 
 A_STREAM = ("XADD k 1-1 a b", "XADD k 1-2 a b", "XADD k 2-1 a b")
@@ -446,3 +447,27 @@ def test_an_entry_may_be_added_and_something_else_happen() -> None:
     assert lines(recorded(), "MULTI", "XADD k 1-1 a b", "SET s 1", "EXEC") == [
         "MULTI", "SELECT 0", "XADD k 1-1 a b", "SET s 1", "EXEC",
     ]  # fmt: skip
+
+
+def test_a_snapshot_that_is_put_back_is_written_as_a_base_has_it() -> None:
+    recording = Recording(Direct(enable_debug_command="yes"))
+    for line in (*A_GROUP, "PEXPIRE k 5000", "SELECT 1", "SET s v", "XADD q 1-1 a b"):
+        recording.send(*line.split())
+    recording.send("DEBUG", "SNAPSHOT", "TAKE", "name")
+    recording.take()
+    assert lines(recording, "DEBUG SNAPSHOT RESTORE name") == [
+        "MULTI",
+        "FLUSHALL",
+        "SELECT 0",
+        "XADD k 1-1 a b",
+        "XADD k 1-2 a b",
+        "XADD k 2-1 a b",
+        "XSETID k 2-1 ENTRIESADDED 3 MAXDELETEDID 0-0",
+        "XGROUP CREATE k g 0-0 ENTRIESREAD -1",
+        f"PEXPIREAT k {T + 5000}",
+        "SELECT 1",
+        "SET s v",
+        "XADD q 1-1 a b",
+        "XSETID q 1-1 ENTRIESADDED 1 MAXDELETEDID 0-0",
+        "EXEC",
+    ]
