@@ -6,6 +6,9 @@ It needs the extra ``spark`` and Java, starts Penstock and, if there is one, Red
 - a loop of redis-py in one process: XREADGROUP COUNT 1000, XACK, columns to Parquet with pyarrow
 - a micro-batch of a query that is running already, to Parquet and to nowhere: with everything of
   Spark's on one core, as the loop is, and with two
+- with two cores, micro-batches in mode ``group``, ones that a limit cuts out of a longer stream,
+  and ones of which a value is no number
+- how busy the processors are with a stream of 20 entries a second
 - a micro-batch of one row, beside one of Spark's own rate source, and one of a source in Python
   that does nothing else: what the latter takes, no source in Python can do without
 
@@ -24,184 +27,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyspark
 import redis
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import StructType
 
 from benchmarks import machine
 from benchmarks.servers import ROOT, Kind, Running, find_kinds
-
-SCHEMA: Final = "id string, item string, qty string, payload string"
-NAMES: Final = ("item", "qty", "payload")
-SINKS: Final = ("parquet", "noop")
-WARMING: Final = 2
-"""Batches of a query that do not count: they prepare things for those after them."""
+from benchmarks.spark_session import NUMBERS, SINKS, Rate, Session, fill, loop
 
 Measured = dict[str, list[float]]
 """Values by the name of what was measured: rows a second, or seconds of a batch."""
-
-
-# --- what is measured ------------------------------------------------------------------------
-
-
-def fill(client: redis.Redis, key: str, rows: int) -> None:
-    """Has a stream with that many entries appear at once under a key."""
-    staging = f"staging:{key}"
-    for start in range(0, rows, 10_000):
-        with client.pipeline(transaction=False) as pipeline:
-            for number in range(start, min(start + 10_000, rows)):
-                fields: dict[Any, Any] = {"item": f"item-{number % 50}", "qty": number}
-                pipeline.xadd(staging, {**fields, "payload": "x" * 120})
-            pipeline.execute()
-    client.rename(staging, key)
-
-
-def loop(client: redis.Redis, key: str, path: Path) -> float:
-    """Rows a second of the loop by hand, from the first read to the closed file."""
-    client.xgroup_create(key, "bench", "0")
-    schema = pa.schema([(name, pa.binary()) for name in ("id", *NAMES)])
-    rows = 0
-    began = time.perf_counter()
-    with pq.ParquetWriter(path, schema) as writer:
-        for entries in _deliveries(client, key):
-            columns = [[id for id, _ in entries]]
-            columns += [[fields.get(name.encode()) for _, fields in entries] for name in NAMES]
-            writer.write_batch(pa.record_batch(columns, schema=schema), row_group_size=100_000)
-            client.xack(key, "bench", *columns[0])
-            rows += len(entries)
-    return rows / (time.perf_counter() - began)
-
-
-def _deliveries(client: redis.Redis, key: str) -> Iterator[list[Any]]:
-    while True:
-        reply: Any = client.xreadgroup("bench", "loop", {key: ">"}, count=1000)
-        if not reply:
-            return
-        yield reply[0][1]
-
-
-class OneRow(DataSource):
-    """A source in Python that has one row in every batch."""
-
-    @classmethod
-    def name(cls) -> str:
-        """What ``format()`` takes."""
-        return "one-row"
-
-    def schema(self) -> str:
-        """One column."""
-        return "id string"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The reader."""
-        return OneRowReader()
-
-
-class OneRowReader(DataSourceStreamReader):
-    """Counts batches."""
-
-    def initialOffset(self) -> dict[str, int]:
-        """Before the first."""
-        return {"n": 0}
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The next."""
-        return {"n": start["n"] + 1}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """One task."""
-        return [InputPartition(end["n"])]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """One row."""
-        yield pa.RecordBatch.from_pydict({"id": ["row"]})
-
-
-class Session:
-    """A Spark session with some cores, in which queries are measured."""
-
-    def __init__(
-        self, client: redis.Redis, cores: int, folder: Path, unix_sockets: bool = True
-    ) -> None:
-        self.client = client
-        self.cores = cores
-        self.folder = folder
-        self._numbers = count()
-        builder = SparkSession.builder.master(f"local[{cores}]")
-        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-        builder = builder.config("spark.python.unix.domain.socket.enabled", unix_sockets)
-        self.spark: Any = builder.getOrCreate()
-        # A query that is stopped in the middle of a batch would be told at length.
-        self.spark.sparkContext.setLogLevel("OFF")
-        self.spark.dataSource.register(OneRow)
-
-    def rates(self, sink: str, rows: int, number: int) -> list[float]:
-        """Rows a second of micro-batches of that many rows in one running query."""
-        keys = [f"bench:{sink}:{i}" for i in range(number + WARMING)]
-        query = self._query(self._streams(",".join(keys), pollIntervalMs=10), sink)
-        for key in keys:
-            fill(self.client, key, rows)
-            query.processAllAvailable()
-        seconds = [_seconds(p) for p in query.recentProgress if p["numInputRows"] == rows]
-        query.stop()
-        self.client.delete(*keys)
-        return [rows / each for each in seconds[WARMING:]]
-
-    def costs(self, source: str, sink: str, number: int) -> list[float]:
-        """The seconds of micro-batches of one row, one right after the other."""
-        query = self._query(self._ticking(source, 2 * number), sink)
-        deadline = time.monotonic() + 10 * number
-        while len(query.recentProgress) < number + WARMING:
-            if time.monotonic() > deadline or not query.isActive:
-                raise TimeoutError(f"batches do not come: {query.exception()}")
-            time.sleep(0.5)
-        found = [_seconds(p) for p in query.recentProgress if p["numInputRows"] == 1]
-        query.stop()
-        self.client.delete("bench:one")
-        return found[WARMING : number + WARMING]
-
-    def _ticking(self, source: str, rows: int) -> Any:
-        """A table of which every micro-batch takes one row."""
-        if source == "streams":
-            fill(self.client, "bench:one", rows)
-            return self._streams("bench:one", maxOffsetsPerTrigger=1)
-        if source == "bare":
-            return self.spark.readStream.format("one-row").load()
-        reader = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1)
-        return reader.option("numPartitions", 1).load()
-
-    def _streams(self, names: str, **more: Any) -> Any:
-        """Streams as a table, cut for all cores."""
-        place = self.client.connection_pool.connection_kwargs
-        url = f"redis://{place['host']}:{place['port']}/0"
-        options = {"url": url, "subscribe": names, "startingOffsets": "earliest", **more}
-        reader = self.spark.readStream.format("redis-streams").schema(SCHEMA)
-        return reader.options(**options, minPartitions=self.cores).load()
-
-    def _query(self, frame: Any, sink: str) -> Any:
-        number = next(self._numbers)
-        writer = frame.writeStream.format(sink)
-        writer = writer.option("checkpointLocation", str(self.folder / f"checkpoint-{number}"))
-        if sink == "parquet":
-            writer = writer.option("path", str(self.folder / f"table-{number}"))
-        return writer.trigger(processingTime="0 seconds").start()
-
-
-def _seconds(progress: Any) -> float:
-    seconds: float = progress["durationMs"]["triggerExecution"] / 1000
-    return seconds
 
 
 # --- in processes of their own ---------------------------------------------------------------
@@ -209,20 +49,31 @@ def _seconds(progress: Any) -> float:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rows of a batch, batches of that size, and batches of one row."""
+    """How much is measured: rows of a batch, batches of that size, batches of one row.
+
+    ``slow_s`` is for how many seconds a slow stream is read.
+    """
 
     rows: int
     batches: int
     single: int
+    slow_s: int
 
 
 def measure_loop(client: redis.Redis, size: Size) -> Measured:
     """The loop by hand, once, on a stream of its own."""
     with tempfile.TemporaryDirectory() as folder:
         fill(client, "bench:loop", size.rows)
-        found = {"loop": [loop(client, "bench:loop", Path(folder) / "table.parquet")]}
+        rate = loop(client, "bench:loop", Path(folder) / "table.parquet")
         client.delete("bench:loop")
-    return found
+    return _by_name("loop", [rate])
+
+
+def _by_name(name: str, rates: Sequence[Rate]) -> Measured:
+    return {
+        name: [rate.per_s for rate in rates],
+        f"{name}, by CPU": [rate.per_cpu_s for rate in rates],
+    }
 
 
 def measure_spark(client: redis.Redis, size: Size, cores: int) -> Measured:
@@ -231,10 +82,29 @@ def measure_spark(client: redis.Redis, size: Size, cores: int) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         session = Session(client, cores, Path(folder))
         for sink in SINKS:
-            found[f"spark {sink} {cores}"] = session.rates(sink, size.rows, size.batches)
+            rates = session.rates(sink, size.rows, size.batches)
+            found |= _by_name(f"spark {sink} {cores}", rates)
         if cores == 2:
+            found |= special_rates(session, size)
             found |= single_rows(session, ("streams", "rate", "bare"), size.single)
         session.spark.stop()
+    return found
+
+
+def special_rates(session: Session, size: Size) -> Measured:
+    """Mode ``group``, limited batches, columns with a bad value, and a slow stream."""
+    rows, batches = size.rows, size.batches
+    found: Measured = {}
+    for sink in SINKS:
+        group: dict[str, Any] = {"mode": "group", "groupId": "g", "consumerName": f"bench-{sink}"}
+        rates = session.rates(sink, rows, batches, **group)
+        found[f"spark {sink} group"] = [rate.per_s for rate in rates]
+    found["spark noop limited"] = session.limited_rates("noop", rows, batches)
+    for name, bad in (("good", None), ("one bad", rows // 2)):
+        rates = session.rates("noop", rows, batches, bad, schema=NUMBERS)
+        found[f"spark noop {name} value"] = [rate.per_s for rate in rates]
+    for trigger in ("0 seconds", "5 seconds"):
+        found[f"slow every {trigger}"] = [session.slow_cores(trigger, size.slow_s)]
     return found
 
 
@@ -310,11 +180,14 @@ def measure_round(kind: Kind, size: Size, cpus: Sequence[int]) -> Iterator[Measu
 
 @dataclass(frozen=True)
 class Target:
-    """A ratio of two medians that has to be high enough, or low enough if ``most`` is set."""
+    """A ratio of two medians that has to be high enough, or low enough if ``most`` is set.
+
+    Without ``below`` it is the median itself.
+    """
 
     title: str
     above: str
-    below: str
+    below: str | None
     value: float
     most: bool = False
     why: str = ""
@@ -322,7 +195,8 @@ class Target:
 
     def ratio(self, measured: Measured) -> float:
         """The ratio."""
-        return statistics.median(measured[self.above]) / statistics.median(measured[self.below])
+        below = 1.0 if self.below is None else statistics.median(measured[self.below])
+        return statistics.median(measured[self.above]) / below
 
     def is_met(self, ratio: float) -> bool:
         """Whether a ratio is on the right side."""
@@ -346,6 +220,28 @@ _TCP = (
 )
 
 
+_GROUP = "entries are delivered to the driver, which is one process, before tasks read them as well"
+_SLOW = "each batch is some jobs of Spark's, whatever its rows, and has a file and two commits"
+
+
+def _special_targets() -> Iterator[Target]:
+    for sink, least in (("noop", 3.0), ("parquet", 1.6)):
+        title, above = f"{sink}, one core, by CPU, to the loop", f"spark {sink} 1, by CPU"
+        yield Target(title, above, "loop, by CPU", least, why=_ONE)
+    for sink in SINKS:
+        title = f"{sink}, mode group, two cores, to the loop"
+        yield Target(title, f"spark {sink} group", "loop", 1.5, why=_GROUP)
+    limited = "the driver walks over the entries to find where a batch ends"
+    title = "noop, limited batches, to unlimited ones"
+    yield Target(title, "spark noop limited", "spark noop 2", 0.9, why=limited)
+    title, names = "noop, one bad value, to none", ("one bad", "good")
+    above, below = (f"spark noop {name} value" for name in names)
+    yield Target(title, above, below, 0.95, why="the batch around it is halved until it is alone")
+    for every in ("0 seconds", "5 seconds"):
+        title = f"20 entries/s to Parquet, a batch every {every}, cores"
+        yield Target(title, f"slow every {every}", None, 0.2, True, _SLOW)
+
+
 def _targets(sink: str) -> Iterator[Target]:
     yield Target(f"{sink}, one core, to the loop", f"spark {sink} 1", "loop", 0.8, why=_ONE)
     yield Target(f"{sink}, two cores, to the loop", f"spark {sink} 2", "loop", 1.4, why=_TWO)
@@ -356,7 +252,10 @@ def _targets(sink: str) -> Iterator[Target]:
     yield Target(f"{title}, over TCP, to Spark's rate source", f"{one} TCP", rate, 1.3, True, _TCP)
 
 
-TARGETS: Final = tuple(target for sink in SINKS for target in _targets(sink))
+TARGETS: Final = (
+    *(target for sink in SINKS for target in _targets(sink)),
+    *_special_targets(),
+)
 
 
 @dataclass(frozen=True)
@@ -425,10 +324,18 @@ def _reasons(measured: Measured) -> list[str]:
 def _absolute(measured: Measured) -> str:
     lines = ["| measured | median | lowest | highest | values |", "| --- |" + " ---: |" * 4]
     for name, values in sorted(measured.items()):
-        form = "{:.3f} s" if name.startswith("one") else "{:,.0f} rows/s"
+        form = _form(name)
         shown = (form.format(pick(values)) for pick in (statistics.median, min, max))
         lines.append(f"| {name} | {' | '.join(shown)} | {len(values)} |")
     return "\n".join(lines)
+
+
+def _form(name: str) -> str:
+    if name.startswith("slow"):
+        return "{:.2f} cores"
+    if name.endswith("by CPU"):
+        return "{:,.0f} rows/CPU s"
+    return "{:.3f} s" if name.startswith("one") else "{:,.0f} rows/s"
 
 
 # --- the command line ------------------------------------------------------------------------
@@ -444,6 +351,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", type=int, default=200_000, help="rows of a batch (%(default)s)")
     add("--batches", type=int, default=4, help="batches of that size a round (%(default)s)")
     add("--single", type=int, default=40, help="batches of one row a round (%(default)s)")
+    add("--slow_s", type=int, default=30, help="seconds of a slow stream (%(default)s)")
     add("--rounds", type=int, default=3, help="rounds of each measurement (%(default)s)")
     add("--servers", default="redis,penstock", help="which servers (%(default)s)")
     add("--short", action="store_true", help="one round of next to nothing, to try the harness")
@@ -480,7 +388,8 @@ def main() -> None:
     options = _parser().parse_args()
     if options.short:
         options.rows, options.batches, options.single, options.rounds = 2000, 1, 3, 1
-    size = Size(options.rows, options.batches, options.single)
+        options.slow_s = 1
+    size = Size(options.rows, options.batches, options.single, options.slow_s)
     if options.child is not None:
         print(json.dumps(_child(options, size)))
         return

@@ -35,7 +35,7 @@ VERSION: Final = (
     f" build={BUILD}"
 )
 
-TOOLS: Final = ("check-aof", "import", "export", "pipeline")
+TOOLS: Final = ("check-aof", "debug", "import", "export", "pipeline")
 """The tools of the command, by the first argument."""
 
 PASSWORD_VARIABLES: Final = ("PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")
@@ -49,6 +49,7 @@ Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
        penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
        penstock import URL [--to URL] ...      (--help says more)
        penstock export URL [--from URL] ...
+       penstock debug [--url URL] fault | clock | snapshot | trace | wait ...   (for tests)
        penstock pipeline new | run | validate | status ...   (--help says more)
 
 Every setting of a configuration file is an option, too; options win over files.
@@ -89,6 +90,10 @@ def run_tool(name: str, args: Sequence[str]) -> int:
         from penstock.check_aof import main as check_aof
 
         return check_aof(args, new_replay)
+    if name == "debug":
+        from penstock.debug import main as debug
+
+        return debug(args)
     if name == "pipeline":
         return run_pipeline(args)
     from penstock.migration.cli import main as migrate

@@ -17,6 +17,9 @@ GROWTH: Final = 8
 Chunk = list[Any]
 """Entries ``[id, [name, value, ...]]``, where the fields are None if the entry has gone."""
 
+Sized = tuple[Chunk, int]
+"""Entries, and the bytes of their names and values: to count them takes a while."""
+
 
 class Portions:
     """The size of the next request for entries: at most ``most``, of about ``most_bytes``."""
@@ -39,15 +42,15 @@ def bytes_of(chunk: Sequence[Any]) -> int:
     return sum(map(len, chain.from_iterable(fields)))
 
 
-def pieces(chunks: Iterable[Chunk], most: int, most_bytes: int) -> Iterator[Chunk]:
+def pieces(chunks: Iterable[Sized], most: int, most_bytes: int) -> Iterator[Chunk]:
     """Joins and cuts chunks until they have ``most`` entries or ``most_bytes`` bytes.
 
     A piece has more bytes than that only by one chunk that has fewer, or by its only entry.
     """
     waiting: Chunk = []
     size = 0
-    for chunk in chunks:
-        for part, part_size in _cut(chunk, most_bytes):
+    for chunk, chunk_size in chunks:
+        for part, part_size in _cut(chunk, chunk_size, most_bytes):
             waiting += part
             size += part_size
             if len(waiting) >= most or size >= most_bytes:
@@ -57,9 +60,8 @@ def pieces(chunks: Iterable[Chunk], most: int, most_bytes: int) -> Iterator[Chun
         yield waiting
 
 
-def _cut(chunk: Chunk, most_bytes: int) -> Iterator[tuple[Chunk, int]]:
+def _cut(chunk: Chunk, size: int, most_bytes: int) -> Iterator[Sized]:
     """A chunk as it is if it is small enough, or else in parts that are."""
-    size = bytes_of(chunk)
     if size <= most_bytes:
         yield chunk, size
         return

@@ -19,6 +19,7 @@ from pyspark_redis_streams.stream_info import (
     dropped_message,
     entries,
     gone_message,
+    info_of,
     loss_message,
     no_group_message,
 )
@@ -85,12 +86,14 @@ class GroupLosses:
         after, read = place_of(group)
         if known is not None and after < known.id:
             self._tell_moved_back(stream, after, known.id)
-        here = known is not None and known.id == after
-        head, deleted = (known.head, known.deleted) if here and known is not None else (0, None)
-        lost = 0 if read is None else info.lost(after, read, head, deleted)
+        exact = True
+        if read is not None:
+            lost = _lost(info, after, read, known)
+        else:
+            after, lost, exact = _lost_uncounted(info, after, known)
         # What was lost stays lost until the next entry is delivered: it is told once.
         if lost and self._told.get(stream) != ("lost", after, lost):
-            report_loss(self._settings, loss_message(stream, lost, after, info))
+            report_loss(self._settings, loss_message(stream, lost, after, info, exact))
             self._told[stream] = ("lost", after, lost)
 
     def _tell_moved_back(self, stream: Stream, after: int, before: int) -> None:
@@ -132,4 +135,38 @@ class GroupLosses:
             raise DataLossError(f"{message} if you start with onDataLoss=continue")
         LOG.warning("%s", message)
         self._told[stream] = ("back", position.start)
-        self._make(stream, position.start, position.n0 or 0)
+        self._make(stream, position.start, self._number(stream, position))
+
+    def _number(self, stream: Stream, position: GroupPosition) -> int:
+        """How many entries a stream had had added up to where a batch began.
+
+        That is not what it was then where the stream has lost its end since.
+        """
+        info = info_of(stream, self._servers.call(stream.server, "XINFO STREAM", stream.key))
+        return number_at(self._servers, self._settings, stream, position.start, info)
+
+
+def _lost(info: StreamInfo, after: int, read: int, known: GroupPosition | None) -> int:
+    """How many entries above ``after`` were trimmed, which is where ``read`` of them end."""
+    if known is None or known.id != after:
+        return info.lost(after, read)
+    return info.lost(after, read, known.head, known.deleted)
+
+
+def _lost_uncounted(
+    info: StreamInfo, after: int, known: GroupPosition | None
+) -> tuple[int, int, bool]:
+    """The same where the server does not know how many entries a group has been given.
+
+    Returns the place above which they were, how many, and whether that is exact: what was trimmed
+    below the place counts too. A group that others have moved beyond all that is known has lost
+    nothing that could be told; what lies above one that was moved back had been read.
+    """
+    if known is None or not (after <= known.id or after < known.head):
+        return after, 0, True
+    read = known.removed if known.n is None else known.n
+    if read is None:
+        return after, 0, True
+    place = max(after, known.id)
+    is_exact = known.n is not None and place == known.id
+    return place, info.lost(place, read, known.head, known.deleted), is_exact

@@ -11,7 +11,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.group_losses import GroupLosses
-from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition
+from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition, place_of
 from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
@@ -42,6 +42,10 @@ REMEMBERED_S = 86_400
 """For how long the stream of dead letters remembers which it has."""
 
 
+Groups = Mapping[Stream, tuple[StreamInfo, dict[bytes, Any]]]
+"""What XINFO says about streams, and about the query's group in each."""
+
+
 class Competitor:
     """What the driver does for a query of mode ``group``; ``clock`` counts seconds."""
 
@@ -61,6 +65,7 @@ class Competitor:
         self._budgets: dict[Stream, int] | None = None
         self._delivered: dict[Stream, int] = {}
         self._seen: dict[Stream, tuple[StreamInfo, dict[bytes, Any]]] = {}
+        self._waited: dict[Stream, GroupPosition] = {}
 
     def consumer(self, batch: int) -> str:
         """The consumer whose pending entries are a batch."""
@@ -86,7 +91,7 @@ class Competitor:
         # checkpoint: until then all that such a stream holds counts.
         found = self._groups()
         self._budgets = {
-            stream: info.length if group is None else _lag(info, group)
+            stream: info.length if group is None else _most(info, group)
             for stream, (info, group) in found.items()
         }
 
@@ -107,11 +112,13 @@ class Competitor:
             # A crash has kept the batch from getting into the checkpoint.
             return self._offset(following, known)
         for stream, (info, group) in self._seen.items():
-            self._losses.check(stream, info, group, known.get(stream))
-        before = {s: GroupPosition.of(*seen, None, 0) for s, seen in self._seen.items()}
+            self._losses.check(stream, info, group, self._waited.get(stream, known.get(stream)))
+        before = {s: GroupPosition.of(*seen) for s, seen in self._seen.items()}
         least = limits.least if self._budgets is None else None
-        if self._patience.asks_for_more(sum(self._lags().values()), least):
+        if self._patience.asks_for_more(sum(_lag(*seen) for seen in self._seen.values()), least):
+            self._waited = self._places(_uncounted(self._seen))
             return None
+        self._waited = {}
         taken = self._claim(following, limits.rows)
         taken += self._deliver(following, limits, taken)
         if taken:
@@ -121,18 +128,31 @@ class Competitor:
     def _offset(self, batch: int, before: Mapping[Stream, GroupPosition]) -> GroupOffset:
         """A batch as it is pending now, which begins where the group stood before."""
         counts = self._batches()
+        found = {s: (info, group) for s, (info, group) in self._groups().items() if group}
         positions = {
-            stream: GroupPosition.of(
-                info, group, before.get(stream), counts.get(stream, {}).get(batch, 0)
-            )
-            for stream, (info, group) in self._groups().items()
-            if group is not None
+            stream: place.after(before.get(stream, place), counts.get(stream, {}).get(batch, 0))
+            for stream, place in self._places(found).items()
         }
         for stream, position in before.items():
             if stream not in positions and self.catalog.is_named(stream):
                 # It may come again, and is not to be read from its start then.
                 positions[stream] = replace(position, count=0)
         return GroupOffset(batch, positions)
+
+    def _places(self, found: Groups) -> dict[Stream, GroupPosition]:
+        """Where groups stand; what tells a loss is asked where servers have no number for it."""
+        after = {s: place_of(group)[0] for s, (_, group) in _uncounted(found).items()}
+        replies = ask_each(
+            self._servers,
+            after,
+            lambda stream: ("XRANGE", stream.key, f"({format_id(after[stream])}", "+", "COUNT", 1),
+        )
+        unread = {
+            stream: parse_id(reply[0][0]) if reply else 0
+            for stream, reply in replies.items()
+            if not isinstance(reply, ResponseError)
+        }
+        return {s: GroupPosition.of(*seen, unread.get(s)) for s, seen in found.items()}
 
     def settle(self, done: int) -> None:
         """Acknowledges the entries of the batches up to that number."""
@@ -230,9 +250,6 @@ class Competitor:
             if info == NOTHING:
                 self._losses.check_gone(stream, (done.positions or {})[stream])
 
-    def _lags(self) -> dict[Stream, int]:
-        return {stream: _lag(info, group) for stream, (info, group) in self._seen.items()}
-
     def _claim(self, batch: int, limit: int | None) -> int:
         interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
         now = self._clock()
@@ -259,7 +276,7 @@ class Competitor:
 
     def _deliver(self, batch: int, limits: Limits, taken: int) -> int:
         """Has new entries delivered, beside those that were claimed; returns how many."""
-        lags = self._lags()
+        lags = {stream: _most(*seen) for stream, seen in self._seen.items()}
         if self._budgets is not None:
             lags = {s: min(lag, self._budgets.get(s, 0)) for s, lag in lags.items()}
         self._delivered = dict.fromkeys(lags, 0)
@@ -360,9 +377,25 @@ class Competitor:
         return {"servers": servers} if servers else None
 
 
+def _uncounted(found: Groups) -> Groups:
+    """Those in which the server does not know how many entries the group has been given."""
+    return {s: (info, group) for s, (info, group) in found.items() if place_of(group)[1] is None}
+
+
 def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
     """How many entries have not been delivered; the server does not always know exactly."""
     if info.last <= parse_id(group[b"last-delivered-id"]):
         return 0
     lag: int | None = group.get(b"lag")
     return info.length if lag is None else lag
+
+
+def _most(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
+    """How many entries may be there to be delivered: the lag, unless it is 0 before the last ID.
+
+    A server believes whatever ENTRIESREAD has said. If that was too high, none seem to be left
+    while there are some, and nobody would read them.
+    """
+    if info.last <= parse_id(group[b"last-delivered-id"]):
+        return 0
+    return _lag(info, group) or info.length

@@ -7,15 +7,18 @@
 
 Batch 7 is what is pending for the consumer ``name-7``: ``count`` entries of each stream. ``id`` and
 ``n`` say where the group stood when the batch had been delivered, ``from`` and ``n0`` where it
-stood before; ``n`` is null where the server does not know how many entries it had given out.
-They are needed only if the group is not there any more. ``head`` and ``deleted`` are those of
-:mod:`pyspark_redis_streams.offsets`. Version 1, which is still read, held ``q`` and ``n`` only.
+stood before; ``n`` is null where nobody knows how many entries it had given out. They are needed
+if the group is not there any more. ``head`` and ``deleted`` are those of
+:mod:`pyspark_redis_streams.offsets`. Where ``n`` is null, ``head`` is the first entry above ``id``,
+whatever lies below, and ``removed`` how many entries the stream had lost by then: as long as that
+entry is there, none above ``id`` was trimmed. Version 1, which is still read, held ``q`` and ``n``
+only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark_redis_streams.errors import RedisStreamsError
@@ -38,15 +41,29 @@ class GroupPosition:
     count: int = 0
     head: int = 0
     deleted: int = 0
+    removed: int | None = None
 
     @classmethod
     def of(
-        cls, info: StreamInfo, group: Mapping[bytes, Any], before: GroupPosition | None, count: int
+        cls,
+        info: StreamInfo,
+        group: Mapping[bytes, Any],
+        unread: int | None = None,
     ) -> GroupPosition:
-        """Where a group stands now, and where it stood before."""
+        """Where a group stands now, with an empty batch.
+
+        ``unread`` is the first entry above that, 0 if there is none, and None if it was not asked,
+        as the server knows how many entries it has given out.
+        """
         id, n = place_of(group)
-        start, n0 = (id, n) if before is None else (before.id, before.n)
-        return cls(id, n, start, n0, count, info.head_after(id), info.deleted)
+        head, removed = info.head_after(id), None
+        if n is None and unread is not None:
+            n, head, removed = (None, unread, info.removed) if unread else (info.added, 0, None)
+        return cls(id, n, id, n, 0, head, info.deleted, removed)
+
+    def after(self, before: GroupPosition, count: int) -> GroupPosition:
+        """The same as the end of a batch of so many entries that began there."""
+        return replace(self, start=before.id, n0=before.n, count=count)
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,7 @@ def _entry(position: GroupPosition) -> dict[str, Any]:
         "n0": position.n0,
         "count": position.count,
         **{name: format_id(id) for name, id in known.items() if id},
+        **({} if position.removed is None else {"removed": position.removed}),
     }
 
 
@@ -112,4 +130,5 @@ def _position(entry: Mapping[str, Any]) -> GroupPosition:
         count=entry["count"],
         head=parse_id(entry.get("head", "0-0")),
         deleted=parse_id(entry.get("deleted", "0-0")),
+        removed=entry.get("removed"),
     )

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.arrow import Batches
-from pyspark_redis_streams.fetching import Chunk, Portions, bytes_of, pieces
+from pyspark_redis_streams.fetching import Chunk, Portions, Sized, bytes_of, pieces
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, Range
@@ -72,7 +72,7 @@ def _rare_collections() -> Iterator[None]:
 
 def _chunks(
     settings: ReadSettings, pool: ThreadPoolExecutor, fetch: Callable[[int, int], Chunk], after: int
-) -> Iterator[Chunk]:
+) -> Iterator[Sized]:
     """All chunks from an ID on, of a number of entries; one with fewer of them is the last.
 
     The next one is under way while one is worked on.
@@ -81,18 +81,19 @@ def _chunks(
     count = portions.count
     chunk = fetch(after, count)
     while len(chunk) >= count:
-        portions.learn(len(chunk), bytes_of(chunk))
+        size = bytes_of(chunk)
+        portions.learn(len(chunk), size)
         count = portions.count
         following = pool.submit(fetch, parse_id(chunk[-1][0]), count)
-        yield chunk
+        yield chunk, size
         chunk = following.result()
     if chunk:
-        yield chunk
+        yield chunk, bytes_of(chunk)
 
 
 def _entries_of(
     servers: Servers, settings: ReadSettings, part: Range, pool: ThreadPoolExecutor
-) -> Iterator[Chunk]:
+) -> Iterator[Sized]:
     server, key = part.stream
 
     def fetch(after: int, count: int) -> Chunk:
@@ -103,9 +104,9 @@ def _entries_of(
         return chunk
 
     rows = 0
-    for chunk in _chunks(settings, pool, fetch, part.after):
+    for chunk, size in _chunks(settings, pool, fetch, part.after):
         rows += len(chunk)
-        yield chunk
+        yield chunk, size
     _check_range(servers, settings, part, rows)
 
 
@@ -131,7 +132,7 @@ def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: in
 
 def _pending_of(
     servers: Servers, settings: ReadSettings, part: PendingRange, pool: ThreadPoolExecutor
-) -> Iterator[Chunk]:
+) -> Iterator[Sized]:
     group = ("XREADGROUP", "GROUP", settings.group, part.consumer, "COUNT")
 
     def fetch(after: int, count: int) -> Chunk:
@@ -144,11 +145,11 @@ def _pending_of(
     if not _is_there(servers, settings, part):
         return
     removed = rows = 0
-    for chunk in _chunks(settings, pool, fetch, part.after):
+    for chunk, size in _chunks(settings, pool, fetch, part.after):
         present = [entry for entry in chunk if entry[1] is not None]
         removed += len(chunk) - len(present)
         rows += len(chunk)
-        yield present
+        yield present, size
     _check_pending(settings, part, rows, removed)
 
 

@@ -180,6 +180,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "migration",
         "pipeline",
         "check_aof",
+        "debug",
         "cli",
         "health",
         "__main__",
@@ -213,6 +214,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     # The page of a run is made of parts of the server's page.
     "penstock.pipeline.watch": {"pyspark_redis_streams", "server"},
     "penstock.check_aof": {"storage"},
+    "penstock.debug": set(),
     "penstock.cli": {"server"},
     "penstock.health": set(),
     "penstock._path": set(),

@@ -13,17 +13,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.testing.clock import ServerClock
-    from penstock.testing.errors import PenstockError
+    from penstock.testing.errors import PenstockError, WaitTimeout
+    from penstock.testing.faults import Fault, Faults
     from penstock.testing.fixture import Penstock
+    from penstock.testing.remote import RemoteServer
     from penstock.testing.server import PenstockServer
+    from penstock.testing.snapshots import Snapshot
+    from penstock.testing.trace import Trace, TracedCommand
 
-__all__ = ["Penstock", "PenstockError", "PenstockServer", "ServerClock"]
+__all__ = [
+    "Fault",
+    "Faults",
+    "Penstock",
+    "PenstockError",
+    "PenstockServer",
+    "RemoteServer",
+    "ServerClock",
+    "Snapshot",
+    "Trace",
+    "TracedCommand",
+    "WaitTimeout",
+]
 
 _MODULES = {
+    "Fault": "faults",
+    "Faults": "faults",
     "Penstock": "fixture",
     "PenstockError": "errors",
     "PenstockServer": "server",
+    "RemoteServer": "remote",
     "ServerClock": "clock",
+    "Snapshot": "snapshots",
+    "Trace": "trace",
+    "TracedCommand": "trace",
+    "WaitTimeout": "errors",
 }
 
 

@@ -21,6 +21,7 @@ class ServerClock:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
+        self._moved = self._frozen = False
 
     @property
     def now_ms(self) -> int:
@@ -46,18 +47,39 @@ class ServerClock:
         if milliseconds <= 0:
             raise ValueError(f"the clock advances by a millisecond or more, not by {step}")
         self._ask("DEBUG", "CLOCK", "ADVANCE", milliseconds)
+        self._moved = True
 
     def set(self, when: int | datetime) -> None:
         """Sets the server's time: Unix milliseconds, or a date that knows its time zone.
 
-        It continues from there. It may be in the past; IDs within a stream still only rise.
-        Raises :class:`ValueError` for a date without a time zone.
+        It continues from there, unless it stands still. It may be in the past; IDs within a stream
+        still only rise. Raises :class:`ValueError` for a date without a time zone.
         """
         self._ask("DEBUG", "CLOCK", "SET", _unix_ms(when))
+        self._moved = True
+
+    def freeze(self, at: int | datetime | None = None) -> None:
+        """Lets the server's time stand still, at the time that is given or as it is now.
+
+        It is moved by :meth:`advance` and :meth:`set` only, and runs again after :meth:`reset`.
+        Automatic IDs are known before: ``freeze(1000)`` makes ``1000-0``, ``1000-1`` and so on.
+        Raises :class:`ValueError` for a date without a time zone.
+        """
+        self._ask("DEBUG", "CLOCK", "FREEZE", *(() if at is None else (_unix_ms(at),)))
+        self._moved = self._frozen = True
 
     def reset(self) -> None:
         """Goes back to the real time."""
         self._ask("DEBUG", "CLOCK", "RESET")
+        self._moved = self._frozen = False
+
+    def reading(self) -> Callable[[], None]:
+        """What the clock shows now; calling the result sets the clock of a server that was started
+        anew to it. A clock that was not moved shows the real time there as well."""
+        if not self._moved:
+            return lambda: None
+        way, now = "FREEZE" if self._frozen else "SET", self.now_ms
+        return lambda: self._ask("DEBUG", "CLOCK", way, now)
 
 
 def _unix_ms(when: int | datetime) -> int:

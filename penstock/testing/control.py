@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import ssl
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hiredis import Reader, ReplyError
@@ -15,40 +18,75 @@ TIMEOUT_S: Final = 10
 
 
 class Control:
-    """Sends commands to the server at ``host`` and ``port``, one at a time, from any thread."""
+    """Sends commands to the server at ``host`` and ``port``, one at a time, from any thread.
 
-    def __init__(self, host: str, port: int) -> None:
+    ``login`` is what AUTH is given on each new connection, and ``tls`` how it is encrypted.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        login: Sequence[str] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._address = host, port
+        self._login = login
+        self._tls = tls
         self._socket: socket.socket | None = None
         self._reader = Reader(encoding="utf-8", errors="surrogateescape")
         self._lock = threading.Lock()
 
-    def ask(self, *words: str | int) -> Any:
+    @property
+    def place(self) -> str:
+        """Host and port, for messages."""
+        host, port = self._address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def ask(self, *words: str | int, db: int | None = None) -> Any:
         """The reply to a command: ``None``, an integer, a string, or a list of them.
 
-        Raises :class:`PenstockError` if it is an error, and :class:`OSError` if there is none; the
+        The command is for the database that was selected, or for ``db``. Raises
+        :class:`PenstockError` if the reply is an error, and :class:`OSError` if there is none; the
         next command then goes over a new connection.
         """
         with self._lock:
             try:
-                reply = self._exchange(_request(words))
-            except OSError:
+                reply = self._exchange(words) if db is None else self._exchange_in(db, words)
+            except (OSError, PenstockError):  # Without a login nothing else goes over it.
                 self._disconnect()
                 raise
-        if isinstance(reply, ReplyError):
-            raise PenstockError(f"{' '.join(map(str, words))}: {reply}")
-        return reply
+        return _checked(words, reply)
 
-    def _exchange(self, request: bytes) -> Any:
+    def _exchange_in(self, db: int, words: tuple[str | int, ...]) -> Any:
+        """The reply of a database; afterwards the one that was selected before is so again."""
+        selected = int(re.findall(r"\bdb=(\d+)", self._exchange(("CLIENT", "INFO")))[0])
+        if selected == db:
+            return self._exchange(words)
+        _checked(("SELECT", db), self._exchange(("SELECT", db)))
+        try:
+            return self._exchange(words)
+        finally:
+            self._exchange(("SELECT", selected))
+
+    def _exchange(self, words: tuple[str | int, ...]) -> Any:
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout=TIMEOUT_S)
-        self._socket.sendall(request)
+            self._socket = self._connect()
+            if self._login:
+                _checked(("AUTH",), self._exchange(("AUTH", *self._login)))
+        self._socket.sendall(_request(words))
         while (reply := self._reader.gets()) is False:
             data = self._socket.recv(65536)
             if not data:
                 raise ConnectionError("the server has closed the connection")
             self._reader.feed(data)
         return reply
+
+    def _connect(self) -> socket.socket:
+        plain = socket.create_connection(self._address, timeout=TIMEOUT_S)
+        if self._tls is None:
+            return plain
+        return self._tls.wrap_socket(plain, server_hostname=self._address[0])
 
     def _disconnect(self) -> None:
         if self._socket is not None:
@@ -60,6 +98,12 @@ class Control:
         """Ends the connection."""
         with self._lock:
             self._disconnect()
+
+
+def _checked(words: tuple[str | int, ...], reply: Any) -> Any:
+    if isinstance(reply, ReplyError):
+        raise PenstockError(f"{' '.join(map(str, words))}: {reply}")
+    return reply
 
 
 def _request(words: tuple[str | int, ...]) -> bytes:

@@ -6,13 +6,15 @@ nothing until a fixture is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from penstock.testing import Penstock, PenstockServer
+    from penstock.testing.pool import ServerPool
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,3 +78,43 @@ def penstock(penstock_server: PenstockServer) -> Iterator[Penstock]:
     handle = Penstock(penstock_server)
     yield handle
     handle.close()
+
+
+@pytest.fixture(scope="session")
+def _penstock_pool(
+    penstock_args: list[str],
+    penstock_command: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServerPool]:
+    """The further servers of this run."""
+    from penstock.testing import PenstockServer
+    from penstock.testing.pool import ServerPool
+
+    def make(options: tuple[str, ...]) -> PenstockServer:
+        folder = tmp_path_factory.mktemp("penstock")
+        return PenstockServer(*penstock_args, *options, command=penstock_command, folder=folder)
+
+    pool = ServerPool(make)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def penstock_factory(_penstock_pool: ServerPool) -> Iterator[Callable[..., Penstock]]:
+    """A function that gives one more server each time, with these options beside those of the
+    project: ``other = penstock_factory("--databases", "4")``."""
+    from penstock.testing import Penstock, PenstockError
+
+    with ExitStack() as stack:
+
+        def new_server(*options: str) -> Penstock:
+            try:
+                server = _penstock_pool.lend(options)
+            except PenstockError as error:
+                pytest.fail(str(error), pytrace=False)
+            stack.callback(_penstock_pool.take_back, options, server)
+            handle = Penstock(server)
+            stack.callback(handle.close)
+            return handle
+
+        yield new_server

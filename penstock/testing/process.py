@@ -11,8 +11,10 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from time import sleep
 from typing import Final
 
+from penstock.testing.control import Control
 from penstock.testing.errors import PenstockError
 
 START_TIMEOUT_S: Final = 30
@@ -56,14 +58,17 @@ class Process:
     """A server process, started in ``folder`` and ready when the constructor returns.
 
     Raises :class:`PenstockError`, with what the command has printed, if it does not become ready.
-    ``host`` and ``port`` are where to connect; ``lines`` are the last lines that it has printed.
+    ``host`` and ``port`` are where to connect; ``lines`` are the last lines that it has printed. It
+    may take the place of a process ``before``: then the command names the same port, and the lines
+    of both are kept.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
-        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+    def __init__(self, command: Sequence[str], folder: Path, before: Process | None = None) -> None:
+        self.lines: deque[str] = deque(() if before is None else before.lines, LINES_KEPT)
         self.host = ""
         self.port = 0
         self._ready = threading.Event()
+        self._known = None if before is None else (before.host, before.port)
         self._popen = _start(command, folder)
         # The pipe is read as long as the server runs; if it filled up, the server would block.
         self._reading = threading.Thread(target=self._read, name="penstock-output", daemon=True)
@@ -71,7 +76,10 @@ class Process:
         self._await_ready(command)
 
     def _await_ready(self, command: Sequence[str]) -> None:
-        in_time = self._ready.wait(START_TIMEOUT_S)
+        if self._known is None:
+            in_time = self._ready.wait(START_TIMEOUT_S)
+        else:
+            in_time = self._ask_until_ready(*self._known)
         if self.port:
             return
         self.stop()
@@ -84,13 +92,25 @@ class Process:
             f"command: {' '.join(command)}\n{self.told_so_far()}"
         )
 
+    def _ask_until_ready(self, host: str, port: int) -> bool:
+        """A server says by itself only which port it has chosen, if it is to log little."""
+        left, pause = float(START_TIMEOUT_S), 0.01
+        while left > 0 and self._popen.poll() is None:
+            if _answers(host, port):
+                self.host, self.port = host, port
+                return True
+            left -= pause
+            sleep(pause)
+        self._finish_reading()
+        return left > 0
+
     def _read(self) -> None:
         output = self._popen.stdout
         assert output is not None
         with output:
             for line in output:
                 self.lines.append(line.rstrip("\n"))
-                if not self.port and (found := _READY.search(line)):
+                if self._known is None and not self.port and (found := _READY.search(line)):
                     host = found[1].strip("[]")
                     self.host, self.port = _CONNECTABLE.get(host, host), int(found[2])
                     self._ready.set()
@@ -113,13 +133,31 @@ class Process:
         """Terminates the server, and kills it if that takes too long."""
         self._popen.terminate()
         if self.status_if_ended(STOP_TIMEOUT_S) is None:
-            self._popen.kill()
-            self._popen.wait()
-            self._finish_reading()
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the process as a crash does: it does nothing more."""
+        self._popen.kill()
+        self._popen.wait()
+        self._finish_reading()
 
     def _finish_reading(self) -> None:
         """Does not wait long: a child of the process may keep the pipe open."""
         self._reading.join(LAST_WORDS_S)
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a server there serves: it has loaded its data."""
+    control = Control(host, port)
+    try:
+        control.ask("PING")
+    except OSError:
+        return False
+    except PenstockError as error:
+        return "LOADING" not in str(error)
+    finally:
+        control.close()
+    return True
 
 
 def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:

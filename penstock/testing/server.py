@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from penstock.testing import process as processes
 from penstock.testing.clock import ServerClock
 from penstock.testing.control import Control
+from penstock.testing.data_files import DataFiles, Loss, Mark
 from penstock.testing.errors import PenstockError
+from penstock.testing.faults import Faults
 from penstock.testing.process import Process, find_command
+from penstock.testing.tools import LocalTools
+from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
 """Default arguments of the server."""
@@ -21,7 +27,7 @@ GRACE_S: Final = 1
 """How long to wait for the end of a server that no longer answers."""
 
 
-class PenstockServer:
+class PenstockServer(LocalTools):
     """A Penstock server on a free port, which runs during the ``with`` block.
 
     ``args`` are options of the command ``penstock``; they take precedence over :data:`ARGUMENTS`.
@@ -37,22 +43,35 @@ class PenstockServer:
         self._process: Process | None = None
         self._control: Control
         self._settings: dict[str, str] = {}
-        self.clock = ServerClock(self.ask)
-        """The server's clock, which tests may move."""
+        self._mark = Mark("", False, {})
+        self._promises = 0
+        self._clock = ServerClock(self.ask)
+        self._faults = Faults(self.ask)
 
     # --- life -----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Returns when the server accepts connections; raises :class:`PenstockError`."""
-        command = [*(self._command or find_command()), *ARGUMENTS, *self._args]
         with contextlib.ExitStack() as stack:
-            folder = self._folder or Path(stack.enter_context(_temporary_folder()))
-            process = self._process = Process(command, folder)
-            stack.callback(process.stop)
+            if self._folder is None:
+                self._folder = Path(stack.enter_context(_temporary_folder()))
+                stack.callback(setattr, self, "_folder", None)
+            process = self._run(None)
+            stack.callback(self._stop_process)
             self._control = Control(process.host, process.port)
             stack.callback(self._control.close)
             self._settings = self._read_settings()
+            self._set_mark(safe=True)
             self._cleaning = stack.pop_all()
+
+    def _run(self, before: Process | None, *more: str) -> Process:
+        command = [*(self._command or find_command()), *ARGUMENTS, *self._args, *more]
+        assert self._folder is not None
+        self._process = Process(command, self._folder, before)
+        return self._process
+
+    def _stop_process(self) -> None:
+        self._running.stop()
 
     def stop(self) -> None:
         """Shuts the server down and returns when its process has ended."""
@@ -95,41 +114,125 @@ class PenstockServer:
         return f"redis://{host}:{self.port}"
 
     @property
+    def clock(self) -> ServerClock:
+        """The server's clock, which tests may move."""
+        return self._clock
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong on the server, if a test wants that."""
+        return self._faults
+
+    @property
     def output(self) -> list[str]:
         """The last lines that the server has printed."""
         return list(self._running.lines)
 
     # --- what it does ---------------------------------------------------------------------
 
-    def ask(self, *words: str | int) -> Any:
+    def ask(self, *words: str | int, db: int | None = None) -> Any:
         """The server's reply to a command: ``None``, an integer, a string, or a list of them.
 
-        Raises :class:`PenstockError` if the reply is an error, or if there is none.
+        The command is for the database ``db``, or the one that was last selected here. Raises
+        :class:`PenstockError` if the reply is an error, or if there is none.
         """
         process = self._running
         try:
-            return self._control.ask(*words)
+            return self._control.ask(*words, db=db)
         except OSError as error:
             raise PenstockError(_why_silent(process, words, error)) from error
 
-    def flush(self) -> None:
-        """Deletes all data."""
-        self.ask("FLUSHALL")
-
     def reset(self) -> None:
-        """Resets the server to its state at the start: no data, the real time, its first settings.
+        """Resets the server to its state at the start: no data, the real time, its first settings,
+        no faults and no trace.
 
-        Connections stay open.
+        Connections and snapshots stay.
         """
         self.ask("CLIENT", "UNPAUSE")
         if self._settings["enable-debug-command"] != "no":
+            self.faults.clear()
+            self.ask("DEBUG", "TRACE", "STOP")
             self.clock.reset()
             self.ask("DEBUG", "SET-ACTIVE-EXPIRE", 1)
-        self.flush()
+        self._reset_settings()
+        until_flushed(self.ask, TIMEOUT_S)
+        self._set_mark(safe=False)
+
+    def _reset_settings(self) -> None:
         now = self._read_settings()
         changed = {name: old for name, old in self._settings.items() if now[name] != old}
         if changed:
             self.ask("CONFIG", "SET", *(word for pair in changed.items() for word in pair))
+
+    # --- restarting -----------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Makes all data safe as it is now: what comes later is what a loss of power may lose."""
+        until_saved(self.ask, TIMEOUT_S)
+        self._set_mark(safe=True)
+
+    def _set_mark(self, *, safe: bool) -> None:
+        """Notes what the files hold now, which is safe or worthless."""
+        self._mark = DataFiles(self._settings).mark(safe=safe)
+        self._promises = self._count_promises()
+
+    def _count_promises(self) -> int:
+        """How often WAITAOF was called."""
+        found = re.search(r"cmdstat_waitaof:calls=(\d+)", self.ask("INFO", "commandstats"))
+        return int(found[1]) if found else 0
+
+    def restart(self, lose: Loss = "nothing") -> None:
+        """Ends the server and starts it again, on the same port and with the settings of its start.
+
+        What is lost is ``"nothing"``, as when it is shut down, or ``"everything"``, or
+        ``"unsynced"``, as when the power fails: with ``appendfsync always`` nothing that was
+        answered, else what was written since :meth:`sync`, or since the test began. Data is kept
+        with ``appendonly no`` too. Connections are lost, with faults, traces and snapshots; the
+        clock goes on as it was. Raises :class:`PenstockError` if the server does not end or start.
+        """
+        if lose not in get_args(Loss):
+            raise ValueError(f"lose is one of {', '.join(get_args(Loss))}, and not {lose!r}")
+        set_clock = self.clock.reading()
+        settings = self._read_settings()
+        if lose == "nothing":
+            self._shut_down(save=settings["appendonly"] == "no")
+        elif lose == "unsynced":
+            self._fail_power(settings)
+        else:
+            self._running.kill()
+            DataFiles(settings).remove()
+        self._control.close()
+        self._start_again(settings)
+        set_clock()
+
+    def _shut_down(self, *, save: bool) -> None:
+        process = self._running
+        with contextlib.suppress(ConnectionError):  # If it does so, there is no reply.
+            self._control.ask("SHUTDOWN", *(["SAVE"] if save else []))
+        if process.status_if_ended(processes.STOP_TIMEOUT_S) is None:
+            raise PenstockError(
+                f"the server does not shut down within {processes.STOP_TIMEOUT_S} seconds\n"
+                f"{process.told_so_far()}"
+            )
+
+    def _fail_power(self, settings: dict[str, str]) -> None:
+        """Nobody knows which bytes WAITAOF was answered for, so that is refused, not broken."""
+        always = settings["appendonly"] == "yes" and settings["appendfsync"] == "always"
+        if not always and self._count_promises() != self._promises:
+            raise PenstockError(
+                "a client has called WAITAOF since the last sync(), and was promised that its data"
+                " is safe: call sync() after it"
+            )
+        self._running.kill()
+        if not always:
+            DataFiles(settings).cut(self._mark)
+
+    def _start_again(self, settings: dict[str, str]) -> None:
+        """The file that was turned on while the server ran is loaded, and goes on."""
+        port = str(self.port)
+        self._run(self._running, "--port", port, "--appendonly", settings["appendonly"])
+        self._settings["port"] = port
+        self._set_mark(safe=True)
 
     def _read_settings(self) -> dict[str, str]:
         reply = self.ask("CONFIG", "GET", "*")

@@ -12,8 +12,8 @@ by the pending entry itself when it is taken, so an entry that was acknowledged 
 nothing but its place. Entries delivered together, or within a fraction of the shortest delay, share
 a range; those of it that are still pending when it falls due are filed one by one.
 
-**Lanes.** With ``order-by``, the pending entries with the same value form a lane, in ID order, and
-only the first of a lane may be delivered.
+**Lanes.** With ``order-by``, the pending entries with the same value form a lane, in ID order. Only
+the first of a lane may be delivered, while none of the lane is in flight.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Agenda:
     """The index of one group. ``version`` and ``key`` are those of the rules it was made for."""
 
     __slots__ = (
+        "_flying",
         "_lane_of",
         "_lanes",
         "_later",
@@ -66,6 +67,7 @@ class Agenda:
         self._open: list[int] | None = None
         self._lanes: dict[bytes, list[int]] = {}
         self._lane_of: dict[int, bytes] = {}
+        self._flying: dict[bytes, int] = {}
 
     # --- making it ------------------------------------------------------------------------
 
@@ -75,14 +77,16 @@ class Agenda:
             return
         self.stale = False
         self._later, self._ready, self._open = [], [], None
-        self._lanes, self._lane_of = {}, {}
+        self._lanes, self._lane_of, self._flying = {}, {}, {}
         start = ids.MIN
-        while wanted := pending.columns(start, ids.MAX, _AT_ONCE).ids:
-            heapq.heappush(self._later, [0, wanted[0], wanted[-1]])
+        while (rows := pending.columns(start, ids.MAX, _AT_ONCE)).ids:
+            heapq.heappush(self._later, [0, rows.ids[0], rows.ids[-1]])
             if self.rules.order_by is not None:
-                for identity in wanted:
+                for at, identity in enumerate(rows.ids):
                     self.enter(identity, log.get(identity))
-            start = wanted[-1] + 1
+                    if rows.owners[at] is not None:
+                        self.take_off([identity])
+            start = rows.ids[-1] + 1
 
     # --- lanes ----------------------------------------------------------------------------
 
@@ -106,13 +110,30 @@ class Agenda:
         """Whether the pending entry is known to be in an order with others."""
         return identity in self._lane_of
 
-    def _is_first(self, identity: int) -> bool:
-        lane = self._lane_of.get(identity)
-        return lane is None or self._lanes[lane][0] == identity
+    def _is_next(self, identity: int) -> bool:
+        """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
+        value = self._lane_of.get(identity)
+        if value is None:
+            return True
+        return self._lanes[value][0] == identity and value not in self._flying
+
+    def take_off(self, identities: Sequence[int]) -> None:
+        """Entries are in flight: consumers have them."""
+        for identity in identities if self._lane_of else ():
+            value = self._lane_of.get(identity)
+            if value is not None:
+                self._flying[value] = identity
+
+    def land(self, identity: int) -> None:
+        """An entry is in flight no more."""
+        value = self._lane_of.get(identity)
+        if value is not None and self._flying.get(value) == identity:
+            del self._flying[value]
 
     def leave(self, identities: Sequence[int]) -> None:
         """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
         for identity in identities if self._lane_of else ():
+            self.land(identity)
             value = self._lane_of.pop(identity, None)
             if value is None:
                 continue
@@ -171,7 +192,7 @@ class Agenda:
         or for those before it."""
         if entry.owner is not None:
             return False
-        return entry.time > now or not self._is_first(entry.id)
+        return entry.time > now or not self._is_next(entry.id)
 
     def has_due(self, pending: PendingList, now: int) -> bool:
         """Whether there may be something to take."""
@@ -193,13 +214,18 @@ class Agenda:
             due = self.due_of(entry)
             if now < due < NEVER:
                 self.file(identity, due)
-            elif due <= now and (entry.owner is not None or self._is_first(identity)):
+            elif due <= now and (entry.owner is not None or self._is_next(identity)):
                 seen.add(identity)
                 taken.append(entry)
             elif due <= now:
-                # Entries may come before it that were not there when it was delivered.
-                heapq.heappush(self._ready, self._lanes[self._lane_of[identity]][0])
+                self._look_at_first(self._lane_of[identity], identity)
         return taken
+
+    def _look_at_first(self, value: bytes, identity: int) -> None:
+        """Another entry has to come before this one, which was not there when it was delivered."""
+        first = self._lanes[value][0]
+        if first != identity and value not in self._flying:
+            heapq.heappush(self._ready, first)
 
     def _advance(self, pending: PendingList, now: int) -> None:
         """Files what has fallen due since as ready."""
@@ -215,16 +241,13 @@ class Agenda:
             run = heapq.heappop(later)
             if run is self._open:
                 self._open = None
-            if run[1] == run[2]:
-                due.append(run[1])
-            else:
-                due += self._open_run(pending, run, now)
+            due += self._open_run(pending, run, now)
         return list(dict.fromkeys(due))
 
     def _open_run(self, pending: PendingList, run: list[int], now: int) -> list[int]:
         """The entries of a range that are due; the others are filed one by one."""
         found: list[int] = []
-        rows = pending.columns(run[1], run[2], len(pending))
+        rows = pending.columns(run[1], run[2], max(len(pending), 1))
         delay = self.rules.delay
         for at in range(len(rows)):
             due = rows.times[at]

@@ -363,6 +363,8 @@ class Policies:
         if found is None:
             return
         agenda = found[2]
+        if agenda.rules.order_by is not None:
+            agenda.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
             self.due.note((effect.db, effect.key), agenda.next_due)
@@ -386,6 +388,7 @@ class Policies:
         for at, identity in enumerate(effect.ids):
             if agenda.rules.order_by is not None and not agenda.is_in_lane(identity):
                 agenda.enter(identity, stream.log.get(identity))
+            agenda.land(identity)
             agenda.file(identity, effect.times[at] if effect.times else 0)
         self.due.note((effect.db, effect.key), agenda.next_due)
 

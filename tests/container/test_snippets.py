@@ -20,6 +20,7 @@ from tests.container.conftest import HOST, Containers, connect
 from tests.support.process import ROOT
 
 PAGE = (ROOT / "docs" / "container.md").read_text()
+PAGE_OF_PYTHON = (ROOT / "docs" / "testing-python.md").read_text()
 TIMEOUT_S = 120
 
 
@@ -83,6 +84,19 @@ def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> 
         assert client.xrange("orders") == [("1-0", {"item": "pen"})]
 
 
+def printed_by(program: str, image: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a program with testcontainers prints, with the image under test."""
+    # The container that tidies up after a crash is an image of its own, and asked for on import.
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+    monkeypatch.setenv("TESTCONTAINERS_HOST_OVERRIDE", HOST)
+    pytest.importorskip("testcontainers", reason="testcontainers is not installed")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(program.replace('"penstock"', f'"{image}"'), {})
+    gc.collect()
+    return printed.getvalue()
+
+
 # Clients that testcontainers makes to wait for the server are left to the garbage collector.
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -90,15 +104,18 @@ def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> 
 def test_the_program_with_testcontainers_prints_what_it_has_read(
     image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The container that tidies up after a crash is an image of its own, and asked for on import.
-    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-    monkeypatch.setenv("TESTCONTAINERS_HOST_OVERRIDE", HOST)
-    pytest.importorskip("testcontainers", reason="testcontainers is not installed")
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        exec(block("python").replace('"penstock"', f'"{image}"'), {})
-    gc.collect()
-    assert printed.getvalue() == "[['orders', [('1-0', {'item': 'pen'})]]]\n1\n"
+    printed = printed_by(block("python"), image, monkeypatch)
+    assert printed == "[['orders', [('1-0', {'item': 'pen'})]]]\n1\n"
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_a_server_for_tests_starts_with_testcontainers(
+    image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [program] = re.findall(r"^```python\n(import redis\n.*?)^```$", PAGE_OF_PYTHON, re.M | re.S)
+    assert printed_by(program, image, monkeypatch) == "1000-0\n"
 
 
 def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:

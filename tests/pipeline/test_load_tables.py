@@ -16,17 +16,16 @@ from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.iceberg_partitions import Partition
 from penstock.pipeline.sinks.jdbc import JdbcSink, SparkJdbcSink
 from tests.pipeline.conftest import Load
-
-HEAD = '[source]\nsubscribe = "s"\n[checkpoint]\npath = "c"\n[[sink]]\n'
+from tests.support.pipelines import ONE_SINK
 
 
 def test_a_delta_table_has_defaults(load_text: Load, tmp_path: Path) -> None:
-    (sink,) = load_text(f'{HEAD}type = "delta"\npath = "t"\n').sinks
+    (sink,) = load_text(f'{ONE_SINK}type = "delta"\npath = "t"\n').sinks
     assert sink == DeltaSink("entries", "entries", str(tmp_path / "t"), "append")
 
 
 def test_a_delta_table_may_say_everything(load_text: Load) -> None:
-    text = f"""{HEAD}type = "delta"
+    text = f"""{ONE_SINK}type = "delta"
 path = "s3://bucket/t"
 output_mode = "update"
 mode = "upsert"
@@ -108,12 +107,12 @@ def test_problems_of_a_table_name_line_key_and_what_is_allowed(
     load_text: Load, tmp_path: Path, keys: str, line: int, message: str
 ) -> None:
     with pytest.raises(InvalidFile) as caught:
-        load_text(f'{HEAD}type = "delta"\npath = "t"\n{keys}\n')
+        load_text(f'{ONE_SINK}type = "delta"\npath = "t"\n{keys}\n')
     assert str(caught.value).startswith(f"{tmp_path}/p.toml:{line}: {message}")
 
 
 def test_an_iceberg_table_may_say_everything(load_text: Load, tmp_path: Path) -> None:
-    text = f"""{HEAD}type = "iceberg"
+    text = f"""{ONE_SINK}type = "iceberg"
 table = "shop.t"
 keys = ["k"]
 partition_by = ["k", "day(at)"]
@@ -168,14 +167,14 @@ def test_problems_of_an_iceberg_table_are_named(
     load_text: Load, tmp_path: Path, keys: str, message: str
 ) -> None:
     with pytest.raises(InvalidFile) as caught:
-        load_text(f'{HEAD}type = "iceberg"\n{keys}\n')
+        load_text(f'{ONE_SINK}type = "iceberg"\n{keys}\n')
     assert f"{tmp_path}/p.toml:{message}" in str(caught.value)
 
 
 def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_named(
     load_text: Load, tmp_path: Path
 ) -> None:
-    text = f'{HEAD}type = "jdbc"\nurl = "jdbc:sqlite:base.db"\ntable = "t"\n'
+    text = f'{ONE_SINK}type = "jdbc"\nurl = "jdbc:sqlite:base.db"\ntable = "t"\n'
     (sink,) = load_text(f'{text}keys = ["k"]\n').sinks
     url = f"jdbc:sqlite:{tmp_path}/base.db"
     changes = Changes("upsert", ("k",))
@@ -196,7 +195,7 @@ def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_nam
 def test_whether_a_table_of_a_database_gets_columns_is_for_drivers_in_python(
     load_text: Load,
 ) -> None:
-    text = f'{HEAD}type = "jdbc"\ntable = "t"\nschema = "freeze"\nurl = '
+    text = f'{ONE_SINK}type = "jdbc"\ntable = "t"\nschema = "freeze"\nurl = '
     (sink,) = load_text(f'{text}"sqlite:base.db"\n').sinks
     assert isinstance(sink, JdbcSink)
     assert sink.schema == "freeze"
@@ -209,7 +208,7 @@ def test_whether_a_table_of_a_database_gets_columns_is_for_drivers_in_python(
 
 
 def test_batches_that_go_through_the_driver_have_a_limit(load_text: Load) -> None:
-    text = f'{HEAD}type = "delta"\npath = "t"\n[[sink]]\nname = "files"\npath = "u"\n'
+    text = f'{ONE_SINK}type = "delta"\npath = "t"\n[[sink]]\nname = "files"\npath = "u"\n'
     limit: Any = source_options(load_text(text), "entries").get("maxOffsetsPerTrigger")
     assert limit == "500000"
     assert "maxOffsetsPerTrigger" not in source_options(load_text(text), "files")
@@ -223,10 +222,10 @@ def test_a_missing_package_is_named_with_its_extra(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.pipeline.sinks.base.find_spec", lambda name: None)
-    (base,) = load_text(f'{HEAD}type = "jdbc"\nurl = "postgresql://h/d"\ntable = "t"\n').sinks
+    (base,) = load_text(f'{ONE_SINK}type = "jdbc"\nurl = "postgresql://h/d"\ntable = "t"\n').sinks
     with pytest.raises(PipelineError, match=r"'psycopg': pip install 'penstock\[postgres\]'"):
         base.require()
-    (sink,) = load_text(f'{HEAD}type = "delta"\npath = "t"\n').sinks
+    (sink,) = load_text(f'{ONE_SINK}type = "delta"\npath = "t"\n').sinks
     with pytest.raises(PipelineError) as caught:
         sink.require()
     assert str(caught.value) == (
@@ -237,5 +236,5 @@ def test_a_missing_package_is_named_with_its_extra(
 def test_sinks_whose_batches_are_files_take_a_minute(load_text: Load) -> None:
     catalog = 'table = "a.b"\ncatalog = { type = "sql", uri = "sqlite:///c.db" }\n'
     for kind in ('"delta"\npath = "t"\n', f'"iceberg"\n{catalog}'):
-        found = load_text(f"{HEAD}type = {kind}")
+        found = load_text(f"{ONE_SINK}type = {kind}")
         assert found.interval(found.sinks[0]) == "1 minute"

@@ -14,8 +14,8 @@ from penstock.pipeline.run.frames import parsed
 from penstock.pipeline.run.queries import write_group
 from pyspark_redis_streams.schema import default_schema
 from tests.pipeline.conftest import Load
-from tests.pipeline.test_queries import GROUP, PARSE, head
 from tests.spark.driving import contents
+from tests.support.pipelines import GROUP, PARSE, head
 
 SINKS = """
 [[transform]]

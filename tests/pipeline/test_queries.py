@@ -16,30 +16,7 @@ from tests.pipeline.commands import Command
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows
 from tests.spark.driving import contents
-
-PARSE = """\
-[parse.columns]
-item = { type = "string", required = true }
-qty = { type = "int", required = true }
-at = "timestamp"
-[dead_letters]
-stream = "dead"
-[retry]
-attempts = 1
-pause = "100 milliseconds"
-"""
-
-
-def head(url: str, more: str = "") -> str:
-    return (
-        f'[source]\nurl = "{url}"\nsubscribe = "s"\nstarting_offsets = "earliest"\n{more}\n'
-        '[checkpoint]\npath = "checkpoint"\n'
-    )
-
-
-def fill(client: redis.Redis, *entries: tuple[str, Any, str]) -> None:
-    for item, qty, at in entries:
-        client.xadd("s", {"item": item, "qty": qty, "at": f"2026-01-01T{at}Z"})
+from tests.support.pipelines import GROUP, PARSE, fill, head
 
 
 def test_each_sink_gets_its_table_and_the_rest_are_dead_letters(
@@ -300,8 +277,6 @@ path = "t"
 
 
 # --- mode group ----------------------------------------------------------------------------------
-
-GROUP = 'mode = "group"\ngroup_id = "g"\nmax_deliveries = 2\nclaim_min_idle_ms = 0'
 
 
 def test_mode_group_writes_all_sinks_from_one_query_and_acknowledges(

@@ -13,7 +13,7 @@ from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.plan import describe
 from penstock.pipeline.sinks.base import Batch, Sink
 from tests.pipeline.conftest import Load
-from tests.pipeline.test_load_tables import HEAD
+from tests.support.pipelines import ONE_SINK
 
 MODULE = """
 got = []
@@ -37,7 +37,7 @@ def path() -> Iterator[None]:
 
 
 def sink_of(load_text: Load, function: str, more: str = "") -> Sink:
-    (sink,) = load_text(f'{HEAD}type = "python"\nfunction = "{function}"\n{more}').sinks
+    (sink,) = load_text(f'{ONE_SINK}type = "python"\nfunction = "{function}"\n{more}').sinks
     return sink
 
 
@@ -58,7 +58,7 @@ def test_a_function_beside_the_file_gets_rows_number_and_options(
     message = "sink 'entries': my_sinks:write: ValueError: can't write"
     assert str(caught.value) == message
     assert "  to                   python my_sinks:write\n" in describe(
-        load_text(f'{HEAD}type = "python"\nfunction = "my_sinks:write"\n')
+        load_text(f'{ONE_SINK}type = "python"\nfunction = "my_sinks:write"\n')
     )
 
 

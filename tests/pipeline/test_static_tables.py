@@ -21,9 +21,7 @@ from penstock.pipeline.run.queries import queries
 from penstock.pipeline.run.static_tables import TableReader, read
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows
-from tests.pipeline.test_load_tables import HEAD
-from tests.pipeline.test_queries import GROUP, fill, head
-from tests.pipeline.test_tables import PARSE, forget_commits
+from tests.support.pipelines import GROUP, ONE_SINK, PATIENT, fill, forget_commits, head
 
 ITEMS = pa.table({"item": ["a", "b"], "name": ["apple", "bread"]})
 
@@ -80,7 +78,7 @@ def test_a_table_is_read_anew_for_each_batch_with_the_columns_of_the_start(tmp_p
 
 
 def test_tables_in_the_file(load_text: Load, tmp_path: Path) -> None:
-    text = f"""{HEAD}path = "out"
+    text = f"""{ONE_SINK}path = "out"
 [[table]]
 name = "items"
 path = "items"
@@ -122,7 +120,7 @@ def test_problems_of_tables_are_named(
     load_text: Load, tmp_path: Path, keys: str, message: str
 ) -> None:
     with pytest.raises(InvalidFile) as caught:
-        load_text(f'{HEAD}path = "out"\n[[table]]\n{keys}\n')
+        load_text(f'{ONE_SINK}path = "out"\n[[table]]\n{keys}\n')
     assert f"{tmp_path}/p.toml:{message}" in str(caught.value)
 
 
@@ -145,7 +143,7 @@ def test_a_stream_is_joined_with_a_table_as_it_is_at_each_batch(
     source = "max_offsets_per_trigger = 1"
     sink = '[[sink]]\ntype = "python"\nfunction = "changing:write"\n'
     (tmp_path / "changing.py").write_text(CHANGING)
-    Once(spark, load_text(head(url, source) + PARSE + tables("batch") + JOIN + sink))
+    Once(spark, load_text(head(url, source) + PATIENT + tables("batch") + JOIN + sink))
     found = sorted((tmp_path / "seen").read_text().split())
     assert found == ["0:a:apple", "1:b:bread"]
 
@@ -169,7 +167,7 @@ def test_a_table_that_may_change_is_no_part_of_what_goes_to_a_stream(
 ) -> None:
     save(tmp_path / "names.parquet", "apple")
     sink = '[[sink]]\ntype = "stream"\nstream = "x"\n'
-    text = head("redis://h") + PARSE + JOIN + sink
+    text = head("redis://h") + PATIENT + JOIN + sink
     assert len(queries(spark, load_text(text + tables("once")))) == 2
     with pytest.raises(PipelineError) as caught:
         queries(spark, load_text(text + tables("batch")))
@@ -185,7 +183,7 @@ def test_mode_group_may_join_with_a_table(
     save(tmp_path / "names.parquet", "apple")
     fill(server, ("a", 1, "00:00:00"), ("b", 2, "00:00:00"))
     sink = '[[sink]]\npath = "out"\n'
-    Once(spark, load_text(head(url, GROUP) + PARSE + tables("once") + JOIN + sink))
+    Once(spark, load_text(head(url, GROUP) + PATIENT + tables("once") + JOIN + sink))
     found = pyarrow.dataset.dataset(tmp_path / "out", partitioning="hive").to_table()
     assert sorted(zip(found["item"].to_pylist(), found["name"].to_pylist(), strict=True)) == [
         *(("a", "apple"), ("b", None))
@@ -196,7 +194,7 @@ def test_two_streams_are_joined_within_their_watermarks(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
     text = f'''\
-{head(url).replace('"s"', '["orders", "payments"]')}{PARSE}
+{head(url).replace('"s"', '["orders", "payments"]')}{PATIENT}
 [[transform]]
 name = "orders"
 watermark = {{ column = "at", delay = "1 hour" }}

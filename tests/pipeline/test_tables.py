@@ -18,11 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once
-from tests.pipeline.test_queries import PARSE as ONE_ATTEMPT
-from tests.pipeline.test_queries import fill, head
-
-# On a busy machine a Python process of Spark may come up too late for its first attempt.
-PARSE = ONE_ATTEMPT.replace("attempts = 1", "attempts = 5")
+from tests.support.pipelines import PATIENT, fill, forget_commits, head
 
 
 def delta(path: Path, *columns: str) -> list[tuple[Any, ...]]:
@@ -31,17 +27,11 @@ def delta(path: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
-def forget_commits(checkpoint: Path) -> None:
-    """As after a kill between the writing of the last batch and the noting down of that."""
-    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
-    last.unlink()
-
-
 def test_a_table_with_state_is_kept_up_to_date_also_when_batches_are_repeated(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
     text = f'''\
-{head(url)}{PARSE}
+{head(url)}{PATIENT}
 [[transform]]
 name = "hours"
 watermark = {{ column = "at", delay = "1 hour" }}
@@ -89,7 +79,7 @@ def test_rows_that_a_table_can_t_take_are_not_tried_again(
     server.xadd("s", {"item": "b", "qty": 2})
     sink = '[[sink]]\ntype = "delta"\npath = "t"\nkeys = ["at"]\n'
     with pytest.raises(PipelineError) as caught:
-        Once(spark, load_text(f"{head(url)}{PARSE}{sink}"))
+        Once(spark, load_text(f"{head(url)}{PATIENT}{sink}"))
     assert str(caught.value) == (
         "entries: sink 'entries': 1 rows have no value in 'at', which is a key; make it required "
         "in [parse.columns], or leave such rows out in SQL"
@@ -100,7 +90,7 @@ def test_a_database_is_kept_up_to_date_also_when_batches_are_repeated(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
     text = f'''\
-{head(url)}{PARSE}
+{head(url)}{PATIENT}
 [[transform]]
 name = "sums"
 watermark = {{ column = "at", delay = "1 hour" }}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing import PenstockServer
+from penstock.testing import Penstock, PenstockServer
 from tests.support.process import ROOT
 
 TIMEOUT_S = 120
@@ -118,3 +118,11 @@ def server(shared_server: PenstockServer) -> PenstockServer:
     """The same, as if it had just been started."""
     shared_server.reset()
     return shared_server
+
+
+@pytest.fixture
+def handle(server: PenstockServer) -> Iterator[Penstock]:
+    """What the fixture ``penstock`` is to a test, on the same server."""
+    handle = Penstock(server)
+    yield handle
+    handle.close()

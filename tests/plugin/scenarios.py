@@ -95,6 +95,64 @@ def test_it(penstock, monkeypatch):
     penstock.clock.advance(1)
     assert penstock.host == "127.0.0.1"
 """,
+    "further servers are apart, and serve one test after the other": """
+import pytest
+
+lent = []
+
+@pytest.mark.parametrize("number", range(2))
+def test_two_more(penstock, penstock_factory, number):
+    first, second = penstock_factory("--databases", "2"), penstock_factory("--databases", "2")
+    other = penstock_factory()
+    servers = [penstock, first, second, other]
+    assert len({server.port for server in servers}) == 4
+    assert {server.client.dbsize() for server in servers} == {0}
+    assert first.client.config_get("databases") == {"databases": "2"}
+    assert other.client.config_get("databases") == {"databases": "16"}
+    for server in servers:
+        server.client.set("k", "v")
+    lent.append({server.port for server in servers})
+
+def test_they_were_the_same():
+    assert lent[0] == lent[1]
+
+def test_one_that_a_test_has_ended_is_replaced(penstock_factory):
+    penstock_factory().client.shutdown(nosave=True)
+
+def test_this_is_another(penstock_factory):
+    assert penstock_factory().client.dbsize() == 0
+    assert penstock_factory().port not in lent[0]
+""",
+    "a further server that cannot start fails the test": """
+import pytest
+
+def test_it(penstock_factory):
+    with pytest.raises(pytest.fail.Exception, match="the server could not be started"):
+        penstock_factory("--no-such-setting", "yes")
+""",
+    "a restart, faults, a snapshot, a trace and waits": """
+import pytest
+from redis.exceptions import ConnectionError
+
+@pytest.mark.parametrize("number", range(2))
+def test_it(penstock, number):
+    assert penstock.faults.list() == []
+    client = penstock.client
+    penstock.clock.freeze(1000)
+    client.xgroup_create("k", "g", mkstream=True)
+    prepared = penstock.snapshot("prepared")
+    penstock.faults.add("XADD", "NOREPLY", times=1)
+    with penstock.trace() as trace, pytest.raises(ConnectionError):
+        penstock.new_client(retry=None).xadd("k", {"a": "b"})
+    assert trace.names == ["XADD"]
+    client.xreadgroup("g", "alice", {"k": ">"})
+    client.xack("k", "g", "1000-0")
+    penstock.wait_until_acknowledged("k", "g")
+    penstock.assert_delivered_once("k", "g")
+    penstock.restart()
+    assert client.xlen("k") == 1
+    penstock.faults.add("XADD", "CLOSE")
+""",
     "modules of the project do not get into the server": """
 import server
 

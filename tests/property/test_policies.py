@@ -47,12 +47,14 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
 STREAMS: dict[str, tuple[str | int, ...]] = {
     "delete acked": ("delete", "acked"),
     "delete acked with a grace": ("delete", "acked", "delete-grace", 200),
-    "auto-group": ("auto-group", "0"),
+    "auto-group": ("auto-group", "0", "ack-wait", 150),
     "retention": ("retention", 300),
     "retention-bytes": ("retention-bytes", "300"),
     "retention of what is read": ("retention", 300, "retention-unread", "keep"),
 }
 """Policies of the stream, each beside some of the group."""
+
+OF_GROUP: Final = ("backoff", "50,150", *DEAD_LETTERS)
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -72,8 +74,7 @@ def test_policies_of_a_stream_hold_in_any_history(name: str) -> None:
     @SETTINGS
     @given(HISTORIES)
     def play(steps: list[Step]) -> None:
-        of_group = () if name == "auto-group" else ("backoff", "50,150", *DEAD_LETTERS)
-        history = History(of_group, STREAMS[name])
+        history = History(OF_GROUP if name != "auto-group" else (), STREAMS[name])
         history.play(steps)
         drain(history)
 

@@ -100,6 +100,52 @@ def test_a_group_destroyed_under_a_batch_is_made_again_where_the_batch_began(
     query.close()
 
 
+def test_a_group_made_again_in_a_stream_that_lost_its_end_is_counted_anew(
+    on_each: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(on_each, "s", *numbers(1, 6))
+    query = Query(going_on(on_each, maxOffsetsPerTrigger="3"))
+    query.step()
+    query.plan()
+    # As on a replica that had two entries and no group, and was written to since.
+    on_each.delete("s")
+    add(on_each, "s", "1-1", "1-2", *numbers(7, 9))
+    query.run_planned()
+    assert [group["entries-read"] for group in on_each.xinfo_groups("s")] == [2]
+    on_each.xtrim("s", minid="1-8", approximate=False)
+    query.drain()
+    assert query.ids == [*numbers(1, 3), "1-8", "1-9"]
+    assert warnings_of(caplog)[-1] == (
+        "stream 's': 1 entry after 1-3 and before 1-8 removed before being read"
+    )
+    query.close()
+
+
+def test_entries_are_read_though_the_group_was_set_to_a_number_that_is_too_high(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 5))
+    query = Query(options(on_each))
+    query.drain()
+    add(on_each, "s", *numbers(6, 8))
+    on_each.xgroup_setid("s", "g", "1-5", entries_read=7)
+    query.drain()
+    assert query.ids == numbers(1, 8)
+    query.close()
+
+
+def test_a_number_that_is_too_high_does_not_end_the_wait_for_more_entries(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 5))
+    query = Query(options(on_each, minOffsetsPerTrigger="4"))
+    query.drain()
+    add(on_each, "s", "1-6")
+    on_each.xgroup_setid("s", "g", "1-5", entries_read=6)
+    assert not query.plan()
+    query.close()
+
+
 def test_a_deleted_stream_is_noticed_in_a_group_too(
     on_each: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -129,11 +129,12 @@ class Disturbances:
         if len(before) < 2:
             return None
         to = self.choice.choice(before[1:])
-        # Without the number the server would not know what was trimmed unread.
         above: Any = client.xrange(stream, min=f"({to.decode()}")
         read = client.xinfo_stream(stream)["entries-added"] - len(above)
-        client.xgroup_setid(stream, group["name"], to, entries_read=read)
-        return "XGROUP SETID"
+        # Without the number the server does not know what was trimmed unread.
+        number = read if self.mode == "offsets" or self.choice.random() < 0.5 else None
+        client.xgroup_setid(stream, group["name"], to, entries_read=number)
+        return "XGROUP SETID" if number is not None else "XGROUP SETID without a number"
 
     def _remove_consumer(
         self, client: redis.Redis, stream: str, group: dict[str, Any]

@@ -37,6 +37,10 @@ WEIGHTS: Final = {
 """How often each disturbance comes; rivals are there only in mode ``group``."""
 
 
+MEETS_UNREAD: Final = ("rival", "trim", "XDEL", "group command")
+"""What is to come while there are entries that have not been read, most of the time."""
+
+
 class History:
     """Runs a pipeline in a world for some time, and finds out what is wrong in its tables."""
 
@@ -102,6 +106,8 @@ class History:
             self._fail_over()
         else:
             with self.world.source.client() as client:
+                if name in MEETS_UNREAD and self.choice.random() < 0.7:
+                    self.others.publish(client)
                 self._command(name, client)
 
     def _kill(self, server: Backend, name: str) -> None:

@@ -196,3 +196,17 @@ def test_when_the_policy_goes_so_does_what_it_did() -> None:
     assert kitchen.read("bob") == []
     kitchen.set("ack-wait", 10)
     assert kitchen.read("bob") == [1]
+
+
+def test_a_policy_that_comes_later_counts_from_the_delivery() -> None:
+    kitchen = Kitchen()
+    kitchen.add(1)
+    kitchen.read()
+    kitchen.direct.advance(400)
+    kitchen.set("ack-wait", 1000)
+    kitchen.direct.advance(1)
+    waiting = kitchen.wait("bob")
+    kitchen.direct.advance(598)
+    assert woken_with(waiting) is None
+    kitchen.direct.advance(1)
+    assert woken_with(waiting) == [1]

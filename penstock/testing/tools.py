@@ -1,0 +1,113 @@
+"""What a test does with a server, whether that outlives the test or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any
+
+from penstock.testing import delivery, snapshots, waiting
+from penstock.testing.clock import ServerClock
+from penstock.testing.data_files import Loss
+from penstock.testing.faults import Faults
+from penstock.testing.snapshots import Snapshot
+from penstock.testing.trace import Trace
+from penstock.testing.waiting import TIMEOUT_S
+
+
+class Tools(ABC):
+    """A server for tests.
+
+    What starts with ``wait`` raises :class:`WaitTimeout` when ``timeout`` seconds have passed; its
+    text says what there was instead.
+    """
+
+    @abstractmethod
+    def ask(self, *words: str | int, db: int | None = None) -> Any:
+        """The server's reply to a command: ``None``, an integer, a string, or a list of them.
+
+        The command is for the database ``db``, or the one that was last selected here. Raises
+        :class:`PenstockError` if the reply is an error, or if there is none.
+        """
+
+    @property
+    @abstractmethod
+    def clock(self) -> ServerClock:
+        """The server's clock, which tests may move."""
+
+    @property
+    @abstractmethod
+    def faults(self) -> Faults:
+        """What goes wrong on the server, if a test wants that."""
+
+    def flush(self) -> None:
+        """Deletes all data."""
+        self.ask("FLUSHALL")
+
+    # --- states and commands ----------------------------------------------------------------
+
+    def snapshot(self, name: str = "") -> Snapshot:
+        """Lets the server keep all data as it is now, under this name or one of its own."""
+        return snapshots.take(self.ask, name)
+
+    def restore(self, snapshot: Snapshot | str) -> None:
+        """Puts all data back as it was when the snapshot was taken."""
+        name = snapshot if isinstance(snapshot, str) else snapshot.name
+        Snapshot(self.ask, name).restore()
+
+    def trace(self, client: str | None = None) -> Trace:
+        """Begins to note the commands that clients send, all of them or those of connections whose
+        name fits the pattern; a context manager that ends with the block."""
+        return Trace(self.ask, client)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def wait_until_acknowledged(
+        self, stream: str, group: str, *, db: int = 0, timeout: float = TIMEOUT_S
+    ) -> None:
+        """Waits until the group has got and acknowledged every entry of the stream.
+
+        A stream or a group that is not there yet is waited for as well.
+        """
+        waiting.until_acknowledged(partial(self.ask, db=db), stream, group, timeout)
+
+    def wait_for_readers(self, number: int, *, timeout: float = TIMEOUT_S) -> None:
+        """Waits until exactly so many clients wait in XREAD or XREADGROUP for entries."""
+        waiting.until_readers(self.ask, number, timeout)
+
+    def wait_until_idle(self, *, timeout: float = TIMEOUT_S) -> None:
+        """Waits until every group of every stream, in all databases, has got and acknowledged every
+        entry."""
+        waiting.until_idle(self.ask, self._ask_in, timeout)
+
+    def _ask_in(self, db: int, *words: str | int) -> Any:
+        return self.ask(*words, db=db)
+
+    # --- assertions -------------------------------------------------------------------------
+
+    def assert_delivered_once(self, stream: str, group: str, *, db: int = 0) -> None:
+        """Raises :class:`AssertionError` unless the group was given each entry of the stream, and
+        none of them twice: by claiming, or by reading what is pending again.
+
+        The server counts that as long as it runs; a restart begins anew.
+        """
+        delivery.assert_delivered_once(partial(self.ask, db=db), stream, group)
+
+
+class LocalTools(Tools):
+    """A server that was started here, so that it can be started again."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Makes all data safe as it is now: what comes later is what a loss of power may lose."""
+
+    @abstractmethod
+    def restart(self, lose: Loss = "nothing") -> None:
+        """Ends the server and starts it again, on the same port and with the settings of its start.
+
+        What is lost is ``"nothing"``, as when it is shut down, or ``"everything"``, or
+        ``"unsynced"``, as when the power fails: with ``appendfsync always`` nothing that was
+        answered, else what was written since :meth:`sync`, or since the test began. Data is kept
+        with ``appendonly no`` too. Connections are lost, with faults, traces and snapshots; the
+        clock goes on as it was. Raises :class:`PenstockError` if the server does not end or start.
+        """

@@ -1,0 +1,190 @@
+"""Waiting for what other programs do, by asking the server again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from time import sleep
+from typing import Any, Final
+
+from penstock.testing.clock import Ask
+from penstock.testing.errors import PenstockError, WaitTimeout
+
+TIMEOUT_S: Final = 10.0
+"""How long is waited, unless a test says otherwise."""
+
+SHOWN: Final = 5
+"""How many entries, groups or clients a text names."""
+
+_FIRST_PAUSE_S: Final = 0.001
+_LONGEST_PAUSE_S: Final = 0.02
+
+AskIn = Callable[..., Any]
+"""The reply to a command in a database: its number, and the words."""
+
+
+def until_acknowledged(ask: Ask, stream: str, group: str, timeout: float) -> None:
+    """Waits until a group has acknowledged everything that is in a stream."""
+    _wait(
+        f"until the group {group!r} has acknowledged everything in {stream!r}",
+        lambda: unfinished(ask, stream, group),
+        timeout,
+    )
+
+
+def until_readers(ask: Ask, number: int, timeout: float) -> None:
+    """Waits until so many clients wait in XREAD or XREADGROUP."""
+    noun = "reader waits" if number == 1 else "readers wait"
+    _wait(f"until {number} {noun}", lambda: _other_readers(ask, number), timeout)
+
+
+def until_idle(ask: Ask, ask_in: AskIn, timeout: float) -> None:
+    """Waits until every group of every stream has acknowledged everything."""
+    text = "until every group has acknowledged everything"
+    _wait(text, lambda: _busy_groups(ask, ask_in), timeout)
+
+
+def until_saved(ask: Ask, timeout: float) -> None:
+    """Saves everything, as soon as no process in the background does so already."""
+    _wait("to save everything", lambda: _passing(ask, "SAVE", "already in progress"), timeout)
+
+
+def until_flushed(ask: Ask, timeout: float) -> None:
+    """Deletes all data, as soon as the server has found out that its disk works again."""
+    _wait("to delete all data", lambda: _passing(ask, "FLUSHALL", ": MISCONF "), timeout)
+
+
+def _wait(what: str, look: Callable[[], str], timeout: float) -> None:
+    """Looks again and again until ``look`` has nothing to tell; raises :class:`WaitTimeout`.
+
+    Only the pauses count, so a library that stops the time of the test's process stops no wait.
+    """
+    waited, pause = 0.0, _FIRST_PAUSE_S
+    while there := look():
+        if waited >= timeout:
+            raise WaitTimeout(f"waited for {timeout:g} seconds {what}: {there}")
+        sleep(pause)
+        waited += pause
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _passing(ask: Ask, command: str, text: str) -> str:
+    """The error of a command if it has this text, which is to pass; empty if there is none."""
+    try:
+        ask(command)
+    except PenstockError as error:
+        if text not in str(error):
+            raise
+        return str(error)
+    return ""
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+def unfinished(ask: Ask, stream: str, group: str) -> str:
+    """What a group has still to do; empty if that is nothing."""
+    try:
+        groups = groups_of(ask, stream)
+    except PenstockError as error:
+        if "no such key" not in str(error):
+            raise
+        return f"there is no stream {stream!r}"
+    if group not in groups:
+        others = ", ".join(map(repr, groups)) or "none"
+        return f"{stream!r} has no such group; its groups: {others}"
+    return _left(ask, stream, group, groups[group])
+
+
+def groups_of(ask: Ask, stream: str) -> dict[str, dict[str, Any]]:
+    """What XINFO GROUPS says of each group, by name."""
+    rows = [as_dict(row) for row in ask("XINFO", "GROUPS", stream)]
+    return {str(row["name"]): row for row in rows}
+
+
+def as_dict(pairs: list[Any]) -> dict[str, Any]:
+    """A reply of names and values, side by side, as a dictionary."""
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def _left(ask: Ask, stream: str, group: str, row: dict[str, Any]) -> str:
+    found = [_pending(ask, stream, group, row["pending"]), _undelivered(ask, stream, row)]
+    return ", and ".join(filter(None, found))
+
+
+def _pending(ask: Ask, stream: str, group: str, number: int) -> str:
+    if not number:
+        return ""
+    rows = ask("XPENDING", stream, group, "-", "+", SHOWN)
+    shown = [f"{row[0]} ({row[1]}, delivered {_times(row[3])}, {row[2]} ms ago)" for row in rows]
+    return f"{_entries(number)} pending: {_list(shown, number)}"
+
+
+def _undelivered(ask: Ask, stream: str, row: dict[str, Any]) -> str:
+    lag = row["lag"]
+    if lag is None:  # Entries were deleted, so the server does not know it.
+        after = f"({row['last-delivered-id']}"
+        return "some entries not delivered" if ask("XRANGE", stream, after, "+", "COUNT", 1) else ""
+    return f"{_entries(lag)} not delivered" if lag else ""
+
+
+def _busy_groups(ask: Ask, ask_in: AskIn) -> str:
+    found = [
+        f"{group!r} of {stream!r} in database {db}: {left}"
+        for db in map(int, re.findall(r"^db(\d+):", ask("INFO", "keyspace"), re.MULTILINE))
+        for stream in _streams(ask_in, db)
+        for group in groups_of(lambda *words, db=db: ask_in(db, *words), stream)
+        if (left := unfinished(lambda *words, db=db: ask_in(db, *words), stream, group))
+    ]
+    return "; ".join(found[:SHOWN]) + ("; ..." if len(found) > SHOWN else "")
+
+
+def _streams(ask_in: AskIn, db: int) -> list[str]:
+    found, cursor = list[str](), "0"
+    while True:
+        cursor, keys = ask_in(db, "SCAN", cursor, "TYPE", "stream", "COUNT", 1000)
+        found += keys
+        if cursor == "0":
+            return found
+
+
+# --- readers ---------------------------------------------------------------------------------
+
+
+def _other_readers(ask: Ask, number: int) -> str:
+    """Who reads, if that is not this number of clients."""
+    clients = [
+        dict(re.findall(r"(\S+)=(\S*)", line)) for line in ask("CLIENT", "LIST").splitlines()
+    ]
+    waiting = [client for client in clients if _is_reading(client)]
+    if len(waiting) == number:
+        return ""
+    own = str(ask("CLIENT", "ID"))
+    others = [client for client in clients if client not in waiting and client["id"] != own]
+    readers = _list([_called(client) for client in waiting], len(waiting)) or "none"
+    rest = [f"{_called(client)} (last command: {client['cmd']})" for client in others]
+    return f"{len(waiting)} there: {readers}; other clients: {_list(rest, len(rest)) or 'none'}"
+
+
+def _is_reading(client: dict[str, str]) -> bool:
+    return "b" in client["flags"] and client["cmd"] in ("xread", "xreadgroup")
+
+
+def _called(client: dict[str, str]) -> str:
+    return client["name"] or f"client {client['id']}"
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def _list(shown: list[str], number: int) -> str:
+    more = number - min(number, SHOWN)
+    return ", ".join(shown[:SHOWN]) + (f" and {more} more" if more else "")
+
+
+def _entries(number: int) -> str:
+    return "1 entry is" if number == 1 else f"{number} entries are"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

@@ -1,0 +1,132 @@
+"""Faults as tests ask for them in Python."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from redis.exceptions import BusyLoadingError, ConnectionError, ResponseError
+
+from penstock.testing import Penstock, PenstockError
+
+
+def test_a_command_fails_as_often_as_it_shall(handle: Penstock) -> None:
+    fault = handle.faults.add("XADD", "ERROR", "ERR no ink", times=2)
+    for struck in (1, 2):
+        with pytest.raises(ResponseError, match=r"^no ink$"):
+            handle.client.xadd("orders", {"item": "tea"})
+        assert fault.struck == struck
+    handle.client.xadd("orders", {"item": "tea"})
+    assert handle.faults.list() == []
+
+
+def test_a_write_whose_reply_is_lost_has_happened(handle: Penstock) -> None:
+    client = handle.new_client(retry=None)
+    with handle.faults.add("XADD", "NOREPLY") as fault, pytest.raises(ConnectionError):
+        client.xadd("orders", {"item": "tea"})
+    assert fault.struck == 1
+    assert client.xlen("orders") == 1
+    client.xadd("orders", {"item": "tea"})
+    fault.clear()
+    assert fault.struck == 1
+
+
+def test_conditions_reach_the_server(handle: Penstock) -> None:
+    fault = handle.faults.add(
+        "XADD",
+        "loading",
+        key="ord*",
+        client="work*",
+        after=1,
+        times=3,
+        probability=1.0,
+        seed=7,
+    )
+    [listed] = handle.faults.list()
+    text = "XADD KEY ord* CLIENT work* AFTER 1 TIMES 3 PROBABILITY 1.0 SEED 7 loading"
+    assert listed == {"id": fault.number, "words": text.split(), "matched": 0, "struck": 0}
+    worker = handle.new_client(client_name="worker", retry=None)
+    handle.client.xadd("orders", {"item": "tea"})
+    worker.xadd("orders", {"item": "tea"})
+    worker.xadd("others", {"item": "tea"})
+    with pytest.raises(BusyLoadingError):
+        worker.xadd("orders", {"item": "tea"})
+    assert handle.client.xlen("orders") == 2
+
+
+def test_all_faults_end_at_once_and_before_each_test(handle: Penstock) -> None:
+    for end in (handle.faults.clear, handle.server.reset):
+        handle.faults.add("XADD", "CLOSE")
+        handle.faults.add("*", "DELAY", 1)
+        end()
+        assert handle.faults.list() == []
+
+
+def test_what_the_server_refuses_is_told(handle: Penstock) -> None:
+    with pytest.raises(PenstockError, match=r"^DEBUG FAULT ADD XADD EXPLODE: ERR "):
+        handle.faults.add("XADD", "EXPLODE")
+
+
+def test_a_failover_wakes_readers_and_refuses_writes(handle: Penstock) -> None:
+    found: list[str] = []
+
+    def read() -> None:
+        try:
+            handle.new_client(retry=None).xread({"orders": "$"}, block=0)
+        except ResponseError as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    handle.wait_for_readers(1)
+    handle.faults.failover(60_000)
+    thread.join()
+    assert found[0].startswith("UNBLOCKED force unblock from blocking operation")
+    with pytest.raises(ResponseError, match="You can't write against a read only replica"):
+        handle.new_client(retry=None).set("k", "v")
+    handle.faults.clear()
+    assert handle.client.set("k", "v")
+
+
+def test_a_frozen_server_answers_nobody_until_it_is_over(handle: Penstock) -> None:
+    client = handle.client
+    assert client.ping()
+    handle.faults.freeze(50)
+    assert client.ping()
+
+
+def fill_up(handle: Penstock) -> None:
+    """The disk of a file that was turned on is full; a write has noticed that."""
+    handle.client.config_set("appendonly", "yes")
+    handle.sync()
+    handle.faults.disk("full")
+    with pytest.raises((ConnectionError, ResponseError)):
+        handle.new_client(retry=None).xadd("orders", {"item": "tea"})
+    with pytest.raises(ResponseError, match=r"^MISCONF Errors writing to the AOF file: No space"):
+        handle.client.xadd("orders", {"item": "tea"})
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_full_disk_refuses_writes_until_the_test_ends(handle: Penstock, is_on: bool) -> None:
+    fill_up(handle)
+    if is_on:  # It is as if it had been on from the start.
+        handle.server._settings["appendonly"] = "yes"
+    handle.server.reset()
+    assert handle.client.dbsize() == 0
+    assert handle.client.config_get("appendonly") == {"appendonly": "yes" if is_on else "no"}
+    handle.server._settings["appendonly"] = "no"
+
+
+def test_the_disk_may_be_well_again_before(handle: Penstock) -> None:
+    handle.faults.disk("slow", 1)
+    handle.faults.disk("ok")
+    handle.client.config_set("appendonly", "yes")
+    handle.client.xadd("orders", {"item": "tea"})
+
+
+def test_a_reset_puts_settings_back_that_refuse_it(handle: Penstock) -> None:
+    handle.client.config_set("min-replicas-to-write", 1)
+    with pytest.raises(PenstockError, match="NOREPLICAS"):
+        handle.flush()
+    handle.server.reset()
+    handle.flush()

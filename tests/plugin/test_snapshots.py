@@ -1,0 +1,62 @@
+"""A state that is prepared once and put back before each test."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.testing import Penstock, PenstockError, PenstockServer
+
+
+def test_all_data_comes_back_as_often_as_it_shall(handle: Penstock) -> None:
+    client = handle.client
+    client.xadd("orders", {"item": "tea"}, id="1-1")
+    client.xgroup_create("orders", "kitchen", id="0")
+    client.xreadgroup("kitchen", "alice", {"orders": ">"})
+    snapshot = handle.snapshot()
+    for restore in (snapshot.restore, lambda: handle.restore(snapshot)):
+        client.xack("orders", "kitchen", "1-1")
+        client.xadd("orders", {"item": "tea"})
+        handle.new_client(db=3).set("k", "v")
+        restore()
+        assert client.xlen("orders") == 1
+        assert client.xpending("orders", "kitchen")["pending"] == 1
+        assert handle.ask("EXISTS", "k", db=3) == 0
+    snapshot.drop()
+    with pytest.raises(PenstockError, match=rf"^DEBUG SNAPSHOT RESTORE {snapshot.name}: ERR "):
+        snapshot.restore()
+
+
+async def test_snapshots_can_be_awaited(handle: Penstock) -> None:
+    await handle.aio.ask("SET", "k", "v")
+    snapshot = await handle.aio.snapshot("prepared")
+    await handle.aio.flush()
+    await handle.aio.restore("prepared")
+    assert handle.ask("GET", "k") == "v"
+    assert snapshot.name == "prepared"
+
+
+def test_a_snapshot_of_a_test_ends_with_it(server: PenstockServer) -> None:
+    handle = Penstock(server)
+    handle.snapshot("prepared")
+    handle.close()
+    with pytest.raises(PenstockError, match="prepared"):
+        server.restore("prepared")
+
+
+def test_a_snapshot_of_the_server_outlives_a_reset(server: PenstockServer) -> None:
+    server.ask("SET", "k", "v")
+    snapshot = server.snapshot()
+    server.reset()
+    assert server.ask("GET", "k") is None
+    snapshot.restore()
+    assert server.ask("GET", "k") == "v"
+    snapshot.drop()
+
+
+def test_a_restart_loses_snapshots_and_the_test_ends_well(server: PenstockServer) -> None:
+    handle = Penstock(server)
+    handle.snapshot("prepared")
+    handle.restart()
+    with pytest.raises(PenstockError, match="prepared"):
+        handle.restore("prepared")
+    handle.close()
