@@ -128,6 +128,7 @@ def config_resetstat(server: Services, session: Session, args: Arguments) -> Rep
     """Forgets what has been counted since the start."""
     server.state.forget_counts()
     server.turns.forget_counts()
+    server.policies.tally.reset()
     return OK
 
 

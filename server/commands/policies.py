@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from protocol import errors, policy_errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
-from server.command_table import Arguments, KeySpec, command, container
+from server.command_table import Arguments, KeySpec, command, container, find
 from server.config.policies import (
     ALL,
     GROUP,
@@ -37,16 +37,36 @@ _Change = Callable[[Settings], Reply]
 """Changes policies that something has of its own, in a copy of them, and says what to answer."""
 
 
-def _change_of(words: Arguments, known: dict[bytes, Callable[[bytes], str]]) -> _Change | None:
+def _change_of(
+    server: Services,
+    session: Session,
+    words: Arguments,
+    known: dict[bytes, Callable[[bytes], str]],
+) -> _Change | None:
     """What SET or DEL ask for, ``None`` for GET; raises :class:`CommandError`."""
     word, rest = words[0].upper(), words[1:]
     if word == b"GET" and not rest:
         return None
     if word == b"SET" and rest and len(rest) % 2 == 0:
-        return _set(_checked(lambda: read_settings(rest, known)))
+        settings = _checked(lambda: read_settings(rest, known))
+        _require_adding(server, session, [settings.get(b"dead-letter", b"")])
+        return _set(settings)
     if word == b"DEL" and rest:
         return _delete([name.lower() for name in rest])
     raise CommandError(policy_errors.POLICY_SYNTAX)
+
+
+def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -> None:
+    """Raises :class:`CommandError` if the client's user may not add to these streams: a policy or a
+    letter that names one gives no right to it. Empty names are of no stream."""
+    for key in filter(None, keys):
+        request = [b"XADD", key, b"*", b"field", b"value"]
+        xadd = find(server.state.table, request)
+        assert xadd is not None
+        refusal = server.access.refusal(session, xadd, request)
+        if refusal is not None:
+            server.access.note_refusal(session, xadd, request)
+            raise CommandError(refusal)
 
 
 def _checked(read: Callable[[], Settings]) -> Settings:
@@ -131,7 +151,7 @@ def _shown(settings: Settings) -> Reply:
 )
 def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP POLICY key group SET ... | GET | DEL ...: OK; those in force; how many went."""
-    change = _change_of(args[4:], GROUP)
+    change = _change_of(server, session, args[4:], GROUP)
     db, key = session.db, args[2]
     stream = db.stream(key)
     if stream is None:
@@ -156,7 +176,7 @@ def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply:
     """XSTREAM POLICY key SET ... | GET | DEL ...: OK; those in force; how many went."""
-    change = _change_of(args[3:], ALL)
+    change = _change_of(server, session, args[3:], ALL)
     db, key = session.db, args[2]
     stream = db.stream(key)
     if stream is None:
@@ -202,4 +222,5 @@ def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply
         letters = [one_letter(db, key, stream, identity) for identity in wanted][:count]
     else:
         letters = find_letters(db, stream, count)
+    _require_adding(server, session, dict.fromkeys(each.letter.stream for each in letters))
     return Redrive(db, key).move(letters)

@@ -10,6 +10,7 @@ from server.delivery.dead_letters import Letter, read_letter
 from server.delivery.retention import add_entry
 from storage import ids
 from storage.effects import EntriesDeleted, Released
+from storage.errors import StreamExhausted
 from storage.groups import Group
 from storage.keyspace import Database
 from storage.stream import Stream
@@ -72,8 +73,13 @@ class Redrive:
 
     def move(self, letters: list[Found]) -> int:
         """Moves them; returns how many. An entry that its stream still has is given back to the
-        group (XNACK), with no delivery counted; otherwise it is added anew."""
+        group (XNACK), with no delivery counted; otherwise it is added anew. Raises
+        :class:`StreamExhausted` if a stream may not have enough IDs left; nothing is moved then."""
         db = self._db
+        for found in letters:
+            lost = found.letter.id not in found.origin.log
+            if lost and ids.MAX - found.origin.last_id < len(letters):
+                raise StreamExhausted
         for found in letters:
             letter, origin = found.letter, found.origin
             if letter.id not in origin.log:

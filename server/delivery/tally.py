@@ -11,6 +11,16 @@ class Tally:
     def __init__(self) -> None:
         self.reset()
 
+    def counts(self) -> dict[str, int]:
+        """Each count under the name that metrics have for it."""
+        return {
+            "dead_letters": self.dead_letters,
+            "redelivered": self.redelivered,
+            "consumers_removed": self.consumers_removed,
+            "trimmed": self.trimmed,
+            "deleted": self.deleted,
+        }
+
     def reset(self) -> None:
         """Sets all of them to zero."""
         self.dead_letters = 0

@@ -45,6 +45,7 @@ class ServerCollector:
         yield from self._of_replicas()
         yield from self._of_commands()
         yield self._errors()
+        yield self._of_policies()
         yield from self._slow_commands()
         yield from self._certificate()
         yield from self._of_persistence()
@@ -191,6 +192,17 @@ class ServerCollector:
         family = CounterMetricFamily("redis_errors", "Error replies by their code.", labels=["err"])
         for code, count in sorted(self._server.state.stats.errors.items()):
             family.add_metric([code], count)
+        return family
+
+    def _of_policies(self) -> Metric:
+        family = CounterMetricFamily(
+            "penstock_policy_actions",
+            "What policies have done: entries that became dead letters, were delivered again, went"
+            " for their age or size, or as all groups had acknowledged them; consumers removed.",
+            labels=["action"],
+        )
+        for action, count in self._server.policies.tally.counts().items():
+            family.add_metric([action], count)
         return family
 
     def _of_persistence(self) -> Iterator[Metric]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from server.delivery.agenda import Agenda
 from server.web.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
 from storage import ids
 from storage.counters import signed
@@ -75,6 +76,12 @@ GROUPS: Final = (
     Family("penstock_stream_group_acked_total", COUNTER, "Entries acknowledged."),
     Family("penstock_stream_group_claims_total", COUNTER, "Entries that were claimed."),
     Family("penstock_stream_group_released_total", COUNTER, "Entries given back with XNACK."),
+    Family(
+        "penstock_stream_group_unowned_entries",
+        GAUGE,
+        "Pending entries without an owner: given back, or kept back by a policy.",
+    ),
+    Family("penstock_stream_group_policies", GAUGE, "Whether the group has policies."),
     Family(
         "penstock_stream_group_parked_readers", GAUGE, "Clients that wait for entries of the group."
     ),
@@ -145,6 +152,8 @@ def group_values(
         group.acked,
         group.claimed,
         group.released,
+        len(group.pending.released),
+        int(isinstance(group.agenda, Agenda)),
         parked,
         seconds_since(seen, now),
     ]

@@ -88,6 +88,12 @@ CLIENTS: Final = (
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),
     Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
+    Client(
+        "redis-py, beside policies",
+        "clients/test_policies",
+        python("redis"),
+        variant="[redis-py-",
+    ),
     Client("redis-py, its own suite", "clients/test_suites", suite("redis"), variant="redis_py"),
     Client("coredis", "clients/test_coredis", python("coredis"), always="resp3"),
     Client("walrus", "clients/test_walrus", python("walrus")),
@@ -102,6 +108,9 @@ CLIENTS: Final = (
     Client("redis-cli", "clients/test_redis_cli", program(lambda: "redis-cli"), always="resp2"),
     Client("redis-benchmark", "clients/test_redis_bench", program(lambda: "redis-benchmark")),
     Client("ioredis", "clients/test_node", node("ioredis"), variant="[ioredis-"),
+    Client(
+        "ioredis, beside policies", "clients/test_policies", node("ioredis"), variant="[ioredis-"
+    ),
     Client("node-redis", "clients/test_node", node("redis"), variant="[node-redis-"),
     Client("FastStream", "clients/test_faststream", python("faststream")),
     Client("taskiq-redis", "clients/test_taskiq", python("taskiq-redis")),

@@ -50,20 +50,25 @@ def start(url: str) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def run(name: str, **environment: str) -> subprocess.Popen[bytes]:
-            command = [sys.executable, "-m", "taskiq", "worker", "--workers", "1"]
-            command += ["--max-async-tasks", "1", "--max-prefetch", "1", "taskiq_worker:broker"]
-            worker = subprocess.Popen(
-                command,
-                cwd=FOLDER,
-                env={"PATH": os.environ["PATH"], "URL": url, "NAME": name, **environment},
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            worker = start_worker(url, name, **environment)
             stack.callback(worker.wait)
             stack.callback(kill, worker)
             return worker
 
         yield run
+
+
+def start_worker(url: str, name: str, **environment: str) -> subprocess.Popen[bytes]:
+    """A worker process, which is to be killed with those that it starts."""
+    command = [sys.executable, "-m", "taskiq", "worker", "--workers", "1"]
+    command += ["--max-async-tasks", "1", "--max-prefetch", "1", "taskiq_worker:broker"]
+    return subprocess.Popen(
+        command,
+        cwd=FOLDER,
+        env={"PATH": os.environ["PATH"], "URL": url, "NAME": name, **environment},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def kill(worker: subprocess.Popen[bytes]) -> None:

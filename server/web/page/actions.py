@@ -136,17 +136,50 @@ async def _redrive(look: Look) -> Action:
     database, key, stream = look.stream()
     look.require(b"XRANGE", key, b"-", b"+")
     commands: list[list[bytes]] = []
-    for identity, letter in letters_of(stream, seen_ids(look.fields)):
+    to_groups: list[bytes] = []
+    letters = letters_of(stream, seen_ids(look.fields))
+    for identity, letter in letters:
         _need_stream(database, letter.origin)
-        commands.append([b"XADD", letter.origin, b"*", *letter.fields])
-        commands.append([b"XDEL", key, ids.text(identity)])
-    count = len(commands) // 2
-    about = (
-        f"{number(count)} dead letter{'s' if count > 1 else ''} will be added to the stream"
-        f" of origin, without the fields that were added, and removed from {shown(key)}."
-    )
+        if letter.group is None:
+            commands.append([b"XADD", letter.origin, b"*", *letter.fields])
+            commands.append([b"XDEL", key, ids.text(identity)])
+        else:
+            _need_group(database, letter.origin, letter.group)
+            # The command itself asks for no right to the stream that it adds to.
+            look.require(b"XADD", letter.origin, b"*", *letter.fields)
+            to_groups.append(ids.text(identity))
+    if to_groups:
+        commands.append([b"XGROUP", b"REDRIVE", key, *to_groups])
+    about = _about_redrive(key, len(letters), len(to_groups))
     back = url("/letters", db=database.index, key=packed(key))
     return Action("Redrive", about, database.index, commands, back)
+
+
+def _about_redrive(key: bytes, count: int, to_groups: int) -> str:
+    """What becomes of so many dead letters, of which so many come from policies of groups."""
+    said = []
+    if to_groups:
+        said.append(
+            f"{_letters(to_groups)} will go back to the group: as pending entries with no delivery"
+            " counted, or added anew where the stream has lost them."
+        )
+    if count > to_groups:
+        said.append(
+            f"{_letters(count - to_groups)} will be added to the stream of origin, without the"
+            " fields that were added."
+        )
+    return f"{' '.join(said)} They are removed from {shown(key)}."
+
+
+def _letters(count: int) -> str:
+    return f"{number(count)} dead letter{'s' if count > 1 else ''}"
+
+
+def _need_group(database: Database, origin: bytes, group: bytes) -> None:
+    """Raises :class:`Refused` where a letter has no group to go back to."""
+    value = database.get(origin)
+    if not isinstance(value, Stream) or group not in value.groups:
+        raise Refused(f"The stream {shown(origin)} has no group {shown(group)} any more.", 409)
 
 
 def _need_stream(database: Database, origin: bytes) -> None:

@@ -13,6 +13,7 @@ from server.web.page.charts import histogram
 from server.web.page.document import csrf_field, facts, hidden, live, notice, pages, section, table
 from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.policies import policies_of_group
 from server.web.page.preview import preview
 from server.web.page.sampling import Trace, behind_since, lag_of
 from server.web.page.stream_screen import fields_of
@@ -67,7 +68,11 @@ async def group_screen(look: Look) -> Html:
             _position(look, db, key, group),
             tag(
                 "div",
-                tag("div", await _consumers(look, db, key, group), id="consumers"),
+                tag(
+                    "div",
+                    tag("div", await _consumers(look, db, key, group), id="consumers"),
+                    policies_of_group(look, db, key, stream, group),
+                ),
                 tag("div", _deliveries(look, (db, key, group.name)), id="deliveries"),
                 class_="pair",
             ),
@@ -379,10 +384,19 @@ def _entry(look: Look, stream: Stream, entry: PendingEntry, readable: bool) -> l
     owner = entry.owner
     return [
         tag("code", id_text(entry.id)),
-        tag("small", "given back") if owner is None else shown(owner.name),
+        _unowned(look, entry) if owner is None else shown(owner.name),
         NONE
         if owner is None
         else tag("span", f"{duration(look.now - entry.time)} ago", title=moment(entry.time)),
         deliveries(entry.deliveries),
         content,
     ]
+
+
+def _unowned(look: Look, entry: PendingEntry) -> Html:
+    """Why an entry is with nobody: a policy keeps it back, or it was given back (XNACK)."""
+    if entry.time > look.now:
+        text = f"kept back for {duration(entry.time - look.now)}"
+    else:
+        text = "given back" if entry.deliveries else "not delivered yet"
+    return tag("small", text)

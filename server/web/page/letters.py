@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from server.web.page.addresses import Fields, packed, stream_url, url
+from server.delivery import dead_letters
+from server.web.page.addresses import Fields, group_url, packed, stream_url, url
 from server.web.page.document import csrf_field, hidden, pages, table
 from server.web.page.looking import Look, Refused
 from server.web.page.markup import Child, Html, joined, tag
 from server.web.page.preview import WIDTH, id_of, preview
 from server.web.page.stream_screen import fields_of
-from server.web.page.wording import id_moment, id_text, number, shown, size
+from server.web.page.wording import id_moment, id_text, moment, number, shown, size
 from storage import ids
 from storage.entries import decode_entry
 from storage.errors import InvalidID
@@ -24,15 +25,20 @@ MOST_STREAMS: Final = 200
 LARGEST: Final = 256 * 1024
 """Letters of more bytes are shown in part, and are not sent from the page."""
 
+MOST_DIGITS: Final = 16
+"""Of a time in milliseconds."""
+
 PREFIX: Final = b"dead-letter-"
 LAST: Final = b"dead-letter-reason"
 
 
 class Letter(NamedTuple):
-    """A dead letter: what was added to the entry, by name, and the fields that it had, in turn."""
+    """A dead letter: what was added to the entry, by name, the fields that it had, in turn, and
+    the consumer group whose policy has written it, if one has."""
 
     added: dict[bytes, bytes]
     fields: list[bytes]
+    group: bytes | None
 
     @property
     def origin(self) -> bytes:
@@ -52,7 +58,10 @@ def read_letter(payload: bytes) -> Letter | None:
         added[items[at]] = items[at + 1]
         if items[at] == LAST:
             fields = items[at + 2 :]
-            return Letter(added, fields) if fields and PREFIX + b"stream" in added else None
+            if not fields or PREFIX + b"stream" not in added:
+                return None
+            by_policy = dead_letters.read_letter(payload)
+            return Letter(added, fields, None if by_policy is None else by_policy.group)
     return None
 
 
@@ -70,8 +79,8 @@ async def letters_screen(look: Look) -> Html:
         for (db, key), count in sorted(found.items())
     ]
     about = (
-        "Streams whose last entry is a dead letter as pipelines and the Spark data source write"
-        " them: with the fields dead-letter-stream, -id and -reason before those of the entry."
+        "Streams whose last entry is a dead letter as policies, pipelines and the Spark data source"
+        " write them: with the fields dead-letter-stream, -id and -reason before the entry's own."
     )
     return joined(
         [
@@ -162,11 +171,24 @@ def _origin(look: Look, db: int, letter: Letter) -> Html:
     if look.viewer.may_see(letter.origin):
         name = tag("a", name, href=stream_url(db, letter.origin, **at))
     others = [
-        tag("div", tag("b", shown(field.removeprefix(PREFIX))), tag("span", shown(value, WIDTH)))
-        for field, value in letter.added.items()
+        tag("div", tag("b", shown(field.removeprefix(PREFIX))), _told(look, db, letter, field))
+        for field in letter.added
         if field not in (LAST, PREFIX + b"stream")
     ]
     return tag("div", tag("div", name), *others[:6], class_="fields")
+
+
+def _told(look: Look, db: int, letter: Letter, field: bytes) -> Html:
+    """What a field says that was added: of a policy's letter the group as a link, and the time."""
+    value = letter.added[field]
+    if letter.group is not None and field == dead_letters.TIME and value.isdigit():
+        return tag("span", moment(int(value[:MOST_DIGITS])))
+    text = shown(value, WIDTH)
+    if letter.group is not None and field == dead_letters.GROUP:
+        request = b"XINFO", b"GROUPS", letter.origin
+        if look.viewer.may_see(letter.origin) and look.viewer.may(*request):
+            return tag("span", tag("a", text, href=group_url(db, letter.origin, letter.group)))
+    return tag("span", text)
 
 
 def _is_id(text: bytes) -> bool:

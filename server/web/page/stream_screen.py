@@ -19,6 +19,7 @@ from server.web.page.document import (
 )
 from server.web.page.looking import Look, Refused
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.policies import policies_of_stream
 from server.web.page.preview import Preview, has, id_of, preview
 from server.web.page.sampling import behind_since, lag_of
 from server.web.page.wording import (
@@ -61,6 +62,7 @@ async def stream_screen(look: Look) -> Html:
                 _numbers(look, database.index, key, stream),
                 await _groups(look, database.index, key, stream),
             ),
+            policies_of_stream(look, database.index, key, stream),
             await _entries(look, database.index, key, stream),
         ]
     )

@@ -45,6 +45,8 @@ penstock_stream_group_redeliveries_total{db="db0",group="cook",stream="orders"} 
 penstock_stream_group_acked_total{db="db0",group="cook",stream="orders"} 0
 penstock_stream_group_claims_total{db="db0",group="cook",stream="orders"} 2
 penstock_stream_group_released_total{db="db0",group="cook",stream="orders"} 0
+penstock_stream_group_unowned_entries{db="db0",group="cook",stream="orders"} 0
+penstock_stream_group_policies{db="db0",group="cook",stream="orders"} 0
 penstock_stream_group_parked_readers{db="db0",group="cook",stream="orders"} 0
 penstock_stream_group_oldest_consumer_idle_seconds{db="db0",group="cook",stream="orders"} 7.5
 redis_stream_group_consumer_messages_pending{consumer="ann",db="db0",group="cook",stream="orders"} 1

@@ -298,6 +298,63 @@ def test_a_letter_stays_where_its_stream_takes_nothing(filled: Filled) -> None:
     assert filled.client.xlen("dead") == 2
 
 
+class TestLettersOfPolicies:
+    """The entry 1-0 was given up by ann, and 9-0 was never delivered."""
+
+    PAGE = "/letters?db=0&key=gone"
+
+    def give_up(self, filled: Filled, *ids: str) -> None:
+        client = filled.client
+        client.execute_command("XGROUP POLICY", "orders", "kitchen", "SET", "dead-letter", "gone")
+        client.execute_command("XNACK", "orders", "kitchen", "FATAL", "IDS", len(ids), *ids)
+
+    def test_it_goes_back_to_its_group(self, filled: Filled) -> None:
+        self.give_up(filled, "1-0", "2-0")
+        ((first, _), _) = filled.client.xrange("gone")
+        asking = user(filled)
+        asked = asking.post("/act", asking.get(self.PAGE).fields(0))
+        assert f"XGROUP REDRIVE gone {first.decode()}" in asked.text
+        assert "1 dead letter will go back to the group: as pending entries" in asked.text
+        assert "XADD" not in asked.text
+        assert "Done." in confirmed(asking, asked).text
+        assert filled.client.xlen("orders") == 10
+        assert filled.client.xlen("gone") == 1
+        row = filled.client.xpending_range("orders", "kitchen", "-", "+", 1)[0]
+        assert (row["message_id"], row["consumer"], row["times_delivered"]) == (b"1-0", b"", 0)
+
+    def test_others_beside_it_are_added_anew(self, filled: Filled) -> None:
+        self.give_up(filled, "1-0", "2-0")
+        filled.client.xadd("gone", letter(7))
+        asking = user(filled)
+        page = asking.get(self.PAGE)
+        asked = asking.post("/act", page.fields(3))
+        assert "2 dead letters will go back to the group" in asked.text
+        assert "1 dead letter will be added to the stream of origin" in asked.text
+        assert "Done." in confirmed(asking, asked).text
+        assert filled.client.xlen("gone") == 0
+        assert filled.client.xlen("orders") == 11
+        assert filled.client.xpending("orders", "kitchen")["pending"] == 8
+
+    def test_it_stays_where_its_group_is_gone(self, filled: Filled) -> None:
+        self.give_up(filled, "1-0")
+        filled.client.xgroup_destroy("orders", "kitchen")
+        asking = user(filled)
+        refused = asking.post("/act", asking.get(self.PAGE).fields(0))
+        assert refused.status == 409
+        assert "The stream orders has no group kitchen any more." in refused.text
+        assert filled.client.xlen("gone") == 1
+
+    def test_the_right_to_its_stream_is_needed(self, filled: Filled) -> None:
+        self.give_up(filled, "1-0")
+        rules = ("on", ">secret", "resetkeys", "~gone", "%R~*", "+@all")
+        filled.client.execute_command("ACL", "SETUSER", "sweeper", *rules)
+        asking = user(filled, "sweeper")
+        refused = asking.post("/act", asking.get(self.PAGE).fields(0))
+        assert refused.status == 403
+        assert "Your user may not run XADD on this key." in refused.text
+        assert filled.client.xlen("gone") == 1
+
+
 def test_the_right_to_add_to_the_stream_of_origin_is_needed(filled: Filled) -> None:
     filled.client.execute_command(
         "ACL", "SETUSER", "sweeper", "on", ">secret", "resetkeys", "~orders:dead", "%R~*", "+@all"

@@ -35,6 +35,8 @@ SCREENS = {
     "stream": "/stream?db=0&key=orders",
     "filter": "/stream?db=0&key=orders&field=item&value=coco",
     "group": "/group?db=0&key=orders&group=kitchen",
+    "policies of a stream": "/stream?db=0&key=payments",
+    "policies of a group": "/group?db=0&key=payments&group=ledger",
     "letters": "/letters",
     "letter": "/letters?db=0&key=orders:dead",
     "server": "/server",

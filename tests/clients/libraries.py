@@ -1,0 +1,317 @@
+"""Client libraries as workers use them, in one shape: none of them knows of policies.
+
+A :class:`Library` calls the methods of a library for the commands of workers, each with what that
+library takes and gives, on the stream ``orders`` and its group ``packers``. Replies come as futures
+where a worker waits for them. Entries are told by the value of their field ``n``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import redis
+import redis.asyncio
+
+from tests.support.servers import PenstockThread
+
+STREAM: Final = "orders"
+GROUP: Final = "packers"
+PATIENCE_S: Final = 60
+
+Taken = list[str]
+"""The values of ``n`` of the entries that a worker was given."""
+
+
+class Library(ABC):
+    """The commands of workers."""
+
+    @abstractmethod
+    def add(self, fields: dict[str, Any]) -> str:
+        """XADD with an automatic ID, which is returned."""
+
+    @abstractmethod
+    def add_many(self, rows: list[dict[str, Any]]) -> None:
+        """The same with all in one pipeline."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """XGROUP CREATE from the first entry on, MKSTREAM."""
+
+    @abstractmethod
+    def read(self, consumer: str, most: int = 100, *, noack: bool = False) -> list[Any]:
+        """XREADGROUP for ``>``: the ID and the fields of each entry."""
+
+    @abstractmethod
+    def history(self, consumer: str) -> list[Any]:
+        """XREADGROUP for ``0``, as a worker asks at its start for what it had in its hands."""
+
+    @abstractmethod
+    def wait(self, consumer: str) -> Future[list[Any]]:
+        """XREADGROUP BLOCK 0 on a connection of its own."""
+
+    @abstractmethod
+    def claim(self, consumer: str, min_idle_ms: int) -> list[Any]:
+        """XAUTOCLAIM from the first entry on: those that were claimed."""
+
+    @abstractmethod
+    def acknowledge(self, *ids: str) -> int:
+        """XACK: how many were pending."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends all connections."""
+
+    def take(self, consumer: str, most: int = 100) -> Taken:
+        """What a worker reads."""
+        return numbers(self.read(consumer, most))
+
+    def pack(self, consumer: str, most: int = 100) -> Taken:
+        """What a worker reads and acknowledges."""
+        entries = self.read(consumer, most)
+        if entries:
+            assert self.acknowledge(*(each[0] for each in entries)) == len(entries)
+        return numbers(entries)
+
+
+def numbers(entries: list[Any]) -> Taken:
+    """What distinguishes entries."""
+    return [fields["n"] for _, fields in entries]
+
+
+def waited(future: Future[list[Any]]) -> Taken:
+    """What a worker was given that has waited."""
+    return numbers(future.result(PATIENCE_S))
+
+
+def _entries(reply: Any) -> list[Any]:
+    """The entries in a reply of XREADGROUP, as redis-py gives it."""
+    return list(reply.get(STREAM, []))
+
+
+OPTIONS: Final[dict[str, Any]] = {"decode_responses": True, "legacy_responses": False}
+
+
+class RedisPy(Library):
+    """redis-py, with threads for those who wait."""
+
+    def __init__(self, penstock: PenstockThread, protocol: int) -> None:
+        self._client: Any = redis.Redis(penstock.host, penstock.port, protocol=protocol, **OPTIONS)
+        self._threads = ThreadPoolExecutor()
+
+    def add(self, fields: dict[str, Any]) -> str:
+        return str(self._client.xadd(STREAM, fields))
+
+    def add_many(self, rows: list[dict[str, Any]]) -> None:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for row in rows:
+                pipeline.xadd(STREAM, row)
+            pipeline.execute()
+
+    def create(self) -> None:
+        assert self._client.xgroup_create(STREAM, GROUP, id="0", mkstream=True)
+
+    def read(self, consumer: str, most: int = 100, *, noack: bool = False) -> list[Any]:
+        place = {STREAM: ">"}
+        return _entries(self._client.xreadgroup(GROUP, consumer, place, count=most, noack=noack))
+
+    def history(self, consumer: str) -> list[Any]:
+        return _entries(self._client.xreadgroup(GROUP, consumer, {STREAM: "0"}))
+
+    def wait(self, consumer: str) -> Future[list[Any]]:
+        return self._threads.submit(
+            lambda: _entries(self._client.xreadgroup(GROUP, consumer, {STREAM: ">"}, block=0))
+        )
+
+    def claim(self, consumer: str, min_idle_ms: int) -> list[Any]:
+        reply: Any = self._client.xautoclaim(STREAM, GROUP, consumer, min_idle_ms)
+        return list(reply[1])
+
+    def acknowledge(self, *ids: str) -> int:
+        return int(self._client.xack(STREAM, GROUP, *ids))
+
+    def close(self) -> None:
+        self._client.close()
+        self._threads.shutdown()
+
+
+class RedisPyAsyncio(Library):
+    """redis-py in tasks of an event loop, which runs in a thread."""
+
+    def __init__(self, penstock: PenstockThread, protocol: int) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._client: Any = redis.asyncio.Redis(
+            host=penstock.host, port=penstock.port, protocol=protocol, **OPTIONS
+        )
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._start(work).result(PATIENCE_S)
+
+    async def _read(self, consumer: str, place: str, **options: Any) -> list[Any]:
+        places = {STREAM: place}
+        return _entries(await self._client.xreadgroup(GROUP, consumer, places, **options))
+
+    def add(self, fields: dict[str, Any]) -> str:
+        return str(self._run(self._client.xadd(STREAM, fields)))
+
+    def add_many(self, rows: list[dict[str, Any]]) -> None:
+        async def add() -> None:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for row in rows:
+                    pipeline.xadd(STREAM, row)
+                await pipeline.execute()
+
+        self._run(add())
+
+    def create(self) -> None:
+        assert self._run(self._client.xgroup_create(STREAM, GROUP, id="0", mkstream=True))
+
+    def read(self, consumer: str, most: int = 100, *, noack: bool = False) -> list[Any]:
+        found: list[Any] = self._run(self._read(consumer, ">", count=most, noack=noack))
+        return found
+
+    def history(self, consumer: str) -> list[Any]:
+        found: list[Any] = self._run(self._read(consumer, "0"))
+        return found
+
+    def wait(self, consumer: str) -> Future[list[Any]]:
+        return self._start(self._read(consumer, ">", block=0))
+
+    def claim(self, consumer: str, min_idle_ms: int) -> list[Any]:
+        reply = self._run(self._client.xautoclaim(STREAM, GROUP, consumer, min_idle_ms))
+        return list(reply[1])
+
+    def acknowledge(self, *ids: str) -> int:
+        return int(self._run(self._client.xack(STREAM, GROUP, *ids)))
+
+    def close(self) -> None:
+        self._run(self._client.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+NODE: Final = Path(__file__).parent / "node"
+
+
+class IORedis(Library):
+    """ioredis, in a process of Node that is told what to call."""
+
+    def __init__(self, penstock: PenstockThread, protocol: int) -> None:
+        node = shutil.which("node")
+        if node is None or not (NODE / "node_modules" / "ioredis").is_dir():
+            pytest.skip(f"needs Node and, in {NODE.name}/, npm install (ioredis)")
+        self._process = subprocess.Popen(
+            [node, str(NODE / "policies.mjs"), str(penstock.port), str(protocol)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._asked: dict[int, Future[Any]] = {}
+        self._numbers = count()
+        self._listener = threading.Thread(target=self._listen)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            number, reply, *error = json.loads(line)
+            future = self._asked.pop(number)
+            if error:
+                future.set_exception(RuntimeError(error[0]))
+            else:
+                future.set_result(reply)
+
+    def _start(self, connection: str, method: str, *args: Any) -> Future[Any]:
+        number = next(self._numbers)
+        future: Future[Any] = Future()
+        self._asked[number] = future
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([number, connection, method, args]) + "\n")
+        self._process.stdin.flush()
+        return future
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return self._start("", method, *args).result(PATIENCE_S)
+
+    def add(self, fields: dict[str, Any]) -> str:
+        return str(self._call("xadd", STREAM, "*", *_flat(fields)))
+
+    def add_many(self, rows: list[dict[str, Any]]) -> None:
+        asked = [self._start("", "xadd", STREAM, "*", *_flat(row)) for row in rows]
+        for each in asked:
+            each.result(PATIENCE_S)
+
+    def create(self) -> None:
+        assert self._call("xgroup", "CREATE", STREAM, GROUP, "0", "MKSTREAM") == "OK"
+
+    def read(self, consumer: str, most: int = 100, *, noack: bool = False) -> list[Any]:
+        options = ["COUNT", most, *(["NOACK"] if noack else [])]
+        request = ["GROUP", GROUP, consumer, *options, "STREAMS", STREAM, ">"]
+        return _read_by_node(self._call("xreadgroup", *request))
+
+    def history(self, consumer: str) -> list[Any]:
+        request = ["GROUP", GROUP, consumer, "STREAMS", STREAM, "0"]
+        return _read_by_node(self._call("xreadgroup", *request))
+
+    def wait(self, consumer: str) -> Future[list[Any]]:
+        request = ["GROUP", GROUP, consumer, "BLOCK", 0, "STREAMS", STREAM, ">"]
+        reply = self._start(consumer, "xreadgroup", *request)
+        entries: Future[list[Any]] = Future()
+        reply.add_done_callback(lambda done: entries.set_result(_read_by_node(done.result())))
+        return entries
+
+    def claim(self, consumer: str, min_idle_ms: int) -> list[Any]:
+        _, rows, _ = self._call("xautoclaim", STREAM, GROUP, consumer, min_idle_ms, "0")
+        return [_paired(row) for row in rows]
+
+    def acknowledge(self, *ids: str) -> int:
+        return int(self._call("xack", STREAM, GROUP, *ids))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(PATIENCE_S)
+        self._listener.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def _flat(fields: dict[str, Any]) -> list[str]:
+    return [str(word) for pair in fields.items() for word in pair]
+
+
+def _paired(row: list[Any]) -> tuple[str, dict[str, str]]:
+    identity, words = row
+    return identity, dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _read_by_node(reply: Any) -> list[Any]:
+    """The entries in a reply of XREADGROUP: an array of pairs; flat in RESP3, where it is a map."""
+    if not reply:
+        return []
+    rows = reply[1] if isinstance(reply[0], str) else reply[0][1]
+    return [_paired(row) for row in rows]
+
+
+LIBRARIES: Final[dict[str, type[Any]]] = {
+    "redis-py": RedisPy,
+    "redis-py-asyncio": RedisPyAsyncio,
+    "ioredis": IORedis,
+}
+"""By the name that tests have for them."""

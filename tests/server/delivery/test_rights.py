@@ -1,0 +1,87 @@
+"""Policies and dead letters that name a stream give nobody a right to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+
+DENIED = "NOPERM No permissions to access a key"
+
+
+class Narrow(Kitchen):
+    """A user with all commands, who may use ``orders`` and ``mine`` alone."""
+
+    def __init__(self, *rules: str) -> None:
+        super().__init__()
+        keys = rules or ("~orders", "~mine")
+        assert self.ask("ACL", "SETUSER", "cook", "on", "nopass", *keys, "+@all") == b"OK"
+        self.cook = self.direct.client()
+        assert self.ask("AUTH", "cook", "any", client=self.cook) == b"OK"
+
+    def say(self, *words: str | int) -> Any:
+        return self.ask(*words, client=self.cook)
+
+
+@pytest.mark.parametrize("words", [("XGROUP", "POLICY", KEY, GROUP), ("XSTREAM", "POLICY", KEY)])
+def test_dead_letters_go_only_where_who_asks_for_it_may_add(words: tuple[str, ...]) -> None:
+    kitchen = Narrow()
+    assert str(kitchen.say(*words, "SET", "dead-letter", "secret")) == DENIED
+    assert kitchen.say(*words, "GET") == []
+    assert kitchen.say(*words, "SET", "dead-letter", "mine") == b"OK"
+    assert kitchen.say(*words, "SET", "dead-letter", "") == b"OK"
+    [entry] = kitchen.ask("ACL", "LOG")
+    fields = dict(zip(entry[::2], entry[1::2], strict=True))
+    assert (fields[b"reason"], fields[b"object"]) == (b"key", b"secret")
+
+
+def test_the_right_to_read_a_stream_is_not_enough() -> None:
+    kitchen = Narrow("~orders", "%R~secret")
+    words = ("XGROUP", "POLICY", KEY, GROUP, "SET", "dead-letter", "secret")
+    assert str(kitchen.say(*words)) == DENIED
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_letter_that_a_user_has_forged_goes_to_no_stream_of_others(by_id: bool) -> None:
+    kitchen = Narrow()
+    kitchen.ask("XGROUP", "CREATE", "secret", "group", 0, "MKSTREAM")
+    added = [
+        "stream",
+        "secret",
+        "id",
+        "9-9",
+        "group",
+        "group",
+        "consumer",
+        "-",
+        "deliveries",
+        "1",
+        "time",
+        "1",
+        "reason",
+        "fatal",
+    ]
+    forged = [f"dead-letter-{word}" if at % 2 == 0 else word for at, word in enumerate(added)]
+    identity = kitchen.say("XADD", "mine", "*", *forged, "n", 1).decode()
+    assert str(kitchen.say("XGROUP", "REDRIVE", "mine", *([identity] if by_id else []))) == DENIED
+    assert kitchen.ask("XLEN", "secret") == 0
+    assert kitchen.ask("XLEN", "mine") == 1
+    assert kitchen.ask("XGROUP", "REDRIVE", "mine") == 1
+    assert kitchen.ask("XLEN", "secret") == 1
+
+
+def test_nothing_is_moved_where_a_stream_has_no_more_ids() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add_all(range(1, 3))
+    kitchen.read()
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 2, "1-1", "2-1")
+    kitchen.ask("XDEL", KEY, "2-1")
+    last = 2**64 - 1
+    kitchen.ask("XADD", KEY, f"{last}-{last}", "n", 3)
+    assert str(kitchen.ask("XGROUP", "REDRIVE", DEAD)) == (
+        "ERR The stream has exhausted the last possible ID, unable to add more items"
+    )
+    assert kitchen.pending() == []
+    assert kitchen.ask("XLEN", DEAD) == 2
