@@ -22,8 +22,8 @@ class Wait:
     keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
     ``group`` names the consumer group of the one key whose new entries are all that the reader
     waits for; where another reader of the group has just found none, ``note_attempt`` is called in
-    place of ``retry``. ``reader_of`` names the consumer group that a reader reads as, whatever else
-    it waits for, and ``consumer`` who in it. With ``for_sync`` it waits for the append-only file
+    place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of`` names the
+    consumer group that a reader reads as, whatever else it waits for, and ``consumer`` who in it. With ``for_sync`` it waits for the append-only file
     and not for keys.
     """
 
@@ -35,6 +35,7 @@ class Wait:
         "keys",
         "needs_key",
         "note_attempt",
+        "note_end",
         "on_timeout",
         "reader_of",
         "retry",
@@ -52,6 +53,7 @@ class Wait:
         wake_at: int | None = None,
         on_timeout: Reply = NULL_ARRAY,
         note_attempt: Callable[[], None] = _nothing,
+        note_end: Callable[[], None] = _nothing,
         for_sync: bool = False,
         reader_of: bytes | None = None,
         consumer: bytes = b"",
@@ -64,6 +66,7 @@ class Wait:
         self.wake_at = wake_at
         self.on_timeout = on_timeout
         self.note_attempt = note_attempt
+        self.note_end = note_end
         self.for_sync = for_sync
         self.reader_of = reader_of
         self.consumer = consumer

@@ -137,6 +137,7 @@ class BlockedClients:
 
     def time_out(self, waiter: Waiter) -> None:
         """Answers as a command does that waited in vain."""
+        waiter.wait.note_end()
         self.count(waiter)
         self.finish(waiter, encode(waiter.wait.on_timeout, waiter.session.resp3))
 

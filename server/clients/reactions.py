@@ -190,7 +190,7 @@ class Reactions:
         while (waiter := self._blocking.next_due(now_ms)) is not None:
             if not (waiter.session.account.limited and self._refuse(waiter)):
                 self._retry(waiter)
-        self.drain()
+        self.settle()
 
     # --- effects --------------------------------------------------------------------------
 

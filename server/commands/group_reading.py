@@ -130,6 +130,7 @@ class _GroupRead:
             group=self._group if self._reads_as_others(found) else None,
             wake_at=self._next_attempt([group for _, group in found]),
             note_attempt=self._note_attempt,
+            note_end=self._note_end,
             reader_of=self._group,
             consumer=options.consumer,
         )
@@ -151,6 +152,20 @@ class _GroupRead:
         _, group = _group_of(self._policies, self._db, key, self._group)
         consumer = consumer_of(self._db, key, group, self._options.consumer)
         emit_seen(self._db, key, group, consumer)
+
+    def _note_end(self) -> None:
+        """The consumer was there until now, which counts where those are removed who are not."""
+        self._db.keyspace.now_ms = self._policies.now
+        for key in self._options.keys if self._policies.active else ():
+            stream = self._db.values.get(key)
+            group = stream.groups.get(self._group) if isinstance(stream, Stream) else None
+            if not isinstance(stream, Stream) or group is None:
+                continue
+            agenda = self._agenda_of(key, stream, group)
+            consumer = group.consumers.get(self._options.consumer)
+            if agenda is not None and agenda.rules.consumer_ttl and consumer is not None:
+                consumer.seen = self._policies.now
+                emit_seen(self._db, key, group, consumer)
 
     def _next_attempt(self, groups: list[Group]) -> int | None:
         """When the first pending entry will have been idle long enough to be claimed; at once where

@@ -172,6 +172,7 @@ def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
     since="8.8.0",
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
     syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
+    own=True,
     keys=[KeySpec("RW update", index=2)],
 )
 def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply:

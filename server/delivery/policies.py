@@ -111,6 +111,11 @@ class Policies:
                 if isinstance(value, Stream):
                     self._adopt(database, key, value)
 
+    @property
+    def now(self) -> int:
+        """The server's time, where no command is running."""
+        return self._state.clock()
+
     # --- which are in force ---------------------------------------------------------------
 
     def settings_of_stream(self, key: bytes, stream: Stream) -> Settings:

@@ -305,6 +305,13 @@ def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> No
     assert list(case.group.pending.released) == [7]
 
 
+def test_an_entry_that_is_refused_makes_room_for_the_next(case: Case) -> None:
+    for identity in (7, 9, 8):
+        case.group.pending.set(identity, None, 0, 1)
+    claims, _ = claim_idle(case.group, case.log, 2, case.claim(refused=[7]), _always)
+    assert _ids(claims) == [9, 8]
+
+
 def test_a_copy_of_a_group_has_its_policies(case: Case) -> None:
     case.group.policy[b"ack-wait"] = b"5"
     twin = case.group.copy()

@@ -176,6 +176,20 @@ def test_who_waits_counts_as_seen_and_gets_what_was_handed_back() -> None:
     assert consumers(kitchen) == ["carl"]
 
 
+def test_who_has_waited_until_just_now_counts_as_seen() -> None:
+    kitchen = Kitchen("consumer-ttl", 1000)
+    kitchen.add(1)
+    kitchen.read("ann")
+    waiting = kitchen.wait("ann", 1400)
+    for _ in range(14):
+        kitchen.direct.advance(100)
+    assert waiting.reply_when_woken == b"*-1\r\n"
+    kitchen.direct.advance(999)
+    assert consumers(kitchen) == ["ann"]
+    kitchen.direct.advance(1)
+    assert consumers(kitchen) == []
+
+
 def test_all_consumers_may_go() -> None:
     kitchen = Kitchen("consumer-ttl", 1000)
     kitchen.read("ann")
