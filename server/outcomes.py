@@ -21,10 +21,11 @@ class Wait:
     ``wake_at`` is a time at which the command is worth running again though nothing signalled its
     keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
     ``group`` names the consumer group of the one key whose new entries are all that the reader
-    waits for; where another reader of the group has just found none, ``note_attempt`` is called in
-    place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of`` names the
-    consumer group that a reader reads as, whatever else it waits for, and ``consumer`` who in it. With ``for_sync`` it waits for the append-only file
-    and not for keys.
+    waits for; where another reader of the group has just found none, ``note_attempt`` is called
+    in place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of``
+    names the consumer group that a reader reads as, whatever else it waits for, and
+    ``consumer`` who in it. With ``for_sync`` it waits for the append-only file and not for
+    keys.
     """
 
     __slots__ = (

@@ -89,7 +89,9 @@ def drain(history: History) -> None:
         history.take_woken()
         for consumer in CONSUMERS:
             history.do_read(consumer, 4)
+            history.take_woken()
             history.do_history(consumer)
+            history.take_woken()
         while history.in_flight(0):
             history.do_ack(0)
         history.check()
