@@ -252,19 +252,25 @@ class Policies:
         """The streams through which dead letters of the stream ``key`` would come back to it, if
         they went to ``target``; empty if they do not."""
         path = [key]
+        passed: set[bytes] = set()
 
         def follow(at: bytes) -> bool:
             path.append(at)
-            if at == key or any(follow(each) for each in self._targets(db, at, set(path))):
+            if at == key:
                 return True
+            if at not in passed:
+                passed.add(at)
+                for each in self._targets(db, at):
+                    if follow(each):
+                        return True
             path.pop()
             return False
 
         return path if follow(target) else []
 
-    def _targets(self, db: Database, key: bytes, passed: set[bytes]) -> list[bytes]:
-        """Where dead letters of a stream's groups go, those that there are and those that may come;
-        but for streams that were passed, the first of them excepted."""
+    def _targets(self, db: Database, key: bytes) -> list[bytes]:
+        """Where dead letters of a stream's groups go, those that there are and those that may
+        come."""
         value = db.values.get(key)
         stream = value if isinstance(value, Stream) else Stream(db.keyspace.limits)
         found = [line.settings.get(b"dead-letter") for line in self._lines if line.fits_key(key)]
@@ -334,12 +340,12 @@ class Policies:
         self._blocking.signal(effect.db, effect.key)
 
     def _follow_entry(self, effect: e.EntryAdded) -> None:
-        self._follow_added(effect.db, effect.key, effect.id, effect.created)
+        self._follow_added(effect.db, effect.key, effect.id)
 
     def _follow_entries(self, effect: e.EntriesAdded) -> None:
-        self._follow_added(effect.db, effect.key, effect.run.first, False)
+        self._follow_added(effect.db, effect.key, effect.run.first)
 
-    def _follow_added(self, db: int, key: bytes, identity: int, created: bool) -> None:
+    def _follow_added(self, db: int, key: bytes, identity: int) -> None:
         found = self._stream_at(db, key)
         if found is None:
             return
