@@ -225,3 +225,25 @@ def test_nothing_is_looked_at_while_there_are_no_policies() -> None:
     assert not policies.active
     kitchen.set("ack-wait", 5)
     assert policies.active
+
+
+def test_policies_that_go_round_already_are_no_reason_to_go_on_for_ever() -> None:
+    """A file and settings that were made apart from each other may lead to that."""
+    kitchen = Kitchen(stream_policy="b * dead-letter c")
+    for key in ("a", "b", "c"):
+        kitchen.ask("XGROUP", "CREATE", key, "g", 0, "MKSTREAM")
+    database = kitchen.direct.server.state.keyspace.databases[0]
+    stream = database.stream(b"c")
+    assert stream is not None
+    database.set_policy(b"c", stream.groups[b"g"], {b"dead-letter": b"b"})
+    assert kitchen.ask("XGROUP", "POLICY", "a", "g", "SET", "dead-letter", "b") == b"OK"
+
+
+def test_help_says_what_there_is() -> None:
+    assert [line.decode() for line in Kitchen().ask("XSTREAM", "HELP")] == [
+        "XSTREAM <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "POLICY key <SET name value [name value ...] | GET | DEL name [name ...]>",
+        "    Shows and changes the policies of a stream. Only Penstock has it.",
+        "HELP",
+        "    Print this help.",
+    ]
