@@ -116,6 +116,10 @@ class Beside(History):
         self.real.send(["FLUSHALL"])
         super().__init__(())
 
+    def do_autoclaim(self, consumer: str, idle: int) -> None:
+        """No entry comes near the longer time while the real server's clock runs on."""
+        super().do_autoclaim(consumer, 10**9 if idle else 0)
+
     def ask(self, *words: str | int) -> Any:
         reply = self.recording.send(*words)
         command = [str(word) for word in words]
