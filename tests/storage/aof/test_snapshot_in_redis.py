@@ -80,6 +80,29 @@ def test_it_holds_released_entries_for_the_consumer_without_a_name(real: FileSer
         assert claimed[1] == [[b"1-1", [b"a", b"b"]]]
 
 
+def test_it_has_what_policies_have_done_and_none_of_them(real: FileServer) -> None:
+    recording = recorded(
+        *PENDING,
+        "XGROUP POLICY k g SET dead-letter dead delay-field at ack-wait 1000 consumer-ttl 5000",
+        "XSTREAM POLICY k SET retention 100000000000000",
+        f"XADD k 3-1 at {T + 500}",
+        "XREADGROUP GROUP g ann STREAMS k >",
+        "XNACK k g FATAL IDS 1 1-1",
+    )
+    recording.pass_time(1000)
+    recording.send(*["XREADGROUP", "GROUP", "g", "bob", "COUNT", "1", "STREAMS", "k", ">"])
+    for data in (recording.rewritten(), recording.contents()):
+        real.load(data)
+        assert fields(stream_in(real)["groups"][0])["pending"] == [
+            [b"1-2", b"bob", T + 1000, 2],
+            [b"2-1", b"ann", T, 1],
+            [b"3-1", b"", 0, 0],
+        ]
+        [[_, letter]] = real.ask("XRANGE", "dead", "-", "+")
+        assert letter[:4] == [b"dead-letter-stream", b"k", b"dead-letter-id", b"1-1"]
+        assert letter[-2:] == [b"a", b"b"]
+
+
 def test_it_sees_a_deletion_where_entries_were_trimmed_from_in_between(real: FileServer) -> None:
     recording = recorded(*PENDING, "XACK k g 1-2", "XTRIM k MAXLEN 1 ACKED")
     real.load(recording.contents())
