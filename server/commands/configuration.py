@@ -10,7 +10,7 @@ from protocol.errors import CommandError, shown
 from protocol.replies import OK, Map, Reply, Simple
 from server.command_table import Arguments, command, container
 from server.config import file as config_file
-from server.config.registry import SETTINGS, BadSetting
+from server.config.registry import SETTINGS, BadSetting, Config
 from server.services import Services
 from server.session import Session
 from server.util.glob import matches
@@ -56,19 +56,22 @@ def config_get(server: Services, session: Session, args: Arguments) -> Reply:
     config = server.state.config
     found: dict[str, str] = {}
     for pattern in args[2:]:
-        for name, label in _matching(pattern):
+        for name, label in _matching(config, pattern):
             found.setdefault(name, label)
     return Map((label, config.get_text(name)) for name, label in found.items())
 
 
-def _matching(pattern: bytes) -> Iterator[tuple[str, str]]:
-    """The names that fit the pattern, each with how the reply calls it."""
+def _matching(config: Config, pattern: bytes) -> Iterator[tuple[str, str]]:
+    """The names that fit the pattern, each with how the reply calls it. Lines that there are none
+    of are only shown to who asks for them by name: Redis has no such setting."""
     if not set(pattern) & set(b"*?["):
         name = shown(pattern).lower()
         if name in SETTINGS:
             yield name, shown(pattern)
         return
     for name in SETTINGS:
+        if SETTINGS[name].repeated and not config.get(name):
+            continue
         if matches(pattern, name.encode(), ignore_case=True):
             yield name, name
 

@@ -200,6 +200,32 @@ NEWER = st.one_of(
     words("XIDMPRECORD", KEYS, CONSUMERS, st.sampled_from("xyz"), IDS),
 )
 """Commands that only servers since Redis 8.2 know."""
+_POLICY = st.sampled_from(
+    [
+        *("ack-wait 50", "backoff 50,500", "max-deliveries 2 dead-letter q", "dead-letter dead"),
+        *("consumer-ttl 400", "max-pending 2", "order-by a", "only a=b", "delay-field b"),
+        *("paused yes", "paused no", "ack-wait 0"),
+    ]
+).map(str.split)
+_POLICY_OF_STREAM = st.sampled_from(
+    ["delete acked", "delete acked delete-grace 400", "retention 900", "retention-unread keep"]
+).map(str.split)
+
+POLICIES = st.one_of(
+    st.builds(
+        lambda key, group, policy: ["XGROUP", "POLICY", key, group, "SET", *policy],
+        KEYS,
+        GROUPS,
+        _POLICY,
+    ),
+    st.builds(
+        lambda key, policy: ["XSTREAM", "POLICY", key, "SET", *policy], KEYS, _POLICY_OF_STREAM
+    ),
+    words("XGROUP", "POLICY", KEYS, GROUPS, "DEL", "ack-wait", "order-by", "paused"),
+    words("XGROUP", "REDRIVE", st.sampled_from(["q", "dead"])),
+)
+"""What only Penstock has."""
+
 KEYSPACE = st.one_of(
     words("RENAME", KEYS, KEYS),
     words("COPY", KEYS, KEYS, "DB", "1", "REPLACE"),

@@ -29,6 +29,7 @@ COMMANDS = st.one_of(
     stream_commands.KEYSPACE,
     *key_commands.EVERYTHING,
     st.sampled_from([["MULTI"], ["EXEC"], ["EXEC"]]),
+    stream_commands.POLICIES,
 )
 TIME = st.sampled_from([["pass", "1"], ["pass", "500"], ["pass", "60000"]])
 STEPS = st.one_of(COMMANDS, COMMANDS, COMMANDS, TIME, st.just(FLUSH))

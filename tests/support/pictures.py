@@ -16,7 +16,7 @@ def picture(keyspace: Keyspace) -> dict[int, Any]:
 
 def _database(db: Database) -> dict[bytes, Any]:
     return {
-        key: (_stream(value) if isinstance(value, Stream) else value, db.expires.get(key))
+        key: (_stream(value) if isinstance(value, Stream) else bytes(value), db.expires.get(key))
         for key, value in db.values.items()
     }
 
@@ -26,6 +26,7 @@ def _stream(stream: Stream) -> dict[str, Any]:
     return {
         "blocks": [(b.first, b.last, b.taken, *b.contents()) for b in stream.log.blocks],
         "sizes": [block.node_size() for block in stream.log.blocks],
+        "policy": stream.policy.copy(),
         "counters": (stream.last_id, stream.max_deleted_id, stream.entries_added),
         "groups": {name: _group(group) for name, group in stream.groups.items()},
         "retention": (table.duration, table.maxsize),
@@ -46,4 +47,5 @@ def _group(group: Group) -> dict[str, Any]:
             for entry in group.pending.scan(0)
         ],
         "released": list(group.pending.released),
+        "policy": group.policy.copy(),
     }
