@@ -87,6 +87,7 @@ class Facts:
     ids: dict[str, int] = field(default_factory=dict)
     """The numbers of entries by their IDs."""
     key: str = KEY
+    paused: bool = False
 
 
 class History:
@@ -101,7 +102,6 @@ class History:
         self.waiting: list[DirectClient] = []
         self.claimed = False
         """Whether a client has claimed an entry, which no policy bounds."""
-        self.paused = False
         self.redriven = False
         self.passed = 0
         """How many milliseconds the last step took."""
@@ -279,7 +279,7 @@ class History:
     def do_pause(self, yes: bool) -> None:
         """Readers wait, or go on."""
         if "paused" in self.policies:
-            self.paused = yes
+            self.facts.paused = yes
             word = "yes" if yes else "no"
             self.ask("XGROUP", "POLICY", self.facts.key, GROUP, "SET", "paused", word)
 
@@ -343,7 +343,8 @@ class History:
     def check_delivery(self, known: Known, by_policy: bool) -> None:
         """That the entry might be delivered."""
         policies = self.policies
-        assert not (by_policy and self.paused), "an entry is delivered though the group is paused"
+        paused = by_policy and self.facts.paused
+        assert not paused, "an entry is delivered though the group is paused"
         assert not known.done, "an entry that was acknowledged is delivered"
         limit = int(policies.get("max-deliveries", 0))
         assert not limit or known.deliveries < limit, "an entry is delivered too often"
