@@ -72,8 +72,7 @@ def main() -> int:
         print(VERSION)
         return 0
     if args[:1] in (["-h"], ["--help"]):
-        print(usage())
-        return 0
+        return print_usage()
     try:
         config = configure(args, sys.stdin, os.environ)
         with log_file(config) as stream:
@@ -81,6 +80,17 @@ def main() -> int:
     except (ConfigError, ListenError, PersistenceError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def print_usage() -> int:
+    """Prints how the command is used; returns its exit status. Who reads that through a pipe may
+    leave before its end, which is no error to tell of."""
+    try:
+        print(usage(), flush=True)
+    except BrokenPipeError:
+        # What is still to be written at the end of the process goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -297,6 +297,14 @@ def test_the_help_lists_every_setting(option: str) -> None:
     assert re.findall(r"^  --([a-z-]+)", ended.stdout, re.MULTILINE) == list(SETTINGS)
 
 
+def test_who_reads_a_part_of_the_help_sees_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = run_penstock("--help", stdout=writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 # --- parts that no process shows -------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ def _environment() -> dict[str, str]:
 
 
 def run_penstock(
-    *args: str, cwd: Path | None = None, stdin: str = ""
+    *args: str, cwd: Path | None = None, stdin: str = "", stdout: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command to its end, which must come by itself."""
     return subprocess.run(
@@ -35,7 +35,8 @@ def run_penstock(
         cwd=cwd,
         input=stdin,
         env=_environment(),
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=TIMEOUT_S,
         check=False,
