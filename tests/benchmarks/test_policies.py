@@ -1,0 +1,36 @@
+"""The measurement of what policies cost."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+if sys.platform != "linux":  # pragma: no cover
+    pytest.skip("the harness reads the accounting of Linux", allow_module_level=True)
+
+from benchmarks.policies import COUNT, POLICIES, measure, table
+from benchmarks.servers import Kind
+from server.config.policies import ALL
+
+
+def this_penstock(port: int) -> list[str]:
+    return [sys.executable, "-m", "penstock", "--port", str(port)]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_each_policy_lets_a_hundred_entries_through_at_a_time(name: str) -> None:
+    kind = Kind("penstock", "Penstock", this_penstock, "penstock_version")
+    assert measure(kind, POLICIES[name], 2 * COUNT) > 0
+
+
+def test_what_is_measured_are_policies_that_there_are() -> None:
+    names = {word for words in POLICIES.values() for word in words[1::2]}
+    assert names <= {name.decode() for name in ALL}
+
+
+def test_costs_are_compared_within_a_round() -> None:
+    assert table({"nothing": [10.0, 20.0, 40.0], "only": [12.0, 22.0, 60.0]}) == (
+        "| policy | microseconds | times |\n|---|---|---|\n"
+        "| nothing | 20.0 | 1.00 |\n| only | 22.0 | 1.20 |\n"
+    )
