@@ -122,9 +122,10 @@ def _require_sense(
     back."""
     policies = server.policies
     if group is None:
-        settings = {**policies.settings_of_stream(key, stream), **changed}
+        shared = {name: value for name, value in changed.items() if name in GROUP}
+        settings = {**policies.settings_of_stream(key, stream, changed), **shared}
     else:
-        settings = {**policies.settings_of_group(key, stream, group), **changed}
+        settings = policies.settings_of_group(key, stream, group, changed)
     try:
         check_together(settings)
     except BadPolicy as error:

@@ -118,17 +118,23 @@ class Policies:
 
     # --- which are in force ---------------------------------------------------------------
 
-    def settings_of_stream(self, key: bytes, stream: Stream) -> Settings:
-        """The policies of a stream, by name: its own, else what a line of the settings says."""
-        own = {name: value for name, value in stream.policy.items() if name in names.STREAM}
-        return {**names.settings_of_stream(self._lines, key), **own}
+    def settings_of_stream(
+        self, key: bytes, stream: Stream, own: Settings | None = None
+    ) -> Settings:
+        """The policies of a stream, by name: its own, else what a line of the settings says. With
+        ``own`` those that it would have with these of its own."""
+        mine = stream.policy if own is None else own
+        of_stream = {name: value for name, value in mine.items() if name in names.STREAM}
+        return {**names.settings_of_stream(self._lines, key), **of_stream}
 
-    def settings_of_group(self, key: bytes, stream: Stream, group: Group) -> Settings:
+    def settings_of_group(
+        self, key: bytes, stream: Stream, group: Group, own: Settings | None = None
+    ) -> Settings:
         """The policies of a group: its own, else those of the stream for all groups, else what a
-        line of the settings says."""
+        line of the settings says. With ``own`` those that it would have with these of its own."""
         shared = {name: value for name, value in stream.policy.items() if name in names.GROUP}
         lines = names.settings_of_group(self._lines, key, group.name)
-        return {**lines, **shared, **group.policy}
+        return {**lines, **shared, **(group.policy if own is None else own)}
 
     def of_group(self, db: Database, key: bytes, stream: Stream, group: Group) -> Agenda | None:
         """What is kept of a group with policies, ready for use; ``None`` of one without."""

@@ -208,6 +208,17 @@ def test_commands_that_cannot_be(words: tuple[str, ...], error: str) -> None:
     assert str(Kitchen().ask(*words)) == error
 
 
+def test_what_others_need_is_not_deleted() -> None:
+    kitchen = Kitchen("max-deliveries", 3, "dead-letter", "dead")
+    reply = kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "dead-letter")
+    assert str(reply) == "ERR max-deliveries: dead-letter must name a stream for them"
+    assert of_group(kitchen) == {b"dead-letter": b"dead", b"max-deliveries": b"3"}
+    kitchen.set_stream("delete", "acked", "delete-grace", 5)
+    reply = kitchen.ask("XSTREAM", "POLICY", KEY, "DEL", "delete")
+    assert str(reply) == "ERR delete-grace: means nothing without delete acked"
+    assert kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "dead-letter", "max-deliveries") == 2
+
+
 def test_dead_letters_do_not_go_round() -> None:
     kitchen = Kitchen("dead-letter", "b")
     kitchen.ask("XGROUP", "CREATE", "b", "g", 0, "MKSTREAM")
