@@ -410,6 +410,7 @@ class Policies:
         self.due.note((effect.db, effect.key), agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
+        self._hurry(effect)
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
@@ -418,6 +419,17 @@ class Policies:
         if agenda.freed or agenda.rules.bounds_pending:
             agenda.freed = False
             self._blocking.signal(effect.db, effect.key)
+
+    def _hurry(self, effect: e.Acknowledged) -> None:
+        """Entries that were kept for the group may go."""
+        found = self._stream_at(effect.db, effect.key)
+        agenda = None if found is None else self.of_stream(effect.key, found[1])
+        if found is None or agenda is None or not agenda.not_before:
+            return
+        group = found[1].groups.get(effect.group)
+        pending = 0 if group is None else len(group.pending)
+        agenda.hurry(self._state.keyspace.now_ms, pending)
+        self.due.note((effect.db, effect.key), agenda.next_due(found[1]))
 
     def _follow_consumer(self, effect: e.ConsumerCreated) -> None:
         found = self._group_at(effect.db, effect.key, effect.group)

@@ -17,6 +17,12 @@ from storage.trimming import ACKED, KEEPREF, Trim, trim
 AGE_STEP_MS = 10
 """Entries go for their age at such intervals at most."""
 
+LONGEST_STEP_MS = 1000
+"""Where entries are kept for a group the intervals double, up to this one."""
+
+PENDING_PER_MS = 1000
+"""So many pending entries put off by a millisecond what follows from an acknowledgement."""
+
 SIZE_STEP_MS = 100
 """The same for their size, which takes a look at every block."""
 
@@ -25,7 +31,16 @@ class StreamAgenda:
     """What is kept of a stream with policies. ``groups_to_make`` are those that an XADD makes, each
     with where it begins (``0`` or ``$``); ``version`` and ``key`` are those of the rules."""
 
-    __slots__ = ("groups_to_make", "key", "next_look", "rules", "version", "young")
+    __slots__ = (
+        "_step",
+        "groups_to_make",
+        "key",
+        "next_look",
+        "not_before",
+        "rules",
+        "version",
+        "young",
+    )
 
     def __init__(
         self,
@@ -40,6 +55,9 @@ class StreamAgenda:
         self.version = version
         self.next_look = 0
         """When entries are looked at next for their size."""
+        self.not_before = 0
+        """When entries are looked at next for their age, if some are kept for a group."""
+        self._step = AGE_STEP_MS
         self.young: list[int] = []
         """Entries that every group has acknowledged and that are still kept for groups to come."""
 
@@ -56,10 +74,32 @@ class StreamAgenda:
         if self.young:
             due = (self.young[0] >> 64) + rules.grace
         if rules.retention and stream.log.length:
-            due = min(due, (stream.log.first >> 64) + rules.retention)
+            due = min(due, max((stream.log.first >> 64) + rules.retention, self.not_before))
         if rules.retention_bytes and stream.log.length:
             due = min(due, self.next_look)
         return due
+
+    def note_kept(self, now: int, removed: int) -> None:
+        """Entries that should go are kept for a group: they are looked at again later, and later
+        still where nothing could be ``removed``."""
+        if removed:
+            self._step = AGE_STEP_MS
+        self.not_before = now + self._step
+        self._step = min(2 * self._step, LONGEST_STEP_MS)
+        if self.rules.retention_bytes:
+            self.next_look = max(self.not_before, now + SIZE_STEP_MS)
+
+    def hurry(self, now: int, pending: int) -> None:
+        """A group that has so many pending entries has acknowledged some: kept ones may go."""
+        soon = now + AGE_STEP_MS + pending // PENDING_PER_MS
+        self.not_before = min(self.not_before, soon)
+        if self.rules.retention_bytes:
+            self.next_look = min(self.next_look, soon)
+
+    def note_clean(self) -> None:
+        """Nothing is kept that should go."""
+        self.not_before = 0
+        self._step = AGE_STEP_MS
 
 
 def drop_acknowledged(
@@ -109,15 +149,31 @@ def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally:
         old.append(heapq.heappop(agenda.young))
     if old:
         tally.deleted += _delete(db, key, stream, _unreferenced(stream, old))
+    if rules.trims and now >= agenda.not_before:
+        _clean_old_and_many(db, key, stream, agenda, tally)
+
+
+def _clean_old_and_many(
+    db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally
+) -> None:
+    now, rules = db.keyspace.now_ms, agenda.rules
+    removed = kept = 0
     if rules.retention and now >= rules.retention:
         threshold = (now - rules.retention + 1) << 64
-        tally.trimmed += _trim(db, key, stream, False, threshold, rules.keep_unread)
+        removed = _trim(db, key, stream, False, threshold, rules.keep_unread)
+        kept = int(stream.log.length > 0 and stream.log.first < threshold)
     if rules.retention_bytes and now >= agenda.next_look:
         agenda.next_look = NEVER
         surplus = _surplus(stream, rules.retention_bytes)
         if surplus:
             length = stream.log.length - surplus
-            tally.trimmed += _trim(db, key, stream, True, length, rules.keep_unread)
+            gone = _trim(db, key, stream, True, length, rules.keep_unread)
+            removed, kept = removed + gone, kept + surplus - gone
+    tally.trimmed += removed
+    if kept:
+        agenda.note_kept(now, removed)
+    else:
+        agenda.note_clean()
 
 
 def _surplus(stream: Stream, limit: int) -> int:

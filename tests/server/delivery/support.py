@@ -7,6 +7,8 @@ from typing import Any
 from hiredis import Reader
 
 from server.delivery.agenda import Agenda
+from server.delivery.retention import StreamAgenda
+from storage.stream import Stream
 from tests.support.direct import Argument, Direct, DirectClient
 
 KEY = "orders"
@@ -82,6 +84,16 @@ class Kitchen:
         """How many entries the stream has."""
         length: int = self.ask("XLEN", KEY)
         return length
+
+    @property
+    def of_stream(self) -> tuple[Stream, StreamAgenda]:
+        """The stream, and what the server keeps of its policies."""
+        services = self.direct.server.services
+        stream = services.state.keyspace.databases[0].stream(KEY.encode())
+        assert stream is not None
+        agenda = services.policies.of_stream(KEY.encode(), stream)
+        assert agenda is not None
+        return stream, agenda
 
     @property
     def agenda(self) -> Agenda:

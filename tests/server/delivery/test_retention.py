@@ -76,6 +76,37 @@ def test_one_large_entry_is_kept_by_no_limit() -> None:
     assert kitchen.length() == 0
 
 
+def test_entries_that_are_too_many_bytes_go_when_they_have_been_read() -> None:
+    kitchen = Kitchen()
+    kitchen.set_stream("retention-bytes", "1kb", "retention-unread", "keep")
+    for number in range(1, 101):
+        kitchen.add(number, "text", "x" * 100)
+    kitchen.direct.advance(5000)
+    assert kitchen.length() == 100
+    kitchen.read()
+    assert kitchen.ack(*range(1, 101)) == 100
+    kitchen.direct.advance(1000)
+    assert 0 < kitchen.length() < 12
+
+
+def test_what_is_kept_for_a_group_is_looked_at_less_and_less_often() -> None:
+    kitchen = aged(3000)
+    kitchen.set_stream("retention", 1000, "retention-unread", "keep")
+    stream, agenda = kitchen.of_stream
+    waits: list[int] = []
+    for _ in range(9):
+        kitchen.direct.advance(max(agenda.next_due(stream) - kitchen.direct.now_ms, 0))
+        waits.append(agenda.next_due(stream) - kitchen.direct.now_ms)
+    assert waits == [20, 40, 80, 160, 320, 640, 1000, 1000, 1000]
+    kitchen.read()
+    kitchen.ask("XACK", KEY, GROUP, f"{START_MS - 3000}-1")
+    kitchen.direct.advance(10)
+    assert ids_in(kitchen) == []
+    kitchen.ask("XADD", KEY, f"{kitchen.direct.now_ms - 1500}-1", "n", 1)
+    kitchen.direct.advance(1)
+    assert agenda.next_due(stream) - kitchen.direct.now_ms == 10
+
+
 # --- delete acked ----------------------------------------------------------------------------
 
 
