@@ -129,6 +129,7 @@ class KeyTracking:
         self._lengths: list[int] = []
         self._pending: dict[bytes, Prefix] = {}
         self._most = 0
+        self._later: list[tuple[ClientTracking, Notice]] = []
         state.config.listen("tracking-table-max-keys", self._bound)
 
     # --- clients --------------------------------------------------------------------------
@@ -270,7 +271,7 @@ class KeyTracking:
             if session is None or tracking is None or tracking.bcast:
                 continue
             if not (tracking.noloop and tracking is own):
-                self._tell(session, tracking, notice)
+                self._tell_of_own(session, tracking, notice)
 
     def flush(self) -> None:
         """Tells all clients that no key is what it was; those with NOLOOP, too."""
@@ -279,7 +280,21 @@ class KeyTracking:
         for session in list(self.clients):
             tracking = session.tracking
             if tracking is not None:
-                self._tell(session, tracking, notice)
+                self._tell_of_own(session, tracking, notice)
+
+    def _tell_of_own(self, session: Session, tracking: ClientTracking, notice: Notice) -> None:
+        """Sends a notice, but to the client whose transaction runs when that has ended: as Redis
+        does, in the way that the client has asked for by then."""
+        if session.executing:
+            self._later.append((tracking, notice))
+        else:
+            self._tell(session, tracking, notice)
+
+    def end_transaction(self, session: Session) -> None:
+        """Tells the client what its own transaction has changed; also if it tracks no more."""
+        later, self._later = self._later, []
+        for tracking, notice in later:
+            self._tell(session, session.tracking or tracking, notice)
 
     def _tell(self, session: Session, tracking: ClientTracking, notice: Notice) -> None:
         """Sends a notice to the client, or to the one that it redirects to."""

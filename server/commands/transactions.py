@@ -123,6 +123,7 @@ def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
     finally:
         session.executing = False
         server.reactions.end_unit()
+        server.tracking.end_transaction(session)
 
 
 def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
