@@ -74,9 +74,15 @@ class Connection:
         """Read what comes next, and refuse silence."""
         if self.ended:
             raise ConversationError(f"closed instead of a reply, after {escape(self.buffer)!r}")
-        if not select.select([self.socket], [], [], REPLY_TIMEOUT_S)[0]:
+        if not self._is_readable(REPLY_TIMEOUT_S):
             raise ConversationError(f"no reply in {REPLY_TIMEOUT_S} s, but {escape(self.buffer)!r}")
         self._read()
+
+    def _is_readable(self, seconds: float) -> bool:
+        """Whether something comes within so long. Other than select, poll takes any descriptor."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def _read(self) -> None:
         """Take the bytes that are there."""
@@ -89,7 +95,7 @@ class Connection:
 
     def pending(self) -> bytes:
         """What has come without being asked for; never waits."""
-        while not self.ended and select.select([self.socket], [], [], 0)[0]:
+        while not self.ended and self._is_readable(0):
             self._read()
         return self.buffer
 
@@ -97,7 +103,7 @@ class Connection:
         """Wait until the server closes the connection, and refuse any further reply."""
         deadline = time.monotonic() + REPLY_TIMEOUT_S
         while not self.ended:
-            if not select.select([self.socket], [], [], max(0, deadline - time.monotonic()))[0]:
+            if not self._is_readable(max(0, deadline - time.monotonic())):
                 raise ConversationError("the connection is still open")
             self._read()
         if self.buffer:

@@ -18,8 +18,9 @@ Everything works in plain tests and in ``async`` ones.
 from __future__ import annotations
 
 import asyncio
-import weakref
+import atexit
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any, TypeVar
 
 from server.app import Server
@@ -50,25 +51,21 @@ class _Clock:
         return self.now_ms
 
 
-class _Loop:
-    """An event loop for code that asks for the running one, made when it is first needed."""
+def in_loop(function: Callable[[], T]) -> T:
+    """Calls the function where an event loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _own_loop().run_until_complete(_call(function))
+    return function()
 
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, function: Callable[[], T]) -> T:
-        """Calls the function where an event loop is running."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._own().run_until_complete(_call(function))
-        return function()
-
-    def _own(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            weakref.finalize(self, self._loop.close)
-        return self._loop
+@cache
+def _own_loop() -> asyncio.AbstractEventLoop:
+    """One event loop for all servers of the process, as each has descriptors of its own."""
+    loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
+    return loop
 
 
 def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
@@ -81,14 +78,13 @@ def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
 class DirectClient:
     """A client whose requests need no socket."""
 
-    def __init__(self, server: Server, session: Session, loop: _Loop) -> None:
+    def __init__(self, server: Server, session: Session) -> None:
         self.session = session
         self.pushed: list[bytes] = []
         """What was sent to the client without being a reply."""
         self.closed = False
         """Whether the server has cut the connection."""
         self.server = server
-        self._loop = loop
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         session.send = self.pushed.append
         session.close = self._close
@@ -96,7 +92,7 @@ class DirectClient:
     def send(self, *arguments: Argument) -> bytes | None:
         """The raw reply to a request, or ``None`` if the client has been parked."""
         request = [_to_bytes(argument) for argument in arguments]
-        return self._loop.run(lambda: self._execute(request))
+        return in_loop(lambda: self._execute(request))
 
     def _execute(self, request: list[bytes]) -> bytes | None:
         assert self.session.awaited is None, "a parked client is not read from"
@@ -141,7 +137,6 @@ class Direct:
 
     def __init__(self, *, now_ms: int = START_MS, **settings: Any) -> None:
         self._clock = _Clock(now_ms)
-        self._loop = _Loop()
         self._clients = 0
         if "dir" not in settings:
             settings["dir"] = folder_of(self._clock)  # Which the server keeps.
@@ -166,12 +161,12 @@ class Direct:
         session = self.server.state.new_session(self._clients, "127.0.0.1:50000", "127.0.0.1:6379")
         session.resp3 = resp3
         self.server.state.sessions[session.id] = session
-        return DirectClient(self.server, session, self._loop)
+        return DirectClient(self.server, session)
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass: waits whose deadline comes are ended, and policies act."""
         self.now_ms += milliseconds
-        self._loop.run(self._let_time_pass)
+        in_loop(self._let_time_pass)
 
     def _let_time_pass(self) -> None:
         self.server.services.policies.run_due()
@@ -179,7 +174,7 @@ class Direct:
 
     def cron(self) -> None:
         """Lets the server do one round of its periodic work."""
-        self._loop.run(self.server.cron)
+        in_loop(self.server.cron)
 
 
 def _to_bytes(argument: Argument) -> bytes:

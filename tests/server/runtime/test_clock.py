@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from server.runtime.clock import LATEST_MS, Clock, system_clock
 from server.runtime.phase import Phase
-from tests.support.direct import START_MS, Direct, DirectClient
+from tests.support.direct import START_MS, Direct, DirectClient, in_loop
 from tests.support.listening import Listener
 
 HOUR = 3_600_000
@@ -520,7 +520,7 @@ def test_a_pause_lasts_until_the_time_that_stands_still_is_moved(
     assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
     assert client.send("CLIENT", "PAUSE", 100) == OK
     direct.now_ms += 1000
-    direct._loop.run(pauses._on_timer)
+    in_loop(pauses._on_timer)
     assert pauses.active
     advance(client, 100)
     assert not pauses.active
