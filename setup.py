@@ -90,6 +90,7 @@ HOT = {
         "agenda",
         "dead_letters",
         "due_times",
+        "lanes",
         "place",
         "policies",
         "reading",

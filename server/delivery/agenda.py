@@ -11,18 +11,15 @@ nothing is lost in a crash, and everything here is made anew from the list.
 by the pending entry itself when it is taken, so an entry that was acknowledged in between costs
 nothing but its place. Entries delivered together, or within a fraction of the shortest delay, share
 a range; those of it that are still pending when it falls due are filed one by one.
-
-**Lanes.** With ``order-by``, the pending entries with the same value form a lane, in ID order. Only
-the first of a lane may be delivered, while none of the lane is in flight.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Final
 
+from server.delivery.lanes import Lanes
 from server.delivery.rules import NEVER, GroupRules
 from storage import ids
 from storage.log import EntryLog
@@ -30,6 +27,9 @@ from storage.pending import PendingEntry, PendingList
 
 _AT_ONCE: Final = 1000
 """How many pending entries share a range when the index is made anew."""
+
+_DUE_AT_ONCE: Final = 250
+"""How many entries fall due at a time, about, so that nobody waits long where many do."""
 
 _SLACK: Final = 64
 """Deliveries share a range that are less than this part of the shortest delay apart."""
@@ -39,14 +39,12 @@ class Agenda:
     """The index of one group. ``version`` and ``key`` are those of the rules it was made for."""
 
     __slots__ = (
-        "_flying",
-        "_lane_of",
-        "_lanes",
         "_later",
         "_open",
         "_ready",
         "freed",
         "key",
+        "lanes",
         "rules",
         "seen_due",
         "stale",
@@ -65,9 +63,8 @@ class Agenda:
         self._later: list[list[int]] = []
         self._ready: list[int] = []
         self._open: list[int] | None = None
-        self._lanes: dict[bytes, list[int]] = {}
-        self._lane_of: dict[int, bytes] = {}
-        self._flying: dict[bytes, int] = {}
+        self.lanes = _lanes_of(rules)
+        """Which entries wait for others, with ``order-by``."""
 
     # --- making it ------------------------------------------------------------------------
 
@@ -77,73 +74,32 @@ class Agenda:
             return
         self.stale = False
         self._later, self._ready, self._open = [], [], None
-        self._lanes, self._lane_of, self._flying = {}, {}, {}
+        self.lanes = _lanes_of(self.rules)
         start = ids.MIN
         while (rows := pending.columns(start, ids.MAX, _AT_ONCE)).ids:
             heapq.heappush(self._later, [0, rows.ids[0], rows.ids[-1]])
-            if self.rules.order_by is not None:
-                for at, identity in enumerate(rows.ids):
-                    self.enter(identity, log.get(identity))
-                    if rows.owners[at] is not None:
-                        self.take_off([identity])
+            for at, identity in enumerate(rows.ids if self.lanes is not None else ()):
+                self.enter(identity, log.get(identity), rows.owners[at] is not None)
             start = rows.ids[-1] + 1
 
     # --- lanes ----------------------------------------------------------------------------
 
-    def enter(self, identity: int, payload: bytes | None) -> bool:
-        """Puts a pending entry into its lane; whether it is alone there."""
-        field = self.rules.order_by
-        value = field.value_in(payload) if field is not None and payload is not None else None
-        if value is None:
-            return True
-        lane = self._lanes.get(value)
-        if lane is None:
-            self._lanes[value] = [identity]
-            self._lane_of[identity] = value
-            return True
-        if identity not in self._lane_of:
-            self._lane_of[identity] = value
-            insort(lane, identity)
-        return len(lane) == 1
-
-    def is_in_lane(self, identity: int) -> bool:
-        """Whether the pending entry is known to be in an order with others."""
-        return identity in self._lane_of
-
-    def _is_next(self, identity: int) -> bool:
-        """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
-        value = self._lane_of.get(identity)
-        if value is None:
-            return True
-        return self._lanes[value][0] == identity and value not in self._flying
-
-    def take_off(self, identities: Sequence[int]) -> None:
-        """Entries are in flight: consumers have them."""
-        for identity in identities if self._lane_of else ():
-            value = self._lane_of.get(identity)
-            if value is not None:
-                self._flying[value] = identity
-
-    def land(self, identity: int) -> None:
-        """An entry is in flight no more."""
-        value = self._lane_of.get(identity)
-        if value is not None and self._flying.get(value) == identity:
-            del self._flying[value]
+    def enter(self, identity: int, payload: bytes | None, flies: bool) -> None:
+        """A pending entry is there, in flight or not; ``payload`` is ``None`` where the stream does
+        not have it any more."""
+        if self.lanes is not None and payload is not None and identity not in self.lanes:
+            self.lanes.enter(identity, payload, flies)
+            if flies:
+                self.lanes.take_off([identity])
 
     def leave(self, identities: Sequence[int]) -> None:
         """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
-        for identity in identities if self._lane_of else ():
-            self.land(identity)
-            value = self._lane_of.pop(identity, None)
-            if value is None:
-                continue
-            lane = self._lanes[value]
-            if len(lane) == 1:
-                del self._lanes[value]
-                continue
-            del lane[bisect_left(lane, identity)]
-            heapq.heappush(self._ready, lane[0])
+        for first in self.lanes.leave(identities) if self.lanes is not None else ():
+            heapq.heappush(self._ready, first)
             self.freed = True
+
+    def _is_next(self, identity: int) -> bool:
+        return self.lanes is None or self.lanes.is_next(identity)
 
     # --- filing ---------------------------------------------------------------------------
 
@@ -203,10 +159,8 @@ class Agenda:
         """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
         are not delivered then are to be put back."""
         taken: list[PendingEntry] = []
-        if most <= 0 or not self.has_due(pending, now):
-            return taken
         seen: set[int] = set()
-        while self._ready and len(taken) < most:
+        while len(taken) < most and (self._ready or self.has_due(pending, now)):
             identity = heapq.heappop(self._ready)
             entry = pending.get(identity)
             if entry is None or identity in seen:
@@ -217,15 +171,12 @@ class Agenda:
             elif due <= now and (entry.owner is not None or self._is_next(identity)):
                 seen.add(identity)
                 taken.append(entry)
-            elif due <= now:
-                self._look_at_first(self._lane_of[identity], identity)
+            elif due <= now and self.lanes is not None:
+                # It may be that this entry was not there yet when another one was looked at.
+                first = self.lanes.next_instead(identity)
+                if first is not None:
+                    heapq.heappush(self._ready, first)
         return taken
-
-    def _look_at_first(self, value: bytes, identity: int) -> None:
-        """Another entry has to come before this one, which was not there when it was delivered."""
-        first = self._lanes[value][0]
-        if first != identity and value not in self._flying:
-            heapq.heappush(self._ready, first)
 
     def _advance(self, pending: PendingList, now: int) -> None:
         """Files what has fallen due since as ready."""
@@ -234,10 +185,11 @@ class Agenda:
 
     def fall_due(self, pending: PendingList, now: int) -> list[int]:
         """The entries whose time has come since this was last asked for; they are not filed any
-        more until they are put back."""
+        more until they are put back. If there are many, not all: ``next_due`` is in the past then.
+        """
         later = self._later
         due: list[int] = []
-        while later and later[0][0] <= now:
+        while later and later[0][0] <= now and len(due) < _DUE_AT_ONCE:
             run = heapq.heappop(later)
             if run is self._open:
                 self._open = None
@@ -247,7 +199,9 @@ class Agenda:
     def _open_run(self, pending: PendingList, run: list[int], now: int) -> list[int]:
         """The entries of a range that are due; the others are filed one by one."""
         found: list[int] = []
-        rows = pending.columns(run[1], run[2], max(len(pending), 1))
+        rows = pending.columns(run[1], run[2], _DUE_AT_ONCE)
+        if len(rows) == _DUE_AT_ONCE:
+            heapq.heappush(self._later, [run[0], rows.ids[-1] + 1, run[2]])
         delay = self.rules.delay
         for at in range(len(rows)):
             due = rows.times[at]
@@ -263,3 +217,7 @@ class Agenda:
     def next_due(self) -> int:
         """The time at which to look again, :data:`NEVER` if there is none."""
         return self._later[0][0] if self._later else NEVER
+
+
+def _lanes_of(rules: GroupRules) -> Lanes | None:
+    return None if rules.order_by is None else Lanes(rules.order_by)

@@ -380,8 +380,8 @@ class Policies:
         if found is None:
             return
         agenda = found[2]
-        if agenda.rules.order_by is not None:
-            agenda.take_off(effect.ids)
+        if agenda.lanes is not None:
+            agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
             self.due.note((effect.db, effect.key), agenda.next_due)
@@ -403,9 +403,9 @@ class Policies:
             return
         stream, _, agenda = found
         for at, identity in enumerate(effect.ids):
-            if agenda.rules.order_by is not None and not agenda.is_in_lane(identity):
-                agenda.enter(identity, stream.log.get(identity))
-            agenda.land(identity)
+            if agenda.lanes is not None:
+                agenda.enter(identity, stream.log.get(identity), False)
+                agenda.lanes.land(identity)
             agenda.file(identity, effect.times[at] if effect.times else 0)
         self.due.note((effect.db, effect.key), agenda.next_due)
 

@@ -22,6 +22,9 @@ MOST_PASSED: Final = 50_000
 
 _PORTION: Final = 500
 
+_MOST_BURIED: Final = 500
+"""At how many dead letters a read stops to look for an entry that is due."""
+
 
 class Reader(NamedTuple):
     """Who reads: the consumer, with NOACK or not, and what tells if an entry fits the reply, where
@@ -93,15 +96,21 @@ def _give(place: GroupPlace, reader: Reader, most: int, given: Given) -> list[in
 
 
 def _take(place: GroupPlace, most: int) -> list[PendingEntry]:
-    """The next entries that are due, without those that were delivered too often."""
+    """The next entries that are due, without those that were delivered too often: these become dead
+    letters. If they are many, the others do so at their time, which has come as well."""
     agenda, pending = place.agenda, place.group.pending
-    taken = agenda.take(pending, place.now, most)
-    exhausted = [entry for entry in taken if agenda.rules.is_exhausted(entry.deliveries)]
-    if not exhausted:
-        return taken
-    bury_exhausted(place, exhausted)
-    live = [entry for entry in taken if not agenda.rules.is_exhausted(entry.deliveries)]
-    return live + _take(place, most - len(live))
+    taken: list[PendingEntry] = []
+    exhausted: list[PendingEntry] = []
+    while len(taken) < most and len(exhausted) < _MOST_BURIED:
+        found = agenda.take(pending, place.now, most - len(taken))
+        if not found:
+            break
+        for entry in found:
+            late = agenda.rules.is_exhausted(entry.deliveries)
+            (exhausted if late else taken).append(entry)
+    if exhausted:
+        bury_exhausted(place, exhausted)
+    return taken
 
 
 def bury_exhausted(place: GroupPlace, entries: Sequence[PendingEntry]) -> None:
@@ -170,8 +179,8 @@ def deliver_selected(place: GroupPlace, reader: Reader, most: int) -> tuple[list
 
 
 def _is_simple(place: GroupPlace, reader: Reader, identities: list[int]) -> bool:
-    """Whether each entry of a portion, which the reader can take, is judged by itself."""
-    if place.agenda.rules.order_by is not None or reader.fits is not None or not identities:
+    """Whether all entries of a portion are new to the group, and the reader can take each."""
+    if reader.fits is not None or not identities:
         return False
     return place.group.pending.last < identities[0]
 
@@ -179,6 +188,7 @@ def _is_simple(place: GroupPlace, reader: Reader, identities: list[int]) -> bool
 def _sort_all(place: GroupPlace, portion: tuple[list[int], list[bytes]], found: _Sorted) -> None:
     """Decides about all entries of a portion, in half of the time."""
     only, delays, now = place.agenda.rules.only, place.agenda.rules.delay_field, place.now
+    lanes, until = place.agenda.lanes, 0
     found.passed += portion[0]
     identities, given = found.identities, found.given
     for identity, payload in zip(*portion, strict=True):
@@ -186,10 +196,11 @@ def _sort_all(place: GroupPlace, portion: tuple[list[int], list[bytes]], found: 
             continue
         if delays is not None:
             until = delays.time_in(payload)
-            if until > now:
-                found.held.append(identity)
-                found.until.append(until)
-                continue
+        flies = until <= now
+        if (lanes is not None and not lanes.enter(identity, payload, flies)) or not flies:
+            found.held.append(identity)
+            found.until.append(0 if flies else until)
+            continue
         identities.append(identity)
         given.append(payload)
 
@@ -202,7 +213,7 @@ def _sort(
     found: _Sorted,
 ) -> bool:
     """Decides about each entry of a portion; false if the reader can take no more."""
-    rules, agenda, pending = place.agenda.rules, place.agenda, place.group.pending
+    rules, lanes, pending = place.agenda.rules, place.agenda.lanes, place.group.pending
     behind = pending.last
     only, delays, fits = rules.only, rules.delay_field, reader.fits
     now, until = place.now, 0
@@ -218,14 +229,15 @@ def _sort(
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
             found.passed.append(identity)
             continue
-        first = agenda.enter(identity, payload)
+        flies = until <= now
+        first = lanes is None or lanes.enter(identity, payload, flies)
         found.passed.append(identity)
-        if first and until <= now:
+        if first and flies:
             found.identities.append(identity)
             found.given.append(payload)
         else:
             found.held.append(identity)
-            found.until.append(until if until > now else 0)
+            found.until.append(0 if flies else until)
     return True
 
 

@@ -226,3 +226,40 @@ def test_a_redrive_that_cannot_be(words: tuple[str | int, ...], error: str) -> N
 
 def test_no_stream_has_no_dead_letters() -> None:
     assert Kitchen().ask("XGROUP", "REDRIVE", DEAD) == 0
+
+
+MANY = 2000
+
+
+def many_fall_due() -> Kitchen:
+    """Many entries whose last delivery was the last that may be fall due at the same time."""
+    kitchen = Kitchen("max-deliveries", 1, "dead-letter", DEAD, "ack-wait", 1000)
+    kitchen.add_all(range(1, MANY + 1))
+    assert len(kitchen.read("ann", "COUNT", MANY)) == MANY
+    return kitchen
+
+
+def test_many_that_fall_due_together_become_dead_letters_in_portions() -> None:
+    kitchen = many_fall_due()
+    kitchen.direct.advance(1000)
+    turns = 1
+    while kitchen.ask("XLEN", DEAD) < MANY:
+        before = kitchen.ask("XLEN", DEAD)
+        kitchen.direct.advance(1)
+        assert 0 < kitchen.ask("XLEN", DEAD) - before <= 250
+        turns += 1
+    assert turns == MANY / 250
+    assert kitchen.pending() == []
+    assert [each["n"] for each in kitchen.letters()] == [str(n) for n in range(1, MANY + 1)]
+
+
+def test_a_read_that_meets_many_of_them_leaves_most_to_their_time() -> None:
+    kitchen = many_fall_due()
+    kitchen.direct.now_ms += 1000
+    assert kitchen.read("bob", "COUNT", 1) == []
+    assert 0 < kitchen.ask("XLEN", DEAD) <= 500
+    kitchen.add(MANY + 1)
+    assert kitchen.read("bob", "COUNT", 1) == [MANY + 1]
+    while kitchen.ask("XLEN", DEAD) < MANY:
+        kitchen.direct.advance(1)
+    assert kitchen.pending() == [(MANY + 1, "bob", 1)]

@@ -1,0 +1,73 @@
+"""Which entry of the same value is next, against the rule itself."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis.strategies import booleans, integers, lists, sampled_from, tuples
+
+from server.delivery.lanes import Lanes
+from server.delivery.rules import Field
+
+ACTIONS = ["enter", "enter", "enter", "take off", "land", "leave"]
+
+
+def payload(value: int) -> bytes:
+    """An entry with the value; with 0 one that has no such field."""
+    name = b"order" if value else b"other"
+    return b"*2\r\n$3\r\n1-1\r\n*2\r\n$5\r\n%s\r\n$1\r\n%d\r\n" % (name, value)
+
+
+class Rule:
+    """The pending entries, each with its value and whether it is in flight."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[int, bool]] = {}
+
+    def lane(self, value: int) -> list[int]:
+        """The entries with the value."""
+        return sorted(each for each, (its, _) in self.entries.items() if value and its == value)
+
+    def is_next(self, identity: int) -> bool:
+        """Whether the entry, which is not in flight, may be delivered."""
+        lane = self.lane(self.entries[identity][0])
+        flying = any(self.entries[each][1] for each in lane)
+        return not lane or (lane[0] == identity and not flying)
+
+
+@given(lists(tuples(sampled_from(ACTIONS), integers(1, 12), integers(0, 2), booleans())))
+def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
+    steps: list[tuple[str, int, int, bool]],
+) -> None:
+    lanes, rule = Lanes(Field(b"order")), Rule()
+    for action, identity, value, flies in steps:
+        if action == "enter" and identity not in rule.entries:
+            alone = not rule.lane(value)
+            assert lanes.enter(identity, payload(value), flies) == alone
+            rule.entries[identity] = (value, flies and alone)
+        elif identity in rule.entries and action != "enter":
+            its, flying = rule.entries[identity]
+            if action == "leave":
+                del rule.entries[identity]
+                others = rule.lane(its)
+                assert lanes.leave([identity]) == others[:1]
+            else:
+                rule.entries[identity] = (its, action == "take off")
+                lanes.take_off([identity]) if action == "take off" else lanes.land(identity)
+        for each, (its, flying) in rule.entries.items():
+            assert (each in lanes) == (its > 0)
+            if not flying:
+                assert lanes.is_next(each) == rule.is_next(each)
+                lane = rule.lane(its)
+                expected = lane[0] if lane and lane[0] != each and rule.is_next(lane[0]) else None
+                if not any(rule.entries[other][1] for other in lane):
+                    assert lanes.next_instead(each) == expected
+
+
+def test_an_entry_that_is_entered_again_stays_where_it_is() -> None:
+    lanes = Lanes(Field(b"order"))
+    assert lanes.enter(1, payload(1), True)
+    assert lanes.enter(1, payload(1), True)
+    assert not lanes.enter(2, payload(1), True)
+    assert not lanes.enter(2, payload(1), True)
+    assert lanes.leave([1]) == [2]
+    assert lanes.is_next(2)
