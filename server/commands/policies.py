@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
 from protocol import errors, policy_errors
 from protocol.errors import CommandError, shown
-from protocol.replies import OK, Bulk, Map, Reply
+from protocol.replies import OK, Bulk, Failure, Map, Reply
 from server.command_help import help_reply
 from server.command_table import Arguments, KeySpec, command, container, find
 from server.config.policies import (
@@ -18,13 +18,15 @@ from server.config.policies import (
     check_together,
     read_settings,
 )
-from server.delivery.redriving import Redrive, find_letters, one_letter
+from server.delivery.redriving import Redrive
 from server.services import Services
 from server.session import Session
+from server.steps import Steps, reply_of
 from server.util.arguments import integer
 from storage import ids
 from storage.groups import Group
 from storage.keyspace import Database
+from storage.stepwise import result
 from storage.stream import Stream
 
 container(
@@ -208,6 +210,9 @@ def xstream_help(server: Services, session: Session, args: Arguments) -> Reply:
 
 _COUNT: Final = b"COUNT"
 
+_MANY: Final = 1000
+"""Where there are more dead letters, they are gone through in steps."""
+
 
 @command(
     "XGROUP REDRIVE",
@@ -221,7 +226,7 @@ _COUNT: Final = b"COUNT"
     own=True,
     keys=[KeySpec("RW update delete", index=2)],
 )
-def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply:
+def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XGROUP REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
     count: int | None = None
     texts = args[3:]
@@ -234,10 +239,19 @@ def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply
             raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
     wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
     db, key = session.db, args[2]
-    stream = db.stream(key)
+    redrive = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
     if wanted:
-        letters = [one_letter(db, key, stream, identity) for identity in wanted][:count]
-    else:
-        letters = find_letters(db, stream, count)
-    _require_adding(server, session, dict.fromkeys(each.letter.stream for each in letters))
-    return Redrive(db, key).move(letters)
+        return redrive.move_these(wanted, count)
+    stream = db.stream(key)
+    work = redrive.move_all(count, server.policies.may_act)
+    if stream is None or stream.log.length <= _MANY:
+        return result(work)
+    return reply_of(_refusable(work), session.resp3, long=True)
+
+
+def _refusable(work: Generator[None, None, Reply]) -> Generator[None, None, Reply]:
+    """Work in steps that may find out that the command is refused."""
+    try:
+        return (yield from work)
+    except CommandError as error:
+        return Failure(error.text)

@@ -448,7 +448,8 @@ class Policies:
 
     # --- what is due ----------------------------------------------------------------------
 
-    def _may_act(self) -> bool:
+    def may_act(self) -> bool:
+        """Whether anything may be changed by itself now."""
         state = self._state
         return (
             state.phase is Phase.SERVING
@@ -462,7 +463,7 @@ class Policies:
         now = self._state.clock()
         later: list[Place] = []
         while (place := self.due.take(now)) is not None:
-            if self._may_act():
+            if self.may_act():
                 self._act(place, now)
             else:
                 later.append(place)

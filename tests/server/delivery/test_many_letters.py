@@ -1,0 +1,112 @@
+"""Very many dead letters that are moved back: others are answered between."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from server.clients.working import TURN_NS
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, parsed
+from tests.support.direct import DirectClient
+
+MANY = 1100
+
+
+@pytest.fixture
+def kitchen() -> Kitchen:
+    """A server with many dead letters, where a turn of long work is over after one step."""
+    kitchen = Kitchen("max-deliveries", 1, "dead-letter", DEAD, "ack-wait", 1000)
+    kitchen.add_all(range(1, MANY + 1))
+    assert len(kitchen.read("ann", "COUNT", MANY)) == MANY
+    kitchen.direct.advance(1000)
+    while letters(kitchen) < MANY:
+        kitchen.direct.advance(1)
+    clock = count(0, TURN_NS)
+    kitchen.direct.server.services.working.nanoseconds = lambda: next(clock)
+    return kitchen
+
+
+def letters(kitchen: Kitchen) -> int:
+    length: int = kitchen.ask("XLEN", DEAD)
+    return length
+
+
+def redriving(kitchen: Kitchen, *words: str | int) -> DirectClient:
+    """A client whose letters are being moved; some of them were."""
+    client = kitchen.direct.client()
+    assert client.send("XGROUP", "REDRIVE", DEAD, *words) is None
+    while letters(kitchen) == MANY:
+        kitchen.direct.server.services.working.turn()
+    assert 0 < letters(kitchen) < MANY
+    return client
+
+
+def finish(kitchen: Kitchen, client: DirectClient) -> object:
+    """The reply, when the work is done."""
+    while client.parked:
+        kitchen.direct.server.services.working.turn()
+    reply = client.reply_when_woken
+    assert reply is not None
+    return parsed(reply)
+
+
+def test_others_are_answered_between_and_see_what_was_moved_so_far(kitchen: Kitchen) -> None:
+    client = redriving(kitchen)
+    assert kitchen.read("bob", "COUNT", 1) == [1]
+    assert kitchen.pending()[:2] == [(1, "bob", 1), (2, "", 0)]
+    assert finish(kitchen, client) == MANY
+    assert letters(kitchen) == 0
+    assert len(kitchen.read("bob", "COUNT", MANY)) == MANY - 1
+
+
+def test_no_more_are_moved_than_asked_for(kitchen: Kitchen) -> None:
+    assert finish(kitchen, redriving(kitchen, "COUNT", 250)) == 250
+    assert letters(kitchen) == MANY - 250
+
+
+def test_letters_that_come_meanwhile_stay(kitchen: Kitchen) -> None:
+    client = redriving(kitchen)
+    assert kitchen.read("bob", "COUNT", 1) == [1]
+    assert kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1") == 1
+    assert finish(kitchen, client) == MANY
+    assert [each["dead-letter-id"] for each in kitchen.letters()] == ["1-1"]
+
+
+def test_letters_that_are_deleted_meanwhile_are_not_counted(kitchen: Kitchen) -> None:
+    client = redriving(kitchen)
+    trimmed = kitchen.ask("XTRIM", DEAD, "MAXLEN", 30)
+    assert trimmed > 0
+    assert finish(kitchen, client) == MANY - trimmed
+
+
+@pytest.mark.parametrize("command", [("DEL", DEAD), ("SET", DEAD, "text")])
+def test_nothing_is_moved_when_the_stream_is_gone(kitchen: Kitchen, command: tuple[str]) -> None:
+    client = redriving(kitchen)
+    kitchen.ask(*command)
+    moved = finish(kitchen, client)
+    assert isinstance(moved, int)
+    assert 0 < moved < MANY
+    assert len(kitchen.read("bob", "COUNT", MANY)) == moved
+
+
+def test_it_ends_early_where_nothing_may_be_written_any_more(kitchen: Kitchen) -> None:
+    client = redriving(kitchen)
+    assert kitchen.ask("CLIENT", "PAUSE", 1000, "WRITE") == b"OK"
+    assert finish(kitchen, client) == MANY - letters(kitchen) < MANY
+
+
+def test_a_user_who_may_not_add_to_a_stream_moves_nothing(kitchen: Kitchen) -> None:
+    assert kitchen.ask("ACL", "SETUSER", "u", "on", "nopass", "+@all", f"~{DEAD}") == b"OK"
+    client = kitchen.direct.client()
+    assert client.send("AUTH", "u", "") == b"+OK\r\n"
+    assert client.send("XGROUP", "REDRIVE", DEAD) is None
+    assert str(finish(kitchen, client)) == "NOPERM No permissions to access a key"
+    assert letters(kitchen) == MANY
+
+
+def test_in_a_transaction_all_are_moved_at_once(kitchen: Kitchen) -> None:
+    kitchen.ask("MULTI")
+    kitchen.ask("XGROUP", "REDRIVE", DEAD)
+    assert kitchen.ask("EXEC") == [MANY]
+    assert letters(kitchen) == 0
