@@ -165,7 +165,7 @@ pipeline-histories: $(SPARK)/installed
 demo: $(SPARK)/installed
 	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m examples.flights.demo $(ARGS)
 
-bench-spark: $(SPARK)/installed
+bench-spark: $(SPARK)/installed $(COMPILED)/installed
 	@$(SPARK)/bin/python -m benchmarks.spark $(ARGS)
 
 bench: $(ENV)/installed-bench $(COMPILED)/installed $(PLAIN)/installed

@@ -189,9 +189,12 @@ def _sort_all(place: GroupPlace, portion: tuple[list[int], list[bytes]], found: 
     """Decides about all entries of a portion, in half of the time."""
     only, delays, now = place.agenda.rules.only, place.agenda.rules.delay_field, place.now
     lanes, until = place.agenda.lanes, 0
-    found.passed += portion[0]
+    numbers, payloads = portion
+    found.passed += numbers
     identities, given = found.identities, found.given
-    for identity, payload in zip(*portion, strict=True):
+    # Not zip(), which makes a pair for every entry in compiled code, too.
+    for at, payload in enumerate(payloads):
+        identity = numbers[at]
         if only is not None and not only.holds(payload):
             continue
         if delays is not None:

@@ -118,27 +118,32 @@ class Field:
     """A field of entries, found in their RESP form without taking that apart: this is done for
     every entry that a group comes to."""
 
-    __slots__ = ("_mark", "name")
+    __slots__ = ("_mark", "_size", "name")
 
     def __init__(self, name: bytes) -> None:
         self.name = name
         self._mark: bytes = bulk(name)
+        self._size = len(self._mark)
 
-    def value_in(self, payload: bytes) -> bytes | None:
-        """The value of the first field of this name, ``None`` without one; ``payload`` is the RESP
-        form of the entry."""
-        mark = self._mark
-        if payload.find(mark) < 0:
-            return None
-        at = _first_field(payload)
+    def place_in(self, payload: bytes) -> int:
+        """Where the value of the first field of this name begins, as a bulk string; -1 without one.
+        ``payload`` is the RESP form of the entry."""
+        mark, size = self._mark, self._size
+        at = _next_line(payload, bulk_end(payload, _ID_AT))
         end = len(payload)
         while at < end:
             value = bulk_end(payload, at)
-            if value - at == len(mark) and payload.startswith(mark, at):
-                start = payload.index(b"\n", value) + 1
-                return payload[start : bulk_end(payload, value) - _LINE_END]
+            if value - at == size and payload[at:value] == mark:
+                return value
             at = bulk_end(payload, value)
-        return None
+        return -1
+
+    def value_in(self, payload: bytes) -> bytes | None:
+        """That value, ``None`` without one."""
+        at = self.place_in(payload)
+        if at < 0:
+            return None
+        return payload[_next_line(payload, at) : bulk_end(payload, at) - _LINE_END]
 
     def time_in(self, payload: bytes) -> int:
         """The time in Unix milliseconds that the field holds; 0 if it holds none."""
@@ -154,10 +159,8 @@ _LONGEST_TIME: Final = 16
 _LINE_END: Final = 2
 
 
-def _first_field(payload: bytes) -> int:
-    """Where the first field of an entry begins, behind the ID and the number of words."""
-    at = bulk_end(payload, _ID_AT)
-    while payload[at] != _LF:
+def _next_line(data: bytes, at: int) -> int:
+    while data[at] != _LF:
         at += 1
     return at + 1
 
@@ -183,25 +186,17 @@ _ZERO: Final = 0x30
 class Condition:
     """A field and the value that it must have."""
 
-    __slots__ = ("_field", "_mark", "_name", "_value")
+    __slots__ = ("_field", "_size", "_value")
 
     def __init__(self, name: bytes, value: bytes) -> None:
         self._field = Field(name)
-        self._value = value
-        self._name: bytes = bulk(name)
-        self._mark = self._name + bulk(value)
+        self._value: bytes = bulk(value)
+        self._size = len(self._value)
 
     def holds(self, payload: bytes) -> bool:
         """Whether the entry has the field with the value."""
-        found = payload.find(self._mark)
-        if found < 0:
-            return False
-        if payload.find(self._name) < found:
-            return self._field.value_in(payload) == self._value
-        at = _first_field(payload)
-        while at < found:
-            at = bulk_end(payload, bulk_end(payload, at))
-        return at == found
+        at = self._field.place_in(payload)
+        return at >= 0 and payload[at : at + self._size] == self._value
 
 
 def _number(settings: Settings, name: bytes) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +26,12 @@ REFUSED: Final = pytest.mark.parametrize("name", ALERTS)
 DISTRUSTED: Final = "certificate verify failed: self-signed certificate in certificate chain"
 WRONG_PASSWORD: Final = WRONG.removeprefix("WRONGPASS ")
 
+_CLOSING_S: Final = 30
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[Secure]:
@@ -40,8 +49,16 @@ class Connector:
     def sync(self, name: str) -> Redis:
         return Redis(**self._options(name), retry=Retry(NoBackoff(), 0))
 
-    def asynchronous(self, name: str) -> AsyncRedis:
-        return AsyncRedis(**self._options(name), retry=AsyncRetry(NoBackoff(), 0))
+    @asynccontextmanager
+    async def asynchronous(self, name: str) -> AsyncIterator[AsyncRedis]:
+        """A client, whose transports are closed in the end: redis-py does not wait for that of a
+        connection on which it was refused, which ends when the server has taken leave, too."""
+        before = _descriptors()
+        async with AsyncRedis(**self._options(name), retry=AsyncRetry(NoBackoff(), 0)) as client:
+            yield client
+        async with asyncio.timeout(_CLOSING_S):
+            while _descriptors() > before:
+                await asyncio.sleep(0.001)
 
     def _options(self, name: str) -> dict[str, Any]:
         identity = self._secure.identities[name]
