@@ -20,11 +20,15 @@ class Link:
         self._target = target
         self._ends: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Begins to accept connections."""
-        self._server = await asyncio.start_server(self._connected, sock=self._socket)
+        """Begins to accept connections.
+
+        Not by a server of asyncio's, which tells of a connection some turns of the loop after it
+        has accepted it: :meth:`close` could not know of those that are between.
+        """
+        self._socket.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
     def cut(self) -> None:
         """Ends all connections at once, with what is under way; new ones end, too."""
@@ -37,22 +41,26 @@ class Link:
         self.broken = False
 
     async def close(self) -> None:
-        """Ends everything."""
-        self.cut()
-        if self._server is not None:
-            self._server.close()
-            await asyncio.gather(*self._passing)
-            await self._server.wait_closed()
+        """Ends everything, also a second time."""
+        if self._socket.fileno() < 0:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
+        self.cut()
+        await asyncio.gather(*self._passing)
 
-    def _connected(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._connect(incoming, outgoing))
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._socket.accept()
+        except (BlockingIOError, ConnectionError):  # Whoever it was has gone.
+            return
+        task = asyncio.ensure_future(self._connect(accepted))
         self._passing.add(task)
         task.add_done_callback(self._passing.discard)
 
-    async def _connect(
-        self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
-    ) -> None:
+    async def _connect(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        incoming, outgoing = await asyncio.open_connection(sock=accepted)
         try:
             theirs = await asyncio.open_connection("127.0.0.1", self._target)
         except ConnectionError:
