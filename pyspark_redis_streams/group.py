@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.group_mode import Competitor
 from pyspark_redis_streams.group_offsets import GroupOffset, from_json, to_json
+from pyspark_redis_streams.rare_collections import rare_collections
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streaming import Json, StreamReader, limits_of
 
@@ -32,7 +33,9 @@ class GroupStreamReader(StreamReader):
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         """The next batch, for which entries are claimed and read; ``start`` if there are none."""
         self._pace.wait()
-        end = self._competitor.latest(self._parsed(start), limits_of(limit, self._settings))
+        with rare_collections():
+            limits = limits_of(limit, self._settings)
+            end = self._competitor.latest(self._parsed(start), limits)
         self._pace.found(end is not None)
         return start if end is None else to_json(end, self._settings)
 
@@ -46,11 +49,13 @@ class GroupStreamReader(StreamReader):
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """The tasks of a batch, for which ``end`` alone says everything."""
-        return [*self._competitor.partitions(self._parsed(end))]
+        with rare_collections():
+            return [*self._competitor.partitions(self._parsed(end))]
 
     def commit(self, end: Json) -> None:
         """Acknowledges the entries of the batches up to there."""
-        self._competitor.settle(self._parsed(end).batch)
+        with rare_collections():
+            self._competitor.settle(self._parsed(end).batch)
 
     def _parsed(self, offset: Json) -> GroupOffset:
         return from_json(offset, self._settings, self._competitor.catalog.streams())

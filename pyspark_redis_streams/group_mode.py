@@ -10,14 +10,15 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
+from pyspark_redis_streams.delivered import Delivered
 from pyspark_redis_streams.group_losses import GroupLosses
 from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition, place_of
 from pyspark_redis_streams.idempotence import Memory
-from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
 from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, gather
-from pyspark_redis_streams.pending import Pending, PendingEntries
+from pyspark_redis_streams.pending import PendingEntries
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.starting_offsets import find_group, starts
@@ -64,6 +65,7 @@ class Competitor:
         self._claimed: float | None = None
         self._budgets: dict[Stream, int] | None = None
         self._delivered: dict[Stream, int] = {}
+        self._fresh = Delivered()
         self._seen: dict[Stream, tuple[StreamInfo, dict[bytes, Any]]] = {}
         self._waited: dict[Stream, GroupPosition] = {}
 
@@ -119,6 +121,7 @@ class Competitor:
             self._waited = self._places(_uncounted(self._seen))
             return None
         self._waited = {}
+        self._fresh.begin(following)
         taken = self._claim(following, limits.rows)
         taken += self._deliver(following, limits, taken)
         if taken:
@@ -158,12 +161,13 @@ class Competitor:
         """Acknowledges the entries of the batches up to that number."""
         self._acknowledge(self._batches(), done)
 
-    def _acknowledge(self, found: Mapping[Stream, Iterable[int]], done: int) -> None:
+    def _acknowledge(self, found: Mapping[Stream, Mapping[int, int]], done: int) -> None:
         for stream, batches in found.items():
             mine = PendingEntries(self._servers, self._settings, stream)
-            for batch in batches:
+            for batch, pending in batches.items():
                 if batch <= done:
-                    mine.acknowledge_all(self.consumer(batch))
+                    known = self._fresh.all_of(stream, batch, pending) or ()
+                    mine.acknowledge_all(self.consumer(batch), known)
 
     def _batches(self, more: Iterable[Stream] = ()) -> dict[Stream, dict[int, int]]:
         """For each stream the batches that have a consumer, and how much is pending for it.
@@ -266,6 +270,8 @@ class Competitor:
     def _claim_from(self, stream: Stream, batch: int, most: int) -> int:
         mine = PendingEntries(self._servers, self._settings, stream)
         taken, removed = mine.claim(self.consumer(batch), most)
+        if taken:
+            self._fresh.mix(stream)
         if removed:
             report_loss(
                 self._settings,
@@ -300,7 +306,9 @@ class Competitor:
             return 0, True
         mine = PendingEntries(self._servers, self._settings, stream)
         size = self._seen[stream][0].size
-        got, more = mine.deliver(self.consumer(batch), part, most_bytes, size)
+        ids, more = mine.deliver(self.consumer(batch), part, most_bytes, size)
+        self._fresh.add(stream, ids)
+        got = len(ids)
         self._delivered[stream] += got
         if self._budgets is not None:
             # Where rivals were faster nothing more may be taken for what they took.
@@ -318,7 +326,10 @@ class Competitor:
         for stream, position in (offset.positions or {}).items():
             if position.count:
                 self._losses.check_batch(stream, position, offset.batch, found.get(stream))
-        pending = {stream: self._alive(stream, consumer) for stream in found}
+        pending = {
+            stream: self._alive(stream, offset.batch, batches.get(offset.batch, 0))
+            for stream, batches in found.items()
+        }
         total = sum(map(len, pending.values()))
         size = max(1, ceil(total / (self._settings.min_partitions or 1)))
         ranges = [
@@ -328,15 +339,25 @@ class Competitor:
         ]
         return gather(ranges, self._settings.max_partitions)
 
-    def _alive(self, stream: Stream, consumer: str) -> list[int]:
+    def _alive(self, stream: Stream, batch: int, pending: int) -> list[int]:
         """The IDs of a batch, once those delivered too often have gone to the dead letters."""
         most = self._settings.max_deliveries
-        memory = None if most is None else self._memory(stream.server)
-        mine = PendingEntries(self._servers, self._settings, stream, memory)
+        if most is not None:
+            return self._sorted_out(stream, self.consumer(batch), most)
+        known = self._fresh.all_of(stream, batch, pending)
+        if known is not None:
+            # Requests may have overtaken each other, and a server may deliver some again.
+            return sorted(parse_ids(known))
+        mine = PendingEntries(self._servers, self._settings, stream)
+        return mine.ids_of(self.consumer(batch))
+
+    def _sorted_out(self, stream: Stream, consumer: str, most: int) -> list[int]:
+        """What a consumer has pending, without what goes to the dead letters now."""
+        mine = PendingEntries(self._servers, self._settings, stream, self._memory(stream.server))
         ids = []
         buried = 0
         for entry in list(mine.of(consumer)):
-            if self._is_dead(entry, most) and mine.bury(entry, consumer):
+            if entry.deliveries > most and mine.bury(entry, consumer):
                 buried += 1
             else:
                 ids.append(entry.id)
@@ -351,10 +372,6 @@ class Competitor:
         if server not in self._memories:
             self._memories[server] = Memory(self._servers, server, "auto", REMEMBERED_S)
         return self._memories[server]
-
-    @staticmethod
-    def _is_dead(entry: Pending, most: int | None) -> bool:
-        return most is not None and entry.deliveries > most
 
     def report(self) -> dict[str, Any] | None:
         """Where the streams ended when last asked, and what the group lagged behind after that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +21,17 @@ def parse_id(text: bytes | str) -> int:
     if dash and not sequence:
         raise ValueError(f"{part!r} is not a stream ID")
     return _number(milliseconds) << SEQUENCE_BITS | _number(sequence or "0")
+
+
+def parse_ids(texts: Sequence[bytes]) -> list[int]:
+    """The integers of IDs in full, as servers give them; faster than one by one."""
+    if not texts:
+        return []
+    numbers = list(map(int, b"-".join(texts).split(b"-")))
+    return [
+        milliseconds << SEQUENCE_BITS | sequence
+        for milliseconds, sequence in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
 
 
 def _number(text: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
 from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.idempotence import Memory
-from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import Stream
@@ -16,6 +18,9 @@ PAGE: Final = 10_000
 """Pending entries that are listed at once; they come without their fields."""
 
 CLAIM_PAGE: Final = 1000
+
+AT_ONCE: Final = 2
+"""Requests for new entries that are under way together."""
 
 
 class Pending(NamedTuple):
@@ -54,14 +59,28 @@ class PendingEntries:
             yield from (Pending(parse_id(entry[0]), int(entry[3])) for entry in page)
             lowest = f"({page[-1][0].decode()}"
 
-    def acknowledge_all(self, consumer: str) -> None:
-        """Acknowledges whatever the consumer has pending, and removes the consumer."""
+    def ids_of(self, consumer: str) -> list[int]:
+        """The IDs of the entries of a consumer, in their order."""
+        ids: list[int] = []
+        lowest = "-"
+        while page := self._call("XPENDING", lowest, "+", PAGE, consumer):
+            ids += parse_ids([entry[0] for entry in page])
+            lowest = f"({page[-1][0].decode()}"
+        return ids
+
+    def acknowledge_all(self, consumer: str, known: Sequence[bytes] = ()) -> None:
+        """Acknowledges whatever the consumer has pending, and removes the consumer.
+
+        ``known`` are IDs that are pending for it: these are not listed before.
+        """
+        for start in range(0, len(known), PAGE):
+            self.acknowledge(known[start : start + PAGE])
         while page := self._call("XPENDING", "-", "+", PAGE, consumer):
-            self.acknowledge(entry[0] for entry in page)
+            self.acknowledge([entry[0] for entry in page])
         # Only now: removing a consumer drops what it has pending without acknowledging it.
         self._call("XGROUP DELCONSUMER", consumer)
 
-    def acknowledge(self, ids: Iterator[bytes] | Iterator[str]) -> None:
+    def acknowledge(self, ids: Sequence[bytes] | Sequence[str]) -> None:
         """Acknowledges entries."""
         self._call("XACK", *ids)
 
@@ -85,30 +104,51 @@ class PendingEntries:
 
     def deliver(
         self, consumer: str, most: int, most_bytes: int | None, size: int
-    ) -> tuple[int, bool]:
+    ) -> tuple[list[bytes], bool]:
         """Has new entries delivered to the consumer, of about so many bytes if that is limited.
 
-        ``size`` is what an entry is likely to have. Returns how many there were, and whether
-        there may be more.
+        ``size`` is what an entry is likely to have. Returns the IDs, and whether there may be more.
         """
-        taken = 0
+        if most_bytes is None:
+            return self._deliver_all(consumer, most)
+        taken: list[bytes] = []
         left = most_bytes
         portions = Portions(self._settings.fetch_count, self._settings.fetch_bytes)
-        while taken < most and (left is None or left > 0 or not taken):
-            count = min(portions.count, most - taken)
-            if left is not None:
-                count = max(min(count, left // max(size, 1)), 1)
+        while len(taken) < most and (left > 0 or not taken):
+            count = min(portions.count, most - len(taken))
+            count = max(min(count, left // max(size, 1)), 1)
             found = self._new(consumer, count)
-            taken += len(found)
+            taken += [entry[0] for entry in found]
             if len(found) < count:
                 return taken, False
             total = bytes_of(found)
             portions.learn(count, total)
-            if left is not None:
-                left, size = left - total, total // count
-                if left < size:
-                    break
+            left, size = left - total, total // count
+            if left < size:
+                break
         return taken, True
+
+    def _deliver_all(self, consumer: str, most: int) -> tuple[list[bytes], bool]:
+        """The same without a limit of bytes.
+
+        Two requests are under way: the server works on one while the reply to the other is parsed.
+        """
+        taken: list[bytes] = []
+        asked, more = 0, True
+        portions = Portions(self._settings.fetch_count, self._settings.fetch_bytes)
+        under_way: deque[tuple[int, Future[list[Any]]]] = deque()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            while under_way or (more and asked < most):
+                while len(under_way) < AT_ONCE and more and asked < most:
+                    count = min(portions.count, most - asked)
+                    asked += count
+                    under_way.append((count, pool.submit(self._new, consumer, count)))
+                count, reply = under_way.popleft()
+                found = reply.result()
+                taken += [entry[0] for entry in found]
+                portions.learn(len(found), bytes_of(found))
+                more = more and len(found) == count
+        return taken, more
 
     def _new(self, consumer: str, count: int) -> list[Any]:
         group = ("GROUP", self._settings.group, consumer)
@@ -139,7 +179,7 @@ class PendingEntries:
         number = self._number(id)
         letter = ("XADD", self._settings.dead_letters, *number, "*", *told, *found[0][1])
         self._servers.call(self.stream.server, *letter)
-        self.acknowledge(iter((id,)))
+        self.acknowledge([id])
         return True
 
     def _number(self, id: str) -> tuple[Any, ...]:

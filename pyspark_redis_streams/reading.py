@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql.types import StructType
@@ -17,6 +15,7 @@ from pyspark_redis_streams.fetching import Chunk, Portions, Sized, bytes_of, pie
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.losses import report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, Range
+from pyspark_redis_streams.rare_collections import rare_collections
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import (
@@ -34,20 +33,13 @@ LOG = logging.getLogger("pyspark_redis_streams")
 BATCH_ROWS: Final = 10_000
 """Rows of an Arrow batch; fewer when the user fetches few at once, or entries are large."""
 
-MANY_OBJECTS: Final = 1_000_000
-"""Lists that may be alive before Python looks for cycles among them.
-
-Entries are lists without cycles, two each: to look at them every few hundred takes three times as
-long as to read them.
-"""
-
 
 def read_partition(
     settings: ReadSettings, schema: StructType, partition: Partition
 ) -> Iterator[Any]:
     """The rows of a task as Arrow batches. Raises ServerError and DataLossError."""
     batches = Batches(schema, settings.id_columns)
-    with _rare_collections(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
+    with rare_collections(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
         for each in partition.ranges:
             chunks = (
                 _entries_of(servers, settings, each, pool)
@@ -57,17 +49,6 @@ def read_partition(
             most = min(BATCH_ROWS, 10 * settings.fetch_count)
             for found in pieces(chunks, most, settings.fetch_bytes):
                 yield batches.batch(each.stream, found)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Has the garbage collector leave entries alone."""
-    usual = gc.get_threshold()
-    gc.set_threshold(MANY_OBJECTS, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def _chunks(

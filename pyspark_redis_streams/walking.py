@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.rare_collections import rare_collections
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import Stream
@@ -22,6 +23,7 @@ class Point(NamedTuple):
     size: int
 
 
+@rare_collections()
 def walk(
     servers: Servers,
     settings: ReadSettings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from threading import Event, Lock
 from typing import Any
 
 import pytest
@@ -304,6 +305,85 @@ def test_a_batch_that_fails_again_and_again_is_given_up(on_each: redis.Redis) ->
         query.committed = 0
         assert query.ids == (["1-1", "1-2"] if attempt < 2 else [])
     assert on_each.xlen("dead") == 2
+    query.close()
+
+
+def calls(client: redis.Redis, command: str) -> int:
+    """How often a command has been called, by any client."""
+    stats: Any = client.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])
+
+
+def test_what_the_driver_has_had_delivered_it_need_not_have_listed(on_each: redis.Redis) -> None:
+    add(on_each, "s", *numbers(1, 50))
+    query = Query(options(on_each, maxOffsetsPerTrigger="20", fetchCount="7"))
+    before = calls(on_each, "xpending")
+    query.drain()
+    assert query.ids == numbers(1, 50)
+    assert lag(on_each) == (0, 0)
+    assert calls(on_each, "xpending") - before == 3, "one a batch, which finds nothing left"
+    query.close()
+
+
+def test_a_batch_that_is_repeated_after_a_restart_is_listed(on_each: redis.Redis) -> None:
+    add(on_each, "s", *numbers(1, 50))
+    query = Query(options(on_each))
+    query.plan()
+    query.restart()
+    assert query.ids == numbers(1, 50)
+    query.drain()
+    assert lag(on_each) == (0, 0)
+    query.close()
+
+
+def test_a_batch_with_as_many_claimed_entries_as_a_rival_took_from_it_holds_the_right_ones(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 6))
+    on_each.xgroup_create("s", "g", "0")
+    rival(on_each, 2)
+    query = Query(options(on_each, claimMinIdleMs="0", minPartitions="3"))
+    query.plan()
+    on_each.xclaim("s", "g", "rival", 0, ["1-4", "1-5"])
+    query.run_planned()
+    assert query.ids == ["1-1", "1-2", "1-3", "1-6"]
+    query.close()
+
+
+def test_an_entry_that_a_rival_has_claimed_is_not_acknowledged_with_its_batch(
+    on_each: redis.Redis,
+) -> None:
+    add(on_each, "s", *numbers(1, 6))
+    query = Query(options(on_each))
+    query.step()
+    on_each.xclaim("s", "g", "rival", 0, ["1-4"])
+    query.plan()
+    (left,) = on_each.xpending_range("s", "g", "-", "+", 10)
+    assert (left["message_id"], left["consumer"]) == (b"1-4", b"rival")
+    query.close()
+
+
+def test_requests_for_entries_may_overtake_each_other(
+    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(server, "s", *numbers(1, 6))
+    query = Query(options(server, minPartitions="2", fetchCount="2"))
+    first, second = Lock(), Event()
+    ask = PendingEntries._new
+
+    def overtaken(mine: PendingEntries, consumer: str, count: int) -> list[Any]:
+        if first.acquire(blocking=False):
+            assert second.wait(10), "the next request is under way, too"
+            return ask(mine, consumer, count)
+        reply = ask(mine, consumer, count)
+        second.set()
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PendingEntries, "_new", overtaken)
+        query.plan()
+    query.run_planned()
+    assert query.ids == numbers(1, 6)
     query.close()
 
 

@@ -14,6 +14,7 @@ from pyspark_redis_streams.ids import (
     before_millisecond,
     format_id,
     parse_id,
+    parse_ids,
     split_range,
 )
 
@@ -26,6 +27,11 @@ def test_an_id_is_what_its_text_says(milliseconds: int, sequence: int) -> None:
     number = parse_id(f"{milliseconds}-{sequence}")
     assert (number >> 64, number & MAX_PART) == (milliseconds, sequence)
     assert format_id(number) == f"{milliseconds}-{sequence}"
+
+
+@given(st.lists(IDS))
+def test_many_ids_are_what_each_of_them_is(numbers: list[int]) -> None:
+    assert parse_ids([format_id(number).encode() for number in numbers]) == numbers
 
 
 def test_an_id_without_a_sequence_is_the_first_of_its_millisecond() -> None:
