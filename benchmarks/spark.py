@@ -11,6 +11,7 @@ It needs the extra ``spark`` and Java, starts Penstock and, if there is one, Red
 - how busy the processors are with a stream of 20 entries a second
 - a micro-batch of one row, beside one of Spark's own rate source, and one of a source in Python
   that does nothing else: what the latter takes, no source in Python can do without
+- with one core, micro-batches of a source in Python that has all of its rows ready
 
 Spark speaks to its Python workers through Unix sockets here, as docs/spark.md recommends; what a
 batch of one row takes with its default, TCP, is measured as well.
@@ -39,6 +40,9 @@ import redis
 from benchmarks import machine
 from benchmarks.servers import ROOT, Kind, Running, find_kinds
 from benchmarks.spark_session import NUMBERS, SINKS, Rate, Session, fill, loop
+
+READY_BATCHES: Final = 8
+"""How many batches are measured of the source that has its rows ready."""
 
 Measured = dict[str, list[float]]
 """Values by the name of what was measured: rows a second, or seconds of a batch."""
@@ -84,6 +88,9 @@ def measure_spark(client: redis.Redis, size: Size, cores: int) -> Measured:
         for sink in SINKS:
             rates = session.rates(sink, size.rows, size.batches)
             found |= _by_name(f"spark {sink} {cores}", rates)
+            if cores == 1:
+                ready = session.ready_rate(sink, size.rows, READY_BATCHES)
+                found[f"ready {sink} 1, by CPU"] = [ready]
         if cores == 2:
             found |= special_rates(session, size)
             found |= single_rows(session, ("streams", "rate", "bare"), size.single)
@@ -227,7 +234,10 @@ _SLOW = "each batch is some jobs of Spark's, whatever its rows, and has a file a
 def _special_targets() -> Iterator[Target]:
     for sink, least in (("noop", 3.0), ("parquet", 1.6)):
         title, above = f"{sink}, one core, by CPU, to the loop", f"spark {sink} 1, by CPU"
-        yield Target(title, above, "loop, by CPU", least, why=_ONE)
+        why = (
+            f"{_ONE}; a source in Python that has its rows ready is 'ready {sink} 1, by CPU' below"
+        )
+        yield Target(title, above, "loop, by CPU", least, why=why)
     for sink in SINKS:
         title = f"{sink}, mode group, two cores, to the loop"
         yield Target(title, f"spark {sink} group", "loop", 1.5, why=_GROUP)

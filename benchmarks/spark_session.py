@@ -17,6 +17,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from pyspark_redis_streams.reading import BATCH_ROWS
+
 SCHEMA: Final = "id string, item string, qty string, payload string"
 NUMBERS: Final = SCHEMA.replace("qty string", "qty int")
 NAMES: Final = ("item", "qty", "payload")
@@ -130,6 +132,39 @@ class OneRowReader(DataSourceStreamReader):
         yield pa.RecordBatch.from_pydict({"id": ["row"]})
 
 
+class Ready(DataSource):
+    """A source in Python whose rows are there: what it takes, no source in Python does without."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format()`` takes."""
+        return "ready"
+
+    def schema(self) -> str:
+        """The columns of the streams that are measured."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader."""
+        return ReadyReader(int(self.options["rows"]))
+
+
+class ReadyReader(OneRowReader):
+    """Batches of that many rows, all of them alike."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Batches as large as those of a stream."""
+        values = ("1700000000000-0", "item-1", "100000", "x" * 120)
+        most = min(self._rows, BATCH_ROWS)
+        columns = [pa.repeat(value, most) for value in values]
+        batch = pa.RecordBatch.from_arrays(columns, names=["id", *NAMES])
+        for start in range(0, self._rows, most):
+            yield batch.slice(0, min(most, self._rows - start))
+
+
 class Session:
     """A Spark session with some cores, in which queries are measured."""
 
@@ -147,6 +182,7 @@ class Session:
         # A query that is stopped in the middle of a batch would be told at length.
         self.spark.sparkContext.setLogLevel("OFF")
         self.spark.dataSource.register(OneRow)
+        self.spark.dataSource.register(Ready)
 
     def rates(
         self, sink: str, rows: int, number: int, bad: int | None = None, **options: Any
@@ -167,6 +203,26 @@ class Session:
         seconds = self._ended(query, rows)
         self.client.delete(*keys)
         return [Rate(rows / s, rows / c) for s, c in zip(seconds, used, strict=True)][WARMING:]
+
+    def ready_rate(self, sink: str, rows: int, number: int) -> float:
+        """Rows a second of the processors of batches that a source in Python has ready."""
+        frame = self.spark.readStream.format("ready").option("rows", rows).load()
+        query = self._query(frame, sink)
+        begin = self._ended_batches(query, WARMING)
+        used = tree_cpu()
+        end = self._ended_batches(query, begin + number)
+        used = tree_cpu() - used
+        query.stop()
+        return (end - begin) * rows / used
+
+    def _ended_batches(self, query: Any, least: int) -> int:
+        """How many batches have ended, once it is so many."""
+        deadline = time.monotonic() + 60 + 10 * least
+        while len(query.recentProgress) < least:
+            if time.monotonic() > deadline or not query.isActive:
+                raise TimeoutError(f"batches do not come: {query.exception()}")
+            time.sleep(0.05)
+        return len(query.recentProgress)
 
     def limited_rates(self, sink: str, rows: int, number: int) -> list[float]:
         """Rows a second of micro-batches that are cut out of one stream by a limit."""
@@ -206,11 +262,7 @@ class Session:
     def costs(self, source: str, sink: str, number: int) -> list[float]:
         """The seconds of micro-batches of one row, one right after the other."""
         query = self._query(self._ticking(source, 2 * number), sink)
-        deadline = time.monotonic() + 60 + 10 * number
-        while len(query.recentProgress) < number + WARMING:
-            if time.monotonic() > deadline or not query.isActive:
-                raise TimeoutError(f"batches do not come: {query.exception()}")
-            time.sleep(0.5)
+        self._ended_batches(query, number + WARMING)
         found = [_seconds(p) for p in query.recentProgress if p["numInputRows"] == 1]
         query.stop()
         self.client.delete("bench:one")
