@@ -41,7 +41,7 @@ NODE := tests/clients/node/node_modules
 # Each worker has servers, ports and folders of its own; see tests/README.md.
 # How often a test that failed is run again: not at all, unless someone says so, as .ci/run does.
 RERUNS ?= 0
-ONE_BY_ONE := -m pytest --reruns $(RERUNS) --reruns-delay 2 -r fEsR
+ONE_BY_ONE := -m pytest $(if $(filter-out 0,$(RERUNS)),--reruns $(RERUNS) --reruns-delay 2) -r fEsR
 PYTEST := $(ONE_BY_ONE) --numprocesses auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
