@@ -7,9 +7,22 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 
 Exchange = Callable[[bytes], bytes]
+
+
+@pytest.fixture
+def direct() -> Direct:
+    """A server without sockets."""
+    return Direct(enable_debug_command="yes")
+
+
+@pytest.fixture
+def client(direct: Direct) -> DirectClient:
+    """A client of it."""
+    return direct.client()
 
 
 @pytest.fixture

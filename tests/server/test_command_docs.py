@@ -19,11 +19,6 @@ PING_2 = (
 )
 
 
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
-
-
 def test_a_command_is_documented(client: DirectClient) -> None:
     assert client.send("COMMAND", "DOCS", "PING") == b"*2\r\n" + PING_2
 

@@ -10,8 +10,9 @@ NO_AUTHENTICATION = b"-NOAUTH Authentication required.\r\n"
 
 
 @pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
+def direct() -> Direct:
+    """A server that refuses DEBUG."""
+    return Direct()
 
 
 def log_out(client: DirectClient) -> None:

@@ -30,16 +30,6 @@ USUAL = (
 )
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def text(client: DirectClient, *sections: str) -> str:
     reply = client.send("INFO", *sections)
     assert reply is not None
@@ -346,9 +336,9 @@ class TestKeySizes:
         client.send("SET", "k", "v")
         assert "Keysizes" not in text(client, "everything")
 
-    def test_of_many_keys_it_gives_way_to_others(self) -> None:
-        direct = Direct()
-        client = direct.client()
+    def test_of_many_keys_it_gives_way_to_others(
+        self, direct: Direct, client: DirectClient
+    ) -> None:
         direct.server.services.working.nanoseconds = itertools.count(0, 10**9).__next__
         for number in range(10_001):
             client.send("SET", f"k{number}", "v")

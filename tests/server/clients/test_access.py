@@ -10,11 +10,6 @@ NO_KEY = b"-NOPERM No permissions to access a key\r\n"
 
 
 @pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
 def admin(direct: Direct) -> DirectClient:
     return direct.client()
 

@@ -19,11 +19,6 @@ NO_GROUP = b"-NOGROUP No such key 'k' or consumer group 'g' in XREADGROUP with G
 
 
 @pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
 def writer(direct: Direct) -> DirectClient:
     client = direct.client()
     client.send("XGROUP", "CREATE", "k", "g", "$", "MKSTREAM")
@@ -326,8 +321,7 @@ def test_timers_of_waits_that_ended_early_do_not_pile_up(
     assert stays.parked
 
 
-async def test_the_loop_ends_a_wait_by_itself() -> None:
-    direct = Direct()
+async def test_the_loop_ends_a_wait_by_itself(direct: Direct) -> None:
     clock = direct.server.state.clock
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -429,8 +423,7 @@ def park(direct: Direct, client: DirectClient, patience: Patience) -> asyncio.Fu
     return client.session.waiter.future
 
 
-async def test_a_command_is_run_again_at_the_time_it_asked_for() -> None:
-    direct = Direct()
+async def test_a_command_is_run_again_at_the_time_it_asked_for(direct: Direct) -> None:
     patience = Patience(direct, runs=3)
     reply = park(direct, direct.client(), patience)
     direct.advance(9)
@@ -442,8 +435,9 @@ async def test_a_command_is_run_again_at_the_time_it_asked_for() -> None:
     assert nothing_is_left(direct.server.services.blocking)
 
 
-async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond() -> None:
-    direct = Direct()
+async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond(
+    direct: Direct,
+) -> None:
     patience = Patience(direct, runs=4, overdue=True)
     reply = park(direct, direct.client(), patience)
     direct.advance(0)
@@ -455,8 +449,7 @@ async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond() -
     assert reply.result() == OK
 
 
-def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing() -> None:
-    direct = Direct()
+def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing(direct: Direct) -> None:
     reader = read(direct, "k", block=100)
     waiter = reader.session.waiter
     assert waiter is not None

@@ -22,8 +22,7 @@ def info(direct: Direct, field: str) -> str:
     return lines[field]
 
 
-def test_the_largest_clients_go_until_the_others_fit() -> None:
-    direct = Direct()
+def test_the_largest_clients_go_until_the_others_fit(direct: Direct) -> None:
     stream = io.StringIO()
     direct.server.state.log = Log(stream)
     clients = [big(direct.client(), size) for size in (10_000, 300_000, 20_000, 200_000)]
@@ -37,15 +36,13 @@ def test_the_largest_clients_go_until_the_others_fit() -> None:
     assert info(direct, "evicted_clients") == "2"
 
 
-def test_without_the_setting_everybody_stays() -> None:
-    direct = Direct()
+def test_without_the_setting_everybody_stays(direct: Direct) -> None:
     client = big(direct.client(), 1_000_000)
     direct.cron()
     assert not client.closed
 
 
-def test_a_client_that_asked_for_it_stays_and_counts() -> None:
-    direct = Direct()
+def test_a_client_that_asked_for_it_stays_and_counts(direct: Direct) -> None:
     spared, other = direct.client(), direct.client()
     assert spared.send("CLIENT", "NO-EVICT", "ON") == b"+OK\r\n"
     big(spared, 200_000)
@@ -56,8 +53,7 @@ def test_a_client_that_asked_for_it_stays_and_counts() -> None:
     assert other.closed
 
 
-def test_a_percentage_is_one_of_maxmemory() -> None:
-    direct = Direct()
+def test_a_percentage_is_one_of_maxmemory(direct: Direct) -> None:
     client = big(direct.client(), 200_000)
     direct.client().send("CONFIG", "SET", "maxmemory-clients", "10%")
     direct.cron()

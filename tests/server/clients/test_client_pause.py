@@ -127,8 +127,7 @@ def test_a_pause_ends_by_itself(lines: list[Line]) -> None:
     lines[0].receive(b"+OK\r\n+PONG\r\n")
 
 
-def test_a_second_pause_extends_the_first_and_never_shortens_it() -> None:
-    direct = Direct()
+def test_a_second_pause_extends_the_first_and_never_shortens_it(direct: Direct) -> None:
     client, pauses = direct.client(), direct.server.services.pauses
     client.send("CLIENT", "PAUSE", 5000, "ALL")
     client.send("CLIENT", "PAUSE", 100, "WRITE")
@@ -142,9 +141,7 @@ def test_a_second_pause_extends_the_first_and_never_shortens_it() -> None:
     direct.server.services.pauses.close()
 
 
-def test_keys_do_not_expire_by_themselves_in_a_pause() -> None:
-    direct = Direct()
-    client = direct.client()
+def test_keys_do_not_expire_by_themselves_in_a_pause(direct: Direct, client: DirectClient) -> None:
     client.send("SET", "k", "v", "PX", 10)
     client.send("CLIENT", "PAUSE", 5000, "WRITE")
     direct.now_ms += 20
@@ -169,8 +166,7 @@ def test_keys_do_not_expire_by_themselves_in_a_pause() -> None:
         ),
     ],
 )
-def test_bad_arguments_pause_nothing(words: list[str], text: bytes) -> None:
-    direct = Direct()
+def test_bad_arguments_pause_nothing(direct: Direct, words: list[str], text: bytes) -> None:
     client: DirectClient = direct.client()
     assert client.send("CLIENT", "PAUSE", *words) == b"-%b\r\n" % text
     assert not direct.server.services.pauses.active

@@ -21,16 +21,6 @@ def push(*words: str | None, count: int | None = None) -> bytes:
     return message(*words, count=count, sign=">").replace(b"$-1", b"_")
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 # --- subscribing -----------------------------------------------------------------------------
 
 

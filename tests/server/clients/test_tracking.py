@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from server.clients.reactions import MODIFYING
 from server.clients.tracking import CHANGED
 from server.command_table import Command, every
@@ -57,11 +55,6 @@ def read(wire: Wire, *requests: str) -> bytes:
 
     asyncio.run(run())
     return wire.take()
-
-
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
 
 
 class TestWhatItCosts:
@@ -269,8 +262,9 @@ class TestUsers:
         admin.send("SET", "b", 1)
         assert client.take_pushed() == b""
 
-    def test_what_has_changed_before_is_told_with_the_rights_of_before(self) -> None:
-        direct = Direct()
+    def test_what_has_changed_before_is_told_with_the_rights_of_before(
+        self, direct: Direct
+    ) -> None:
         admin = direct.client()
         for name, pattern in (("ann", "~a*"), ("bob", "~b*")):
             admin.send("ACL", "SETUSER", name, "on", "nopass", "+@all", pattern)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.direct import Direct
+from tests.support.direct import Direct, DirectClient
 
 RAN = b"*1\r\n+PONG\r\n"
 NOT_RUN = b"*-1\r\n"
@@ -127,8 +127,9 @@ def test_a_watched_key_that_expires_has_changed_though_nobody_looked() -> None:
 
 
 @pytest.mark.parametrize("change", ["GET k", "FLUSHALL", "DEL k"])
-def test_a_key_that_had_expired_when_watching_began_cannot_change_by_going(change: str) -> None:
-    direct = Direct()
+def test_a_key_that_had_expired_when_watching_began_cannot_change_by_going(
+    direct: Direct, change: str
+) -> None:
     watcher, other = direct.client(), direct.client()
     other.send("SET", "k", "v", "PX", 50)
     direct.now_ms += 50
@@ -139,8 +140,7 @@ def test_a_key_that_had_expired_when_watching_began_cannot_change_by_going(chang
     assert watcher.send("EXEC") == RAN
 
 
-def test_a_key_that_had_expired_when_watching_began_may_be_made_anew() -> None:
-    direct = Direct()
+def test_a_key_that_had_expired_when_watching_began_may_be_made_anew(direct: Direct) -> None:
     watcher, other = direct.client(), direct.client()
     other.send("SET", "k", "v", "PX", 50)
     direct.now_ms += 50
@@ -151,8 +151,7 @@ def test_a_key_that_had_expired_when_watching_began_may_be_made_anew() -> None:
     assert watcher.send("EXEC") == NOT_RUN
 
 
-def test_a_key_that_another_watcher_finds_expired_has_changed_for_the_first() -> None:
-    direct = Direct()
+def test_a_key_that_another_watcher_finds_expired_has_changed_for_the_first(direct: Direct) -> None:
     first, second = direct.client(), direct.client()
     second.send("SET", "k", "v", "PX", 50)
     first.send("WATCH", "k")
@@ -169,8 +168,7 @@ def test_a_key_that_another_watcher_finds_expired_has_changed_for_the_first() ->
 
 
 @pytest.mark.parametrize("end", ["EXEC", "DISCARD", "RESET", "UNWATCH"])
-def test_nothing_is_left_of_watching_when_it_ends(end: str) -> None:
-    direct = Direct()
+def test_nothing_is_left_of_watching_when_it_ends(direct: Direct, end: str) -> None:
     one, two = direct.client(), direct.client()
     for client in (one, two):
         client.send("WATCH", "k", "l")
@@ -184,8 +182,7 @@ def test_nothing_is_left_of_watching_when_it_ends(end: str) -> None:
     assert not one.session.dirty
 
 
-def test_nothing_is_left_of_watching_when_the_client_goes() -> None:
-    direct = Direct()
+def test_nothing_is_left_of_watching_when_the_client_goes(direct: Direct) -> None:
     one, two = direct.client(), direct.client()
     one.send("WATCH", "k")
     two.send("WATCH", "k")
@@ -221,9 +218,8 @@ IN_0, IN_1 = "SET k v PX 50", "SELECT 1;SET k v PX 50;SELECT 0"
     ],
 )
 def test_a_key_that_has_expired_counts_as_none_where_databases_change(
-    setup: str, change: str, outcome: bytes
+    direct: Direct, setup: str, change: str, outcome: bytes
 ) -> None:
-    direct = Direct()
     watcher, other = direct.client(), direct.client()
     for request in setup.split(";"):
         other.send(*request.split())
@@ -242,9 +238,7 @@ def test_a_key_that_expires_while_it_is_watched_has_changed(change: str) -> None
     assert exec_after(f"{IN_0};{IN_1}", "WATCH k", change, pause=50) == NOT_RUN
 
 
-def test_watching_removes_no_key_that_has_expired() -> None:
-    direct = Direct()
-    client = direct.client()
+def test_watching_removes_no_key_that_has_expired(direct: Direct, client: DirectClient) -> None:
     client.send("SET", "k", "v", "PX", 50)
     client.send("WATCH", "k")
     direct.now_ms += 50

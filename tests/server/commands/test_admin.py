@@ -10,16 +10,6 @@ from tests.support.servers import PenstockThread
 SYNTAX = b"-ERR syntax error\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def test_time_is_seconds_and_microseconds(direct: Direct, client: DirectClient) -> None:
     direct.now_ms = START_MS + 42
     assert client.send("TIME") == b"*2\r\n$10\r\n1700000000\r\n$5\r\n42000\r\n"

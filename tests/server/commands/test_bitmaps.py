@@ -14,7 +14,7 @@ from server.commands.ranges import resolve
 from server.util import bitmaps
 from storage.lending import Buffer
 from storage.stepwise import result
-from tests.support.direct import Direct
+from tests.support.direct import DirectClient
 
 SIMILAR = st.one_of(
     st.binary(min_size=1, max_size=12),
@@ -105,8 +105,9 @@ def test_ends_may_count_from_the_end(start: int, end: int, expected: range) -> N
     assert resolve(start, end, 5) == expected
 
 
-def test_ends_in_the_wrong_order_are_clamped_for_bitpos_and_nothing_for_bitcount() -> None:
-    client = Direct().client()
+def test_ends_in_the_wrong_order_are_clamped_for_bitpos_and_nothing_for_bitcount(
+    client: DirectClient,
+) -> None:
     client.send("SET", "a", "0")
     assert client.send("BITPOS", "a", "0", "-1", "-2") == b":0\r\n"
     assert client.send("BITPOS", "a", "1", "-1", "-2") == b":2\r\n"

@@ -14,16 +14,6 @@ SYNTAX = b"-ERR syntax error\r\n"
 BAD_NAME = b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def fields(line: bytes | None) -> dict[str, str]:
     """The fields of a reply that holds one client's line."""
     assert line is not None

@@ -29,11 +29,6 @@ NOT_EXTRACTABLE = b"-ERR Invalid arguments specified for command\r\n"
 SYNTAX = b"-ERR syntax error\r\n"
 
 
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
-
-
 def bulks(*items: str) -> bytes:
     return b"*%d\r\n" % len(items) + b"".join(
         b"$%d\r\n%b\r\n" % (len(item), item.encode()) for item in items

@@ -9,16 +9,6 @@ import pytest
 from tests.support.direct import Direct, DirectClient
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def failed(name: str, reason: str) -> bytes:
     text = f"-ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}\r\n"
     return text.encode()
@@ -141,9 +131,9 @@ def test_rewrite_needs_a_file(client: DirectClient) -> None:
     )
 
 
-def test_rewrite_writes_what_has_changed(
-    direct: Direct, client: DirectClient, tmp_path: Path
-) -> None:
+def test_rewrite_writes_what_has_changed(tmp_path: Path) -> None:
+    direct = Direct()
+    client = direct.client()
     path = tmp_path / "a.conf"
     path.write_text(f"timeout 1\ndir {direct.server.state.config.dir}\n")
     direct.server.state.config.file = str(path)

@@ -17,11 +17,6 @@ NO_AUTHENTICATION = b"-NOAUTH Authentication required.\r\n"
 
 
 @pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
-
-
-@pytest.fixture
 def stranger(client: DirectClient) -> DirectClient:
     """A client that has not logged in."""
     client.session.authenticated = False

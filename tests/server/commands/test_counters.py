@@ -16,16 +16,6 @@ HIGHEST = "9223372036854775807"
 LOWEST = "-9223372036854775808"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def test_a_counter_begins_at_zero(direct: Direct, client: DirectClient) -> None:
     listener = Listener(direct)
     assert client.send("INCR", "k") == b":1\r\n"

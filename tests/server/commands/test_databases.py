@@ -11,16 +11,6 @@ OK = b"+OK\r\n"
 SYNTAX = b"-ERR syntax error\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def test_dbsize_counts_what_nobody_has_found_expired(direct: Direct, client: DirectClient) -> None:
     assert client.send("DBSIZE") == b":0\r\n"
     client.send("SET", "a", "1", "PX", 10)

@@ -19,16 +19,6 @@ LINES = 3 + 2 * sum(len(entry.described) for entry in SUBCOMMANDS.values())
 """How long HELP is: its first line, two for HELP itself, two for each call."""
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct(enable_debug_command="yes")
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def test_it_is_refused_unless_it_is_allowed() -> None:
     client = Direct().client()
     for words in (["SLEEP", "0"], ["HELP"], ["FOO"]):

@@ -20,16 +20,6 @@ def neither(word: str) -> str:
     return f"'{word}' is neither an option ({options}) nor an action ({ACTIONS})"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct(enable_debug_command="yes")
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def fault(client: DirectClient, line: str) -> bytes:
     reply = client.send("DEBUG", "FAULT", *line.split())
     assert reply is not None

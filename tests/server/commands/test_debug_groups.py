@@ -8,11 +8,6 @@ from tests.support.direct import Direct, DirectClient
 
 
 @pytest.fixture
-def direct() -> Direct:
-    return Direct(enable_debug_command="yes")
-
-
-@pytest.fixture
 def client(direct: Direct) -> DirectClient:
     return direct.client(resp3=True)
 

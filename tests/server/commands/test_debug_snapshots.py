@@ -10,16 +10,6 @@ from tests.support.listening import Listener
 OK = b"+OK\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct(enable_debug_command="yes")
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def snapshot(client: DirectClient, line: str) -> bytes:
     reply = client.send("DEBUG", "SNAPSHOT", *line.split())
     assert reply is not None

@@ -11,11 +11,6 @@ OK = b"+OK\r\n"
 
 
 @pytest.fixture
-def direct() -> Direct:
-    return Direct(enable_debug_command="yes")
-
-
-@pytest.fixture
 def tester(direct: Direct) -> Wire:
     return Wire(direct)
 

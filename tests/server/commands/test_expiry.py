@@ -14,11 +14,6 @@ SETTERS = ["EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT"]
 
 
 @pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
 def client(direct: Direct) -> DirectClient:
     client = direct.client()
     client.send("SET", "k", "v")

@@ -15,16 +15,6 @@ SAME = b"-ERR source and destination objects are the same\r\n"
 NO_SUCH_KEY = b"-ERR no such key\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 # --- DEL, UNLINK, EXISTS, TOUCH, TYPE --------------------------------------------------------
 
 

@@ -15,11 +15,6 @@ def direct() -> Direct:
     return Direct(latency_monitor_threshold=10_000)
 
 
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def note(direct: Direct, event: bytes, *milliseconds: int) -> None:
     """The event has taken so long, a second after the other."""
     for value in milliseconds:

@@ -11,11 +11,6 @@ SYNTAX = b"-ERR syntax error\r\n"
 NOT_AN_INTEGER = b"-ERR value is not an integer or out of range\r\n"
 
 
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
-
-
 def test_more_data_takes_more_memory(client: DirectClient) -> None:
     def usage(key: str) -> int:
         reply = client.send("MEMORY", "USAGE", key)

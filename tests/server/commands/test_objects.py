@@ -10,16 +10,6 @@ from tests.support.listening import Listener
 from tests.support.servers import PenstockThread
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def encoding(client: DirectClient, key: str = "k") -> str:
     """What OBJECT ENCODING says of a key that exists."""
     reply = client.send("OBJECT", "ENCODING", key)

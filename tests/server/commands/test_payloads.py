@@ -30,11 +30,6 @@ STREAM = (
 )
 
 
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
-
-
 def asked(client: DirectClient, *arguments: Argument) -> Any:
     """The reply to a command, parsed."""
     reader = Reader()
@@ -96,9 +91,9 @@ def test_a_time_to_live_beyond_64_bits_is_refused(client: DirectClient) -> None:
     assert client.send("RESTORE", "k", 2**63 - 1, data) == refusal
 
 
-def test_restoring_in_place_of_something_else_is_announced_as_such() -> None:
-    direct = Direct()
-    client = direct.client()
+def test_restoring_in_place_of_something_else_is_announced_as_such(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("SET", "k", "v")
     listener = Listener(direct)
     client.send("CONFIG", "SET", "notify-keyspace-events", "AEnoc")
@@ -111,8 +106,7 @@ def test_restoring_in_place_of_something_else_is_announced_as_such() -> None:
     ]
 
 
-def test_a_cached_key_is_no_longer_valid() -> None:
-    direct = Direct()
+def test_a_cached_key_is_no_longer_valid(direct: Direct) -> None:
     client, other = direct.client(), direct.client(resp3=True)
     other.send("CLIENT", "TRACKING", "ON")
     other.send("GET", "k")
@@ -197,12 +191,6 @@ def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:
     server = FileServer(path)
     yield server
     server.stop()
-
-
-@pytest.fixture
-def penstock() -> Iterator[PenstockThread]:
-    with PenstockThread() as server:
-        yield server
 
 
 @pytest.fixture

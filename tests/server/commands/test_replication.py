@@ -6,16 +6,6 @@ from server.commands.cluster import SUBCOMMANDS
 from tests.support.direct import Direct, DirectClient
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def test_there_is_never_a_replica(direct: Direct, client: DirectClient) -> None:
     assert client.send("WAIT", 1, 100) is None
     direct.advance(99)

@@ -14,16 +14,6 @@ INVALID_CURSOR = b"-ERR invalid cursor\r\n"
 NOTHING = b"*2\r\n$1\r\n0\r\n*0\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def page(client: DirectClient, *arguments: str) -> tuple[int, list[bytes]]:
     """The cursor and the sorted keys of a reply to SCAN."""
     reader = Reader()

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.direct import Direct, DirectClient
-
-
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
+from tests.support.direct import DirectClient
 
 
 def test_xadd_remembers_trimming_options_but_not_what_is_added(client: DirectClient) -> None:

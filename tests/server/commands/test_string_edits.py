@@ -16,16 +16,6 @@ HIGH = f"{Decimal(2**16383):f}"
 NULL = b"$-1\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def kept(direct: Direct, key: bytes = b"k") -> Value:
     """The string as it is kept."""
     return direct.server.state.keyspace.databases[0].values[key]

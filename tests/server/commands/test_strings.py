@@ -15,16 +15,6 @@ WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of valu
 DIGEST_OF_HELLO = "9555e8555c62dcfd"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def invalid_expire(name: str) -> bytes:
     return f"-ERR invalid expire time in '{name}' command\r\n".encode()
 

@@ -12,16 +12,6 @@ from tests.support.direct import START_MS, Direct, DirectClient
 ABORTED = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def transact(client: DirectClient, *requests: str) -> bytes | None:
     """The reply of EXEC to the requests, all of which are queued."""
     assert client.send("MULTI") == b"+OK\r\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.server.delivery.support import GROUP, KEY, Kitchen, parsed, woken_with
-from tests.support.direct import Direct
+from tests.support.direct import Direct, DirectClient
 
 
 def test_an_entry_that_nobody_acknowledges_is_delivered_to_whoever_reads() -> None:
@@ -175,9 +175,9 @@ def test_entries_delivered_shortly_after_each_other_are_due_each_at_its_time() -
     assert kitchen.read("bob") == [4, 5]
 
 
-def test_an_ordinary_group_gives_nothing_back_by_itself() -> None:
-    direct = Direct()
-    client = direct.client()
+def test_an_ordinary_group_gives_nothing_back_by_itself(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
     client.send("XADD", "s", "1-1", "f", "v")
     words = ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")

@@ -524,8 +524,9 @@ def open_connection(direct: Direct) -> tuple[Connection, Transport]:
     return connection, transport
 
 
-async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_after_it() -> None:
-    direct = Direct()
+async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_after_it(
+    direct: Direct,
+) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
     direct.client().send("SET", "k", "v")
@@ -540,8 +541,7 @@ async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_aft
     transport.close()
 
 
-async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten() -> None:
-    direct = Direct()
+async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
     direct.client().send("XADD", "k", "1-1", "f", "v")
@@ -555,8 +555,9 @@ async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten() -> None
     transport.close()
 
 
-async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more() -> None:
-    direct = Direct()
+async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more(
+    direct: Direct,
+) -> None:
     connection, transport = open_connection(direct)
     session = connection.session
     assert session is not None
@@ -686,8 +687,7 @@ def line_of(connection: Connection, names: str) -> dict[str, str]:
     return {name: fields[name] for name in names.split()}
 
 
-async def test_what_has_come_of_a_request_shows_in_the_line_of_its_client() -> None:
-    direct = Direct()
+async def test_what_has_come_of_a_request_shows_in_the_line_of_its_client(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(b"*3\r\n$3\r\nSET\r\n$4\r\nab")
     shown = line_of(connection, "flags qbuf argv-mem tot-mem")
@@ -695,8 +695,9 @@ async def test_what_has_come_of_a_request_shows_in_the_line_of_its_client() -> N
     transport.close()
 
 
-async def test_a_client_that_a_pause_holds_is_shown_as_blocked_with_its_command() -> None:
-    direct = Direct()
+async def test_a_client_that_a_pause_holds_is_shown_as_blocked_with_its_command(
+    direct: Direct,
+) -> None:
     connection, transport = open_connection(direct)
     other, other_transport = open_connection(direct)
     other.data_received(packed("CLIENT PAUSE 10000 WRITE"))
@@ -714,8 +715,7 @@ async def test_a_client_that_a_pause_holds_is_shown_as_blocked_with_its_command(
     other_transport.close()
 
 
-async def test_a_blocking_command_counts_as_long_as_its_client_waits() -> None:
-    direct = Direct()
+async def test_a_blocking_command_counts_as_long_as_its_client_waits(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
     assert line_of(connection, "flags argv-mem") == {"flags": "b", "argv-mem": "20"}
@@ -725,8 +725,7 @@ async def test_a_blocking_command_counts_as_long_as_its_client_waits() -> None:
     transport.close()
 
 
-async def test_replies_that_wait_for_the_disk_count_as_unsent() -> None:
-    direct = Direct()
+async def test_replies_that_wait_for_the_disk_count_as_unsent(direct: Direct) -> None:
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0")
     connection, transport = open_connection(direct)
     direct.server.services.gate.holding = True
@@ -737,8 +736,7 @@ async def test_replies_that_wait_for_the_disk_count_as_unsent() -> None:
     assert direct.server.state.stats.output_limit_disconnections == 1
 
 
-async def test_what_a_client_has_sent_and_got_is_counted() -> None:
-    direct = Direct()
+async def test_what_a_client_has_sent_and_got_is_counted(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(PING * 3)
     connection.data_received(PING + PING[:4])
@@ -761,8 +759,9 @@ async def test_what_a_client_has_sent_and_got_is_counted() -> None:
     transport.close()
 
 
-async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit() -> None:
-    direct = Direct()
+async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit(
+    direct: Direct,
+) -> None:
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1000 0 0")
     connection, transport = open_connection(direct)
     connection.data_received(packed("MONITOR"))
@@ -775,8 +774,7 @@ async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit()
     assert not direct.server.state.timings.monitors.sessions
 
 
-async def test_what_is_released_counts_no_more() -> None:
-    direct = Direct()
+async def test_what_is_released_counts_no_more(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     direct.server.services.gate.holding = True
     connection.data_received(PING)

@@ -42,9 +42,9 @@ async def test_what_is_told_later_never_comes_first(start: Start) -> None:
 
 @pytest.mark.parametrize("pipelined", [False, True])
 async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_further(
+    direct: Direct,
     pipelined: bool,
 ) -> None:
-    direct = Direct()
     length = UNRELEASED // 8
     direct.client().send("SET", "k", bytes(length))
     connection, transport = open_connection(direct)

@@ -68,8 +68,7 @@ def test_clients_on_a_unix_socket_are_served() -> None:
 
 
 @pytest.mark.parametrize("peer", REMOTE)
-def test_everybody_is_served_without_protected_mode(peer: tuple[Any, ...]) -> None:
-    direct = Direct()
+def test_everybody_is_served_without_protected_mode(direct: Direct, peer: tuple[Any, ...]) -> None:
     assert direct.client().send("CONFIG", "SET", "protected-mode", "no") == b"+OK\r\n"
     client = Remote(direct, peer)
     client.read(b"*1\r\n$4\r\nPING\r\n")

@@ -438,8 +438,7 @@ def test_nothing_expires_while_files_are_loaded() -> None:
     assert client.send("GET", "t") == b"$-1\r\n"
 
 
-def test_nobody_hears_of_it_and_nothing_is_counted() -> None:
-    direct = Direct()
+def test_nobody_hears_of_it_and_nothing_is_counted(direct: Direct) -> None:
     listener = Listener(direct)
     on_miss = direct.server.state.keyspace.on_miss
     assert on_miss is not None

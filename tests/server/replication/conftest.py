@@ -14,13 +14,6 @@ Follow = Callable[..., Follower]
 
 
 @pytest.fixture
-def penstock() -> Iterator[PenstockThread]:
-    """A server on real sockets."""
-    with PenstockThread(enable_debug_command="yes") as thread:
-        yield thread
-
-
-@pytest.fixture
 def client(penstock: PenstockThread) -> Iterator[redis.Redis]:
     """A client with one connection."""
     with redis.Redis(port=penstock.port, single_connection_client=True, protocol=2) as client:

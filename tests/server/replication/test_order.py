@@ -9,8 +9,9 @@ from tests.support.direct import Direct
 from tests.support.wire import Wire
 
 
-async def test_what_was_held_back_until_the_file_was_written_comes_before_what_was_not() -> None:
-    direct = Direct()
+async def test_what_was_held_back_until_the_file_was_written_comes_before_what_was_not(
+    direct: Direct,
+) -> None:
     direct.client().send("PSYNC", "?", "-1")  # The stream begins.
     services = direct.server.services
     stream = services.replication.feed

@@ -8,8 +8,7 @@ from tests.support.direct import Direct
 from tests.support.process import TIMEOUT_S
 
 
-async def test_nobody_waits_for_a_replica_that_has_gone_meanwhile() -> None:
-    direct = Direct()
+async def test_nobody_waits_for_a_replica_that_has_gone_meanwhile(direct: Direct) -> None:
     direct.client().send("PSYNC", "?", "-1")  # The stream begins.
     replica = direct.client()
     assert replica.send("PSYNC", direct.server.state.replication_id, "1") == b"+CONTINUE\r\n"

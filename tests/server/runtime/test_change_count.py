@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.reference import RealServer
 from tests.property.test_streams_against_redis import RealClient
-from tests.support.direct import Direct
+from tests.support.direct import DirectClient
 
 Send = Callable[[list[str]], bytes]
 
@@ -221,9 +221,8 @@ def real(real_server: str) -> Iterator[Send]:
 
 @pytest.mark.parametrize(("before", "commands", "changes"), CASES)
 def test_a_command_counts_as_many_changes_as_on_a_real_server(
-    before: str, commands: str, changes: str
+    client: DirectClient, before: str, commands: str, changes: str
 ) -> None:
-    client = Direct().client()
 
     def send(words: list[str]) -> bytes:
         return client.send(*words) or b""

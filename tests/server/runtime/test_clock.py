@@ -28,11 +28,6 @@ def direct() -> Iterator[Direct]:
     server.server.services.blocking.close()
 
 
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def advance(client: DirectClient, milliseconds: int) -> None:
     assert client.send("DEBUG", "CLOCK", "ADVANCE", milliseconds) == OK
 

@@ -14,7 +14,7 @@ from server.net.paused_requests import hold_back
 from server.scripting import payload
 from storage.aof.framing import parse
 from tests.conformance.reference import RealServer
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import DirectClient
 from tests.support.servers import PenstockThread
 
 pytest.importorskip("lupa")
@@ -28,11 +28,6 @@ OTHER = b"#!lua name=other\nredis.register_function{function_name='say', callbac
 LONG = (
     b"#!lua name=long\nredis.register_function('long', function() return 1 end) -- " + b"ab" * 400
 )
-
-
-@pytest.fixture
-def client() -> DirectClient:
-    return Direct().client()
 
 
 @contextmanager

@@ -13,16 +13,6 @@ pytest.importorskip("lupa")
 NO_MEMORY = b"not enough memory"
 
 
-@pytest.fixture
-def direct() -> Direct:
-    return Direct()
-
-
-@pytest.fixture
-def client(direct: Direct) -> DirectClient:
-    return direct.client()
-
-
 def evaluate(client: DirectClient, script: str, *arguments: str) -> bytes:
     reply = client.send("EVAL", script, 0, *arguments)
     assert reply is not None

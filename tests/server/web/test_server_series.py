@@ -15,7 +15,7 @@ from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 from tests.server.web.reading import samples_of, text_of, value
 from tests.support.certificates import EXPIRES, Certificates
-from tests.support.direct import START_MS, Direct
+from tests.support.direct import START_MS, Direct, DirectClient
 
 OF_DASHBOARDS = (
     "redis_up",
@@ -64,17 +64,16 @@ OF_DASHBOARDS = (
 """What dashboards and alerts for redis_exporter ask for, as far as there is such a thing here."""
 
 
-async def test_the_names_that_dashboards_for_redis_exporter_ask_for_are_there() -> None:
-    direct = Direct()
+async def test_the_names_that_dashboards_for_redis_exporter_ask_for_are_there(
+    direct: Direct,
+) -> None:
     direct.client().send("GET")
     direct.client().send("EXEC")
     names = {name for name, _ in await samples_of(direct)}
     assert [name for name in OF_DASHBOARDS if name not in names] == []
 
 
-async def test_every_series_of_info_is_what_info_says() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_every_series_of_info_is_what_info_says(direct: Direct, client: DirectClient) -> None:
     client.send("SET", "k", "v")
     client.send("GET", "k")
     found = await samples_of(direct)
@@ -96,9 +95,9 @@ async def test_every_field_that_has_a_series_is_in_info(start: Start) -> None:
     assert len({series.family.name for series in SERIES}) == len(SERIES)
 
 
-async def test_commands_and_errors_are_counted_by_name() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_commands_and_errors_are_counted_by_name(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("SET", "k", "v")
     client.send("SET", "k", "v")
     client.send("INCR", "k")
@@ -119,8 +118,7 @@ async def test_commands_and_errors_are_counted_by_name() -> None:
     assert value(found, "redis_errors_total", err="WRONGTYPE") == 1
 
 
-async def test_how_long_commands_took_is_what_latency_histogram_says() -> None:
-    direct = Direct()
+async def test_how_long_commands_took_is_what_latency_histogram_says(direct: Direct) -> None:
     (get,) = (entry for entry in every(direct.server.state.table) if entry.name == "get")
     for microseconds in (1, 3, 3, 100):
         get.durations.add(1000 * microseconds)
@@ -133,9 +131,9 @@ async def test_how_long_commands_took_is_what_latency_histogram_says() -> None:
     assert value(found, f"{name}_count", cmd="get") == 4
 
 
-async def test_slow_commands_are_counted_and_those_in_the_log() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_slow_commands_are_counted_and_those_in_the_log(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 2)
     for _ in range(3):
         client.send("PING")
@@ -155,8 +153,7 @@ async def test_a_certificate_has_a_time_left(tmp_path: Path) -> None:
     assert left == EXPIRES.timestamp() - START_MS / 1000
 
 
-async def test_the_server_says_what_it_is() -> None:
-    direct = Direct()
+async def test_the_server_says_what_it_is(direct: Direct) -> None:
     found = await samples_of(direct)
     state = direct.server.state
     (build,) = (dict(labels) for name, labels in found if name == "penstock_build_info")
@@ -195,8 +192,7 @@ def test_a_histogram_counts_up_to_and_including_each_bound() -> None:
     assert list(BOUNDS_NS) == sorted(set(BOUNDS_NS))
 
 
-async def test_a_histogram_is_told_in_seconds_and_adds_up() -> None:
-    direct = Direct()
+async def test_a_histogram_is_told_in_seconds_and_adds_up(direct: Direct) -> None:
     wakes = direct.server.services.reactions.wakes = Histogram()
     wakes.observe(2 * MILLISECOND)
     wakes.observe(20 * SECOND)
@@ -208,8 +204,9 @@ async def test_a_histogram_is_told_in_seconds_and_adds_up() -> None:
     assert value(found, f"{name}_sum") == 20.002
 
 
-async def test_each_client_that_is_woken_counts_once_and_one_whose_time_is_up_does_not() -> None:
-    direct = Direct()
+async def test_each_client_that_is_woken_counts_once_and_one_whose_time_is_up_does_not(
+    direct: Direct,
+) -> None:
     wakes = direct.server.services.reactions.wakes = Histogram()
     for _ in range(2):
         assert direct.client().send("XREAD", "BLOCK", 0, "STREAMS", "s", "$") is None

@@ -85,9 +85,9 @@ async def test_a_known_state_is_told_to_the_letter() -> None:
     assert await streams_of(direct) == KNOWN
 
 
-async def test_the_lag_is_known_where_redis_does_not_know_it() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_the_lag_is_known_where_redis_does_not_know_it(
+    direct: Direct, client: DirectClient
+) -> None:
     for ms in range(1, 6):
         say(client, f"XADD orders {ms} f v")
     say(client, "XGROUP CREATE orders cook 2\nXDEL orders 4")
@@ -97,16 +97,15 @@ async def test_the_lag_is_known_where_redis_does_not_know_it() -> None:
     assert value(found, "penstock_stream_group_lag_entries", **COOK) == 2
 
 
-async def test_the_lag_of_redis_is_there_where_redis_knows_it() -> None:
-    direct = Direct()
+async def test_the_lag_of_redis_is_there_where_redis_knows_it(direct: Direct) -> None:
     say(direct.client(), "XADD orders 1 f v\nXGROUP CREATE orders cook 0")
     found = await samples_of(direct)
     assert value(found, "redis_stream_group_lag", **COOK) == 1
 
 
-async def test_what_commands_do_with_pending_entries_is_counted() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_what_commands_do_with_pending_entries_is_counted(
+    direct: Direct, client: DirectClient
+) -> None:
     say(
         client,
         """XADD orders 1 f v
@@ -132,9 +131,9 @@ async def test_what_commands_do_with_pending_entries_is_counted() -> None:
     assert value(found, name.format("released"), **COOK) == 2
 
 
-async def test_entries_that_were_given_back_wait_for_nobody() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_entries_that_were_given_back_wait_for_nobody(
+    direct: Direct, client: DirectClient
+) -> None:
     say(
         client,
         """XADD orders 1 f v
@@ -165,8 +164,9 @@ async def test_no_age_is_negative_when_the_clock_goes_back() -> None:
 
 
 @pytest.mark.parametrize("claiming", [False, True])
-async def test_parked_readers_are_counted_for_each_group_that_they_wait_for(claiming: bool) -> None:
-    direct = Direct()
+async def test_parked_readers_are_counted_for_each_group_that_they_wait_for(
+    direct: Direct, claiming: bool
+) -> None:
     say(
         direct.client(),
         """XGROUP CREATE orders cook 0 MKSTREAM
@@ -221,8 +221,7 @@ async def names_of(direct: Direct) -> set[tuple[str, str]]:
     return {(labels["db"], labels["stream"]) for labels in all_labels}
 
 
-async def test_streams_of_every_database_are_told_and_strings_are_not() -> None:
-    direct = Direct()
+async def test_streams_of_every_database_are_told_and_strings_are_not(direct: Direct) -> None:
     say(
         direct.client(),
         """XADD orders * f v
@@ -233,8 +232,7 @@ async def test_streams_of_every_database_are_told_and_strings_are_not() -> None:
     assert await names_of(direct) == {("db0", "orders"), ("db3", "orders")}
 
 
-async def test_an_expired_stream_is_not_told_and_not_removed() -> None:
-    direct = Direct()
+async def test_an_expired_stream_is_not_told_and_not_removed(direct: Direct) -> None:
     say(direct.client(), "XADD orders * f v\nPEXPIRE orders 10")
     assert await names_of(direct) == {("db0", "orders")}
     direct.now_ms += 10
@@ -242,9 +240,7 @@ async def test_an_expired_stream_is_not_told_and_not_removed() -> None:
     assert len(direct.server.state.keyspace.databases[0]) == 1
 
 
-async def test_a_scrape_is_no_use_of_a_key() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_a_scrape_is_no_use_of_a_key(direct: Direct, client: DirectClient) -> None:
     say(client, "XADD orders * f v\nXGROUP CREATE orders g 0")
     direct.now_ms += 5000
     keyspace = direct.server.state.keyspace

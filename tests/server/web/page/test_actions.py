@@ -405,8 +405,7 @@ def test_writes_that_are_held_back_are_held_back_here_too(filled: Filled) -> Non
 SET = Action("", "", 0, [[b"SET", b"k", b"v"]], "/")
 
 
-async def test_no_client_is_left_behind() -> None:
-    direct = Direct()
+async def test_no_client_is_left_behind(direct: Direct) -> None:
     services = direct.server.services
     await actions.run(services, b"default", "127.0.0.1:1", SET)
     assert direct.client().send("GET", "k") == b"$1\r\nv\r\n"

@@ -22,7 +22,7 @@ from server.web.page.sampling import (
     stream_at,
 )
 from storage.stream import Stream
-from tests.support.direct import START_MS, Direct
+from tests.support.direct import START_MS, Direct, DirectClient
 
 MINUTE_MS = 60_000
 
@@ -36,9 +36,9 @@ def sampler_of(direct: Direct) -> Sampler:
     return Sampler(direct.server.services)
 
 
-async def test_a_look_finds_groups_and_streams_without_any() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_a_look_finds_groups_and_streams_without_any(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("XADD", "alone", "1-1", "f", "v")
     client.send("SET", "string", "x")
     for at in range(1, 5):
@@ -94,9 +94,9 @@ async def test_there_are_only_so_many_rows_and_traces(monkeypatch: pytest.Monkey
     assert (len(sampler.rows), len(sampler.traces), sampler.left_out) == (3, 2, 4)
 
 
-async def test_what_was_is_remembered_while_the_group_is_there() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_what_was_is_remembered_while_the_group_is_there(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
     sampler = sampler_of(direct)
     for _ in range(3):
@@ -125,9 +125,9 @@ def test_a_rate_is_that_of_the_last_minute() -> None:
     assert still.rate() is None
 
 
-async def test_lag_that_counters_cannot_tell_is_counted() -> None:
-    direct = Direct()
-    client = direct.client()
+async def test_lag_that_counters_cannot_tell_is_counted(
+    direct: Direct, client: DirectClient
+) -> None:
     client.send("CONFIG", "SET", "stream-node-max-entries", 2)
     for at in range(1, 1501):
         client.send("XADD", "s", f"{at}-0", "f", "v")
@@ -139,9 +139,7 @@ async def test_lag_that_counters_cannot_tell_is_counted() -> None:
     assert await lag_of(stream, stream.groups[b"g"], Pace(lambda: 0)) == 1399
 
 
-def test_only_streams_that_are_there_are_seen() -> None:
-    direct = Direct()
-    client = direct.client()
+def test_only_streams_that_are_there_are_seen(direct: Direct, client: DirectClient) -> None:
     client.send("SET", "string", "x")
     client.send("XADD", "s", "1-1", "f", "v")
     client.send("PEXPIRE", "s", 5)
@@ -152,8 +150,7 @@ def test_only_streams_that_are_there_are_seen() -> None:
     assert stream_at(database, b"s", direct.now_ms + 5) is None
 
 
-def test_as_whom_a_reader_waits() -> None:
-    direct = Direct()
+def test_as_whom_a_reader_waits(direct: Direct) -> None:
     direct.client().send("XGROUP", "CREATE", "s", "group", "0", "MKSTREAM")
     for name, words in (
         ("c", ("GROUP", "group", "c", "BLOCK", 0)),
