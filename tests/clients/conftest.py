@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 import pytest
+import redis.asyncio
 from redis import Redis
 
+from tests.clients.in_loop import InLoop, Loop
 from tests.support.servers import PenstockThread
 
 START_MS = 1_700_000_000_000
@@ -18,7 +21,7 @@ START_MS = 1_700_000_000_000
 class Connect(Protocol):
     """Makes a client of the server; options are those of the client class."""
 
-    def __call__(self, **options: Any) -> Redis: ...
+    def __call__(self, **options: Any) -> Any: ...
 
 
 class Clock:
@@ -71,26 +74,36 @@ def url(penstock: PenstockThread, protocol: int) -> str:
     return f"{penstock.url}?protocol=2" if protocol == 2 else penstock.url
 
 
+BOTH_CLIENTS = pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+"""Marks tests that each of redis-py's clients goes through; the others take the blocking one."""
+
+
 @pytest.fixture
-def connect(penstock: PenstockThread, protocol: int) -> Iterator[Connect]:
+def kind() -> str:
+    """Which client."""
+    return "blocking"
+
+
+@pytest.fixture
+def connect(penstock: PenstockThread, protocol: int, kind: str) -> Iterator[Connect]:
     """Clients that give texts, and the same Python values for both protocols."""
-    clients: list[Redis] = []
+    with ExitStack() as stack:
+        loop = stack.enter_context(Loop()) if kind == "asyncio" else None
 
-    def run(**options: Any) -> Redis:
-        usual = {"protocol": protocol, "decode_responses": True, "legacy_responses": False}
-        client = Redis(penstock.host, penstock.port, **{**usual, **options})
-        clients.append(client)
-        return client
+        def run(**options: Any) -> Any:
+            usual = {"protocol": protocol, "decode_responses": True, "legacy_responses": False}
+            options = {"host": penstock.host, "port": penstock.port, **usual, **options}
+            if loop is None:
+                return stack.enter_context(Redis(**options))
+            return stack.enter_context(InLoop(redis.asyncio.Redis(**options), loop))
 
-    yield run
-    for client in clients:
-        client.close()
+        yield run
 
 
 @pytest.fixture
 def client(connect: Connect) -> Redis:
     """A client to prepare and to look with, and a group that has the whole stream before it."""
-    client = connect()
+    client: Redis = connect()
     client.xgroup_create("orders", "packers", id="0", mkstream=True)
     return client
 
@@ -98,5 +111,5 @@ def client(connect: Connect) -> Redis:
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
     """Threads in which a client may wait."""
-    with ThreadPoolExecutor(8) as executor:
+    with ThreadPoolExecutor(64) as executor:
         yield executor

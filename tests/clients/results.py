@@ -82,8 +82,8 @@ def iredis() -> str:
 
 
 CLIENTS: Final = (
-    Client("redis-py, synchronous", "clients/test_redis_py_sync", python("redis")),
-    Client("redis-py, asyncio", "clients/test_redis_py_asyncio", python("redis")),
+    Client("redis-py, synchronous", "clients/test_redis_py_stories", python("redis"), "blocking"),
+    Client("redis-py, asyncio", "clients/test_redis_py_", python("redis"), "asyncio"),
     Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),

@@ -30,7 +30,7 @@ def penstock() -> Iterator[PenstockThread]:
 
 @pytest.fixture
 def admin(connect: Connect) -> Redis:
-    client = connect(password="sesame")
+    client: Redis = connect(password="sesame")
     client.acl_setuser(
         "packer",
         enabled=True,
