@@ -12,13 +12,7 @@ from server.net.turns import Turns
 from storage import effects as e
 from storage.limits import StreamLimits
 from tests.support.direct import START_MS, Direct
-from tests.support.wire import Wire
-
-
-def packed(request: str) -> bytes:
-    words = [word.encode() for word in request.split()]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
-
+from tests.support.wire import Wire, packed
 
 XADD = packed("XADD s * f v")
 PREFIX = XADD[: -len(b"$1\r\nf\r\n$1\r\nv\r\n")]

@@ -39,6 +39,11 @@ class PenstockThread:
         self.port = 0
 
     @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self.host, self.port
+
+    @property
     def url(self) -> str:
         """The address as client libraries take it."""
         return f"redis://{self.host}:{self.port}"

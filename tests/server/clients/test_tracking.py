@@ -10,23 +10,13 @@ from server.clients.tracking import CHANGED
 from server.command_table import Command, every
 from storage import effects as e
 from tests.support.direct import Direct, DirectClient
-from tests.support.wire import Wire
+from tests.support.wire import Wire, packed
 
 
 def invalid(*keys: str) -> bytes:
     """The notice about keys in RESP3."""
     listed = b"".join(b"$%d\r\n%b\r\n" % (len(key), key.encode()) for key in keys)
     return b">2\r\n$10\r\ninvalidate\r\n*%d\r\n%b" % (len(keys), listed)
-
-
-def packed(*requests: str) -> bytes:
-    """Requests as bytes."""
-    data = b""
-    for request in requests:
-        words = [word.encode() for word in request.split()]
-        data += b"*%d\r\n" % len(words)
-        data += b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
-    return data
 
 
 def counts(direct: Direct) -> tuple[int, int, int, int]:

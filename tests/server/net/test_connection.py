@@ -16,102 +16,39 @@ from server.net.connection import Connection
 from server.net.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
-from tests.support.wire import Wire
+from tests.support.wire import TIMEOUT_S, Client, Wire, packed
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PONG = b"+PONG\r\n"
-TIMEOUT = 10
 
-
-def packed(request: str) -> bytes:
-    words = [word.encode() for word in request.split()]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
-
-
-class Client:
-    """A raw socket."""
-
-    def __init__(self, server: PenstockThread) -> None:
-        self.socket = socket.create_connection((server.host, server.port), timeout=TIMEOUT)
-
-    def send(self, *requests: str) -> None:
-        self.socket.sendall(b"".join(map(packed, requests)))
-
-    def receive(self, expected: bytes) -> None:
-        """Reads as many bytes as are expected, which must be those."""
-        received = b""
-        while len(received) < len(expected):
-            data = self.socket.recv(len(expected) - len(received))
-            assert data, f"closed after {received!r}"
-            received += data
-        assert received == expected
-
-    def line(self) -> bytes:
-        received = b""
-        while not received.endswith(b"\r\n"):
-            data = self.socket.recv(1)
-            assert data, f"closed after {received!r}"
-            received += data
-        return received
-
-    def closed(self) -> bool:
-        """Whether the server has closed the connection without another byte."""
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def drain(self) -> None:
-        """Reads until the server closes the connection."""
-        with contextlib.suppress(ConnectionResetError):
-            while self.socket.recv(1 << 20):
-                pass
-
-    def identity(self) -> int:
-        self.send("CLIENT ID")
-        return int(self.line()[1:])
+Run = Callable[..., PenstockThread]
+Connect = Callable[[PenstockThread], Client]
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[..., PenstockThread]]:
-    started: list[PenstockThread] = []
-
-    def start(**settings: Any) -> PenstockThread:
-        server = PenstockThread(**settings)
-        server.start()
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        server.stop()
+def run() -> Iterator[Run]:
+    with contextlib.ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(PenstockThread(**settings))
 
 
 @pytest.fixture
-def server(run: Callable[..., PenstockThread]) -> PenstockThread:
+def server(run: Run) -> PenstockThread:
     return run()
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[[PenstockThread], Client]]:
-    clients: list[Client] = []
-
-    def open_client(server: PenstockThread) -> Client:
-        clients.append(Client(server))
-        return clients[-1]
-
-    yield open_client
-    for client in clients:
-        client.socket.close()
+def connect() -> Iterator[Connect]:
+    with contextlib.ExitStack() as stack:
+        yield lambda server: stack.enter_context(Client(server.address))
 
 
 @pytest.fixture
-def client(server: PenstockThread, connect: Callable[[PenstockThread], Client]) -> Client:
+def client(server: PenstockThread, connect: Connect) -> Client:
     return connect(server)
 
 
 @pytest.fixture
-def other(server: PenstockThread, connect: Callable[[PenstockThread], Client]) -> Client:
+def other(server: PenstockThread, connect: Connect) -> Client:
     return connect(server)
 
 
@@ -119,30 +56,30 @@ def other(server: PenstockThread, connect: Callable[[PenstockThread], Client]) -
 
 
 def test_a_pipeline_is_answered_in_its_order(client: Client) -> None:
-    client.socket.sendall(b"PING\r\n" + packed("ECHO a") + b"PING b\n" + PING)
+    client.write(b"PING\r\n" + packed("ECHO a") + b"PING b\n" + PING)
     client.receive(PONG + b"$1\r\na\r\n$1\r\nb\r\n" + PONG)
 
 
 def test_a_long_pipeline_with_replies_of_many_megabytes_is_answered_in_its_order(
     client: Client,
 ) -> None:
-    client.socket.sendall(packed("SET k " + "x" * 300_000) + packed("GET k") * 40 + PING)
+    client.write(packed("SET k " + "x" * 300_000) + packed("GET k") * 40 + PING)
     client.receive(b"+OK\r\n" + (b"$300000\r\n" + b"x" * 300_000 + b"\r\n") * 40 + PONG)
 
 
 def test_a_request_may_come_byte_by_byte(client: Client) -> None:
     client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in packed("ECHO hello"):
-        client.socket.sendall(bytes([byte]))
+        client.write(bytes([byte]))
     client.receive(b"$5\r\nhello\r\n")
 
 
 def test_a_value_of_many_megabytes_comes_back_whole(client: Client) -> None:
     value = bytes(range(256)) * (64 * 1024)
-    client.socket.sendall(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % len(value))
+    client.write(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % len(value))
     for at in range(0, len(value), 50_000):
-        client.socket.sendall(value[at : at + 50_000])
-    client.socket.sendall(b"\r\n" + packed("GET k"))
+        client.write(value[at : at + 50_000])
+    client.write(b"\r\n" + packed("GET k"))
     client.receive(b"+OK\r\n$%d\r\n%b\r\n" % (len(value), value))
 
 
@@ -162,7 +99,7 @@ def test_requests_behind_a_waiting_one_are_answered_after_it(client: Client, oth
 def test_a_protocol_error_behind_a_waiting_command_closes_after_its_reply(
     client: Client,
 ) -> None:
-    client.socket.sendall(packed("XREAD BLOCK 30 STREAMS k $") + PING + b"*x\r\n" + PING)
+    client.write(packed("XREAD BLOCK 30 STREAMS k $") + PING + b"*x\r\n" + PING)
     client.receive(b"*-1\r\n" + PONG + b"-ERR Protocol error: invalid multibulk length\r\n")
     assert client.closed()
 
@@ -174,21 +111,17 @@ def test_quit_behind_a_waiting_command_closes_after_its_reply(client: Client) ->
 
 
 def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
-    server: PenstockThread, client: Client, other: Client
+    server: PenstockThread, client: Client, other: Client, connect: Connect
 ) -> None:
     client.send("MULTI", "WATCH k", "EXEC", "XREAD BLOCK 0 STREAMS k $")
     client.receive(b"+OK\r\n-ERR WATCH inside MULTI is not allowed\r\n*0\r\n")
     other.send("SUBSCRIBE c")
     other.receive(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-    client.socket.close()
-    other.socket.close()
-    witness = Client(server)
-    while True:
-        witness.send("CLIENT LIST")
-        size = int(witness.line()[1:])
-        text = witness.socket.recv(size + 2, socket.MSG_WAITALL)
-        if text.count(b"id=") == 1:
-            break
+    client.close()
+    other.close()
+    witness = connect(server)
+    while witness.ask("CLIENT", "LIST").count(b"id=") > 1:
+        pass
     blocking = server.server.services.blocking
     assert not blocking.waiters
     assert not blocking.waiting
@@ -198,16 +131,15 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
         == len(server.server.listening.connections.by_session)
         == 1
     )
-    witness.socket.close()
 
 
 def test_a_connection_that_is_reset_while_it_waits_leaves_nothing_behind(
     server: PenstockThread, client: Client, other: Client
 ) -> None:
-    identity = client.identity()
+    identity = client.ask("CLIENT", "ID")
     client.send("XREAD BLOCK 0 STREAMS k $")
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.socket.close()
+    client.close()
     while identity in server.server.state.sessions:
         other.send("PING")
         other.receive(PONG)
@@ -236,7 +168,7 @@ def test_pushes_come_behind_the_reply_that_was_due_before_them(
 def _skip_to(client: Client, end: bytes) -> None:
     received = b""
     while not received.endswith(end):
-        received += client.socket.recv(1)
+        received += client.take(1)
 
 
 def test_what_a_command_pushes_to_its_own_client_comes_behind_its_reply(client: Client) -> None:
@@ -286,14 +218,14 @@ def test_quit_is_answered_and_nothing_behind_it(client: Client) -> None:
 def test_a_protocol_error_closes_after_the_replies_before_it(
     server: PenstockThread, client: Client
 ) -> None:
-    client.socket.sendall(PING * 2 + b"*1\r\n+PING\r\n" + PING)
+    client.write(PING * 2 + b"*1\r\n+PING\r\n" + PING)
     client.receive(PONG * 2 + b"-ERR Protocol error: expected '$', got '+'\r\n")
     assert client.closed()
     assert server.server.state.stats.errors["ERR"] == 1
 
 
 def test_a_client_that_closes_its_side_gets_what_it_asked_for(client: Client) -> None:
-    client.socket.sendall(PING * 3)
+    client.write(PING * 3)
     client.socket.shutdown(socket.SHUT_WR)
     client.receive(PONG * 3)
     assert client.closed()
@@ -302,15 +234,13 @@ def test_a_client_that_closes_its_side_gets_what_it_asked_for(client: Client) ->
 def test_a_client_that_closes_its_side_in_the_middle_of_a_request_is_let_go(
     client: Client,
 ) -> None:
-    client.socket.sendall(PING + packed("SET k v")[:-3])
+    client.write(PING + packed("SET k v")[:-3])
     client.socket.shutdown(socket.SHUT_WR)
     client.receive(PONG)
     assert client.closed()
 
 
-def test_too_many_clients_are_turned_away(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_too_many_clients_are_turned_away(run: Run, connect: Connect) -> None:
     server = run(maxclients=1)
     first = connect(server)
     first.send("PING")
@@ -331,7 +261,7 @@ def test_too_many_clients_are_turned_away(
 def test_a_client_that_is_killed_is_cut_off_while_it_waits(
     server: PenstockThread, client: Client, other: Client
 ) -> None:
-    identity = client.identity()
+    identity = client.ask("CLIENT", "ID")
     client.send("XREAD BLOCK 0 STREAMS k $", "PING")
     while not server.server.services.blocking.waiters:
         other.send("PING")
@@ -361,23 +291,21 @@ def test_a_client_that_does_not_read_is_not_read_from_either(
     client.receive(b"+OK\r\n")
 
 
-def test_a_subscriber_that_does_not_read_is_cut_off(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_a_subscriber_that_does_not_read_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_output_buffer_limit="pubsub 1mb 0 0")
     subscriber, publisher = connect(server), connect(server)
     subscriber.send("SUBSCRIBE c")
     subscriber.receive(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
     request = packed("PUBLISH c " + "x" * 100_000)
-    publisher.socket.sendall(request)
+    publisher.write(request)
     while publisher.line() == b":1\r\n":
-        publisher.socket.sendall(request)
+        publisher.write(request)
     assert server.server.state.stats.output_limit_disconnections == 1
     assert not server.server.services.pubsub.channels
 
 
 def test_a_client_that_monitors_and_does_not_read_is_cut_off_like_a_subscriber(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+    run: Run, connect: Connect
 ) -> None:
     server = run(client_output_buffer_limit="normal 0 0 0 pubsub 1mb 0 0")
     watcher, client = connect(server), connect(server)
@@ -386,13 +314,13 @@ def test_a_client_that_monitors_and_does_not_read_is_cut_off_like_a_subscriber(
     request = packed("ECHO " + "x" * 100_000)
     monitors = server.server.state.timings.monitors
     while monitors.sessions:
-        client.socket.sendall(request)
+        client.write(request)
         client.receive(b"$100000\r\n" + b"x" * 100_000 + b"\r\n")
     assert server.server.state.stats.output_limit_disconnections == 1
 
 
 def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
+    run: Run, connect: Connect
 ) -> None:
     server = run(client_output_buffer_limit="normal 1mb 0 0")
     client = connect(server)
@@ -400,19 +328,18 @@ def test_a_client_that_does_not_read_its_replies_is_cut_off_if_there_is_a_limit(
     client.send("SET k " + "x" * 20_000_000)
     client.receive(b"+OK\r\n")
     client.send("GET k")
-    client.drain()
+    with contextlib.suppress(ConnectionResetError):
+        client.rest()
     assert server.server.state.stats.output_limit_disconnections == 1
     assert not server.server.state.sessions
 
 
-def test_a_waiting_client_that_sends_too_much_is_cut_off(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_a_waiting_client_that_sends_too_much_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_query_buffer_limit="1mb")
     client = connect(server)
     client.send("XREAD BLOCK 0 STREAMS k $")
     with pytest.raises(ConnectionError):
-        client.socket.sendall(b"x" * 100_000_000)
+        client.write(b"x" * 100_000_000)
     assert not server.server.services.blocking.waiters
 
 
@@ -429,9 +356,7 @@ def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
     client.receive(b"+OK\r\n$1\r\nv\r\n" + PONG)
 
 
-def test_a_transaction_that_queues_too_much_is_cut_off(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_a_transaction_that_queues_too_much_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_query_buffer_limit="1mb")
     client = connect(server)
     client.send("MULTI")
@@ -454,21 +379,19 @@ def test_a_transaction_that_queues_too_much_is_cut_off(
     ],
 )
 def test_a_request_that_is_too_much_is_cut_off_and_those_before_it_are_answered(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client], data: bytes
+    run: Run, connect: Connect, data: bytes
 ) -> None:
     server = run(client_query_buffer_limit="1mb")
     client = connect(server)
     client.send("PING")
     client.receive(PONG)
     with contextlib.suppress(ConnectionError):
-        client.socket.sendall(data)
+        client.write(data)
     assert client.closed()
     assert server.server.state.stats.query_limit_disconnections == 1
 
 
-def test_a_value_as_long_as_the_query_buffer_may_be_is_taken(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_a_value_as_long_as_the_query_buffer_may_be_is_taken(run: Run, connect: Connect) -> None:
     client = connect(run(client_query_buffer_limit="1mb"))
     client.send("SET k " + "x" * 1048500)
     client.receive(b"+OK\r\n")
@@ -818,9 +741,7 @@ def test_little_is_held_back_for_a_stranger() -> None:
     assert held[1] == len(PONG) * 3000
 
 
-def test_a_client_that_has_logged_in_waits_until_it_reads(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_a_client_that_has_logged_in_waits_until_it_reads(run: Run, connect: Connect) -> None:
     server = run(requirepass="sesame")
     client = connect(server)
     client.send("AUTH sesame")
@@ -830,14 +751,12 @@ def test_a_client_that_has_logged_in_waits_until_it_reads(
     with contextlib.suppress(BlockingIOError):
         while True:
             sent += client.socket.send(PING * 10_000)
-    client.socket.settimeout(TIMEOUT)
+    client.socket.settimeout(TIMEOUT_S)
     client.receive(PONG * (sent // len(PING)))
     assert server.server.state.stats.output_limit_disconnections == 0
 
 
-def test_limits_of_requests_end_with_the_login(
-    run: Callable[..., PenstockThread], connect: Callable[[PenstockThread], Client]
-) -> None:
+def test_limits_of_requests_end_with_the_login(run: Run, connect: Connect) -> None:
     server = run(requirepass="sesame")
     client = connect(server)
     client.send("AUTH sesame", "DEL " + "k " * 20, "RESET")

@@ -18,73 +18,17 @@ from tests.support.certificates import Certificates
 from tests.support.direct import Direct
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
-from tests.support.wire import Wire
+from tests.support.wire import Client, Wire, connected, packed
 
 OK = b"+OK\r\n"
 PONG = b"+PONG\r\n"
-TIMEOUT = 10
 BIG = "x" * 100
-
-
-class Client:
-    """A raw socket."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        self.socket = connected
-
-    def send(self, *requests: str) -> None:
-        """Sends requests at once."""
-        self.socket.sendall(b"".join(map(packed, requests)))
-
-    def ask(self, request: str) -> bytes:
-        """The line with which a request is answered."""
-        self.send(request)
-        return self.line()
-
-    def receive(self, expected: bytes) -> None:
-        """Reads as many bytes as are expected, which must be those."""
-        received = b""
-        while len(received) < len(expected):
-            data = self.socket.recv(len(expected) - len(received))
-            assert data, f"closed after {received!r}"
-            received += data
-        assert received == expected
-
-    def line(self) -> bytes:
-        received = b""
-        while not received.endswith(b"\r\n"):
-            data = self.socket.recv(1)
-            assert data, f"closed after {received!r}"
-            received += data
-        return received
-
-    def rest(self) -> bytes:
-        """Everything until the server closes the connection."""
-        received = b""
-        while data := self.socket.recv(65536):
-            received += data
-        return received
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.socket.close()
-
-
-def packed(request: str) -> bytes:
-    words = [word.encode() for word in request.split()]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
-
-
-def connected(server: PenstockThread) -> Client:
-    return Client(socket.create_connection((server.host, server.port), timeout=TIMEOUT))
 
 
 @pytest.fixture(params=["RESP2", "RESP3"])
 def client(penstock: PenstockThread, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A client of either protocol."""
-    with connected(penstock) as client:
+    with Client(penstock.address) as client:
         if request.param == "RESP3":
             client.send("HELLO 3")
             client.send("PING")
@@ -96,12 +40,12 @@ def client(penstock: PenstockThread, request: pytest.FixtureRequest) -> Iterator
 @pytest.fixture
 def tester(penstock: PenstockThread) -> Iterator[Client]:
     """Who sets the faults, and sees what has happened."""
-    with connected(penstock) as client:
+    with Client(penstock.address) as client:
         yield client
 
 
 def add(tester: Client, line: str) -> None:
-    assert tester.ask(f"DEBUG FAULT ADD {line}").startswith(b":")
+    assert tester.answer(f"DEBUG FAULT ADD {line}").startswith(b":")
 
 
 # --- errors ----------------------------------------------------------------------------------
@@ -111,7 +55,7 @@ def test_an_error_takes_the_place_of_the_command(client: Client, tester: Client)
     add(tester, "SET KEY b ERROR TRYAGAIN")
     client.send("SET a 1", "SET b 1", "SET c 1", "PING")
     client.receive(OK + b"-TRYAGAIN\r\n" + OK + PONG)
-    assert tester.ask("EXISTS a b c") == b":2\r\n"
+    assert tester.answer("EXISTS a b c") == b":2\r\n"
 
 
 def test_an_error_while_commands_are_queued_spoils_the_transaction(
@@ -123,7 +67,7 @@ def test_an_error_while_commands_are_queued_spoils_the_transaction(
         OK + b"+QUEUED\r\n-TRYAGAIN\r\n+QUEUED\r\n"
         b"-EXECABORT Transaction discarded because of previous errors.\r\n" + PONG
     )
-    assert tester.ask("EXISTS n a") == b":0\r\n"
+    assert tester.answer("EXISTS n a") == b":0\r\n"
 
 
 def test_exec_is_struck_by_its_name_and_discards_its_transaction(
@@ -132,7 +76,7 @@ def test_exec_is_struck_by_its_name_and_discards_its_transaction(
     add(tester, "EXEC TIMES 1 ERROR TRYAGAIN")
     client.send("WATCH a", "MULTI", "SET a 1", "EXEC", "SET b 1", "EXEC")
     client.receive(OK + OK + b"+QUEUED\r\n-TRYAGAIN\r\n" + OK + b"-ERR EXEC without MULTI\r\n")
-    assert tester.ask("EXISTS a b") == b":1\r\n"
+    assert tester.answer("EXISTS a b") == b":1\r\n"
 
 
 def test_exec_says_that_a_state_of_the_server_discarded_its_transaction(
@@ -150,12 +94,12 @@ def test_moved_leads_back_to_the_server_that_the_client_asked(
     penstock: PenstockThread, client: Client, tester: Client
 ) -> None:
     add(tester, "GET TIMES 1 MOVED")
-    assert client.ask("GET k") == b"-MOVED 7629 127.0.0.1:%d\r\n" % penstock.port
+    assert client.answer("GET k") == b"-MOVED 7629 127.0.0.1:%d\r\n" % penstock.port
 
 
 def test_a_request_that_is_refused_anyway_is_no_match(client: Client, tester: Client) -> None:
     add(tester, "GET ERROR TRYAGAIN")
-    assert client.ask("GET") == b"-ERR wrong number of arguments for 'get' command\r\n"
+    assert client.answer("GET") == b"-ERR wrong number of arguments for 'get' command\r\n"
     tester.send("DEBUG FAULT LIST")
     tester.receive(
         b"*1\r\n*8\r\n$2\r\nid\r\n:1\r\n$5\r\nwords\r\n*3\r\n$3\r\nGET\r\n$5\r\nERROR\r\n"
@@ -165,12 +109,8 @@ def test_a_request_that_is_refused_anyway_is_no_match(client: Client, tester: Cl
 
 def test_an_error_is_counted_like_any_other(client: Client, tester: Client) -> None:
     add(tester, "GET ERROR TRYAGAIN")
-    client.ask("GET k")
-    tester.send("INFO errorstats", "PING")
-    seen = b""
-    while not seen.endswith(PONG):
-        seen += tester.line()
-    assert b"errorstat_TRYAGAIN:count=1\r\n" in seen
+    client.answer("GET k")
+    assert b"errorstat_TRYAGAIN:count=1\r\n" in tester.ask("INFO", "errorstats")
 
 
 def test_an_error_is_not_sent_to_who_wants_no_replies(client: Client, tester: Client) -> None:
@@ -188,16 +128,16 @@ def test_close_ends_the_connection_before_the_command(client: Client, tester: Cl
     add(tester, "SET KEY b CLOSE")
     client.send("SET a 1", "SET b 1", "SET c 1")
     assert client.rest() == OK
-    assert tester.ask("EXISTS a b c") == b":1\r\n"
+    assert tester.answer("EXISTS a b c") == b":1\r\n"
 
 
 def test_reset_ends_the_connection_with_a_reset_of_tcp(client: Client, tester: Client) -> None:
     add(tester, "SET KEY b RESET")
-    assert client.ask("SET a 1") == OK
+    assert client.answer("SET a 1") == OK
     client.send("SET b 1", "SET c 1")
     with pytest.raises(ConnectionResetError):
         client.socket.recv(1)
-    assert tester.ask("EXISTS a b c") == b":1\r\n"
+    assert tester.answer("EXISTS a b c") == b":1\r\n"
 
 
 def test_what_was_answered_before_a_reset_is_there_to_be_read(
@@ -213,12 +153,9 @@ def test_what_was_answered_before_a_reset_is_there_to_be_read(
 def test_a_reset_of_a_unix_socket_is_its_end(tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     with PenstockThread(enable_debug_command="yes", unixsocket=path) as server:
-        with connected(server) as tester:
+        with Client(server.address) as tester:
             add(tester, "PING RESET")
-        sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(TIMEOUT)
-        sock.connect(path)
-        with Client(sock) as client:
+        with Client(path) as client:
             client.send("SET a 1", "PING", "SET b 1")
             assert client.rest() == OK
 
@@ -231,21 +168,21 @@ def test_cut_executes_the_command_and_sends_the_beginning_of_the_reply(
     client.send(f"SET k {BIG}", "GET k", "SET c 1")
     reply = b"$100\r\n" + BIG.encode() + b"\r\n"
     assert client.rest() == OK + reply[:size]
-    assert tester.ask("EXISTS c") == b":0\r\n"
+    assert tester.answer("EXISTS c") == b":0\r\n"
 
 
 def test_noreply_executes_the_command_and_says_nothing(client: Client, tester: Client) -> None:
     add(tester, "SET KEY b NOREPLY")
     client.send("SET a 1", "SET b 1", "SET c 1")
     assert client.rest() == OK
-    assert tester.ask("EXISTS a b c") == b":2\r\n"
+    assert tester.answer("EXISTS a b c") == b":2\r\n"
 
 
 def test_a_transaction_may_be_executed_without_an_answer(client: Client, tester: Client) -> None:
     add(tester, "EXEC NOREPLY")
     client.send("MULTI", "SET a 1", "EXEC", "SET b 1")
     assert client.rest() == OK + b"+QUEUED\r\n"
-    assert tester.ask("EXISTS a b") == b":1\r\n"
+    assert tester.answer("EXISTS a b") == b":1\r\n"
 
 
 def test_drop_neither_executes_nor_answers_and_the_connection_stays(
@@ -254,7 +191,7 @@ def test_drop_neither_executes_nor_answers_and_the_connection_stays(
     add(tester, "SET KEY b TIMES 1 DROP")
     client.send("SET a 1", "SET b 1", "SET c 1", "PING", "SET b 2")
     client.receive(OK + OK + PONG + OK)
-    assert client.ask("GET b") == b"$1\r\n"
+    assert client.answer("GET b") == b"$1\r\n"
 
 
 # --- delays ----------------------------------------------------------------------------------
@@ -266,8 +203,8 @@ def test_a_delay_holds_one_client_and_what_it_sent_behind(
     add(tester, "GET TIMES 1 DELAY 86400000")
     client.send("SET a 1", "GET b", "SET c 1")
     client.receive(OK)
-    assert tester.ask("SET b 1") == OK, "others are served"
-    assert tester.ask("EXISTS c") == b":0\r\n"
+    assert tester.answer("SET b 1") == OK, "others are served"
+    assert tester.answer("EXISTS c") == b":0\r\n"
     tester.send("DEBUG FAULT CLEAR")
     assert tester.line() == b":0\r\n", "it has struck for the last time already"
     client.receive(b"$1\r\n1\r\n" + OK)
@@ -281,7 +218,7 @@ def test_a_delay_ends_by_itself(client: Client, tester: Client) -> None:
 
 
 def test_a_delayed_command_is_traced_and_struck_once(client: Client, tester: Client) -> None:
-    assert tester.ask("DEBUG TRACE START") == OK
+    assert tester.answer("DEBUG TRACE START") == OK
     add(tester, "ECHO DELAY 1")
     add(tester, "ECHO ERROR TRYAGAIN")
     client.send("ECHO x")
@@ -300,13 +237,13 @@ def test_a_client_may_leave_while_its_command_is_delayed(
     add(tester, "GET TIMES 1 DELAY 86400000")
     client.send("PING", "GET a")
     client.receive(PONG)
-    client.socket.close()
+    client.close()
     while penstock.server.services.interception.active:
-        assert tester.ask("PING") == PONG
+        assert tester.answer("PING") == PONG
 
 
 def test_a_server_stops_while_a_command_is_delayed() -> None:
-    with PenstockThread(enable_debug_command="yes") as server, connected(server) as client:
+    with PenstockThread(enable_debug_command="yes") as server, Client(server.address) as client:
         add(client, "GET DELAY 86400000")
         client.send("PING", "GET a")
         client.receive(PONG)
@@ -316,7 +253,7 @@ def test_a_command_that_blocks_is_delayed_before_it_waits(client: Client, tester
     add(tester, "XREAD DELAY 1")
     client.send("PING", "XREAD BLOCK 0 STREAMS k 0")
     client.receive(PONG)
-    assert tester.ask("XADD k 1-1 f v") == b"$3\r\n"
+    assert tester.answer("XADD k 1-1 f v") == b"$3\r\n"
     assert client.line() in (b"*1\r\n", b"%1\r\n")
 
 
@@ -331,13 +268,13 @@ def parked(penstock: PenstockThread) -> bool:
 def test_a_reader_that_waited_is_cut_off_when_its_reply_comes(
     penstock: PenstockThread, client: Client, tester: Client, action: str, size: int
 ) -> None:
-    assert tester.ask("XGROUP CREATE k g 0 MKSTREAM") == OK
+    assert tester.answer("XGROUP CREATE k g 0 MKSTREAM") == OK
     add(tester, f"XREADGROUP {action}")
     client.send("PING", "XREADGROUP GROUP g c BLOCK 0 STREAMS k >", "SET after 1")
     client.receive(PONG)
     while not parked(penstock):
-        assert tester.ask("PING") == PONG
-    assert tester.ask("XADD k 1-1 f v") == b"$3\r\n"
+        assert tester.answer("PING") == PONG
+    assert tester.answer("XADD k 1-1 f v") == b"$3\r\n"
     assert tester.line() == b"1-1\r\n"
     assert len(client.rest()) == size
     tester.send("XPENDING k g - + 10", "EXISTS after")
@@ -358,7 +295,7 @@ def test_pushes_to_a_client_that_is_cut_off_are_not_sent(
     penstock: PenstockThread, tester: Client
 ) -> None:
     add(tester, "PUBLISH NOREPLY")
-    with connected(penstock) as client:
+    with Client(penstock.address) as client:
         client.send("HELLO 3", "SUBSCRIBE c", "PING")
         while client.line() != PONG:
             pass
@@ -370,7 +307,7 @@ def test_pushes_to_a_client_that_is_cut_off_are_not_sent(
 
 
 def test_pipelined_xadds_are_struck_one_by_one(client: Client, tester: Client) -> None:
-    assert tester.ask("XADD k 1-1 a 0") == b"$3\r\n"
+    assert tester.answer("XADD k 1-1 a 0") == b"$3\r\n"
     assert tester.line() == b"1-1\r\n"
     add(tester, "XADD AFTER 2 TIMES 1 ERROR TRYAGAIN")
     client.send(*["XADD k * a 1"] * 5)
@@ -381,7 +318,7 @@ def test_pipelined_xadds_are_struck_one_by_one(client: Client, tester: Client) -
         else:
             assert line.startswith(b"$")
             client.line()
-    assert tester.ask("XLEN k") == b":5\r\n"
+    assert tester.answer("XLEN k") == b":5\r\n"
 
 
 @pytest.mark.parametrize(("action", "size"), [("CLOSE", 0), ("NOREPLY", 0), ("CUT 3", 3)])
@@ -391,22 +328,22 @@ def test_replies_before_the_end_wait_for_the_append_only_file_and_are_sent(
     settings = {"appendonly": True, "appendfsync": "always", "dir": str(tmp_path)}
     with (
         PenstockThread(enable_debug_command="yes", **settings) as server,
-        connected(server) as tester,
-        connected(server) as client,
+        Client(server.address) as tester,
+        Client(server.address) as client,
     ):
         add(tester, f"SET KEY b {action}")
         client.send("SET a 1", "SET b 1", "SET c 1")
         assert client.rest() == OK + OK[:size]
         there = b":1\r\n" if action == "CLOSE" else b":2\r\n"
-        assert tester.ask("EXISTS a b c") == there
+        assert tester.answer("EXISTS a b c") == there
 
 
 def test_a_reset_comes_behind_replies_that_wait_for_the_append_only_file(tmp_path: Path) -> None:
     settings = {"appendonly": True, "appendfsync": "always", "dir": str(tmp_path)}
     with (
         PenstockThread(enable_debug_command="yes", **settings) as server,
-        connected(server) as tester,
-        connected(server) as client,
+        Client(server.address) as tester,
+        Client(server.address) as client,
     ):
         add(tester, "SET KEY b RESET")
         client.send("SET a 1", "SET b 1")
@@ -432,17 +369,14 @@ def secure(certificates: Certificates) -> Iterator[PenstockThread]:
 def over_tls(server: PenstockThread, certificates: Certificates) -> Client:
     context = ssl.create_default_context(cafile=certificates.authority)
     context.check_hostname = False
-    sock = socket.create_connection(
-        (server.host, server.server.state.config.tls_port), timeout=TIMEOUT
-    )
-    return Client(context.wrap_socket(sock))
+    return Client(context.wrap_socket(connected(server.server.state.config.tls_port)))
 
 
 @pytest.mark.parametrize(("action", "size"), [("CLOSE", 0), ("NOREPLY", 0), ("CUT 3", 3)])
 def test_connections_over_tls_end_in_the_same_way(
     secure: PenstockThread, certificates: Certificates, action: str, size: int
 ) -> None:
-    with connected(secure) as tester, over_tls(secure, certificates) as client:
+    with Client(secure.address) as tester, over_tls(secure, certificates) as client:
         add(tester, f"SET KEY b {action}")
         client.send("SET a 1", "SET b 1", "SET c 1")
         assert client.rest() == OK + OK[:size]
@@ -455,9 +389,9 @@ def drain_below_tls(sock: socket.socket) -> None:
 
 
 def test_a_connection_over_tls_is_reset(secure: PenstockThread, certificates: Certificates) -> None:
-    with connected(secure) as tester, over_tls(secure, certificates) as client:
+    with Client(secure.address) as tester, over_tls(secure, certificates) as client:
         add(tester, "SET KEY b RESET")
-        assert client.ask("SET a 1") == OK
+        assert client.answer("SET a 1") == OK
         client.send("SET b 1")
         with pytest.raises(ConnectionResetError):
             drain_below_tls(client.socket)
@@ -466,7 +400,7 @@ def test_a_connection_over_tls_is_reset(secure: PenstockThread, certificates: Ce
 def test_delays_and_errors_work_over_tls(
     secure: PenstockThread, certificates: Certificates
 ) -> None:
-    with connected(secure) as tester, over_tls(secure, certificates) as client:
+    with Client(secure.address) as tester, over_tls(secure, certificates) as client:
         add(tester, "GET DELAY 1")
         add(tester, "DEL OOM")
         client.send("SET a 1", "GET a", "DEL a")
@@ -534,7 +468,7 @@ def wired(*faults: str) -> tuple[Direct, Wire]:
 
 async def test_whatever_lets_a_connection_go_on_does_not_shorten_a_delay() -> None:
     direct, wire = wired("GET TIMES 1 DELAY 86400000")
-    wire.read(packed("GET a") + packed("PING"))
+    wire.read(packed("GET a", "PING"))
     wire.connection.resume()
     assert wire.take() == b""
     direct.client().send("DEBUG", "FAULT", "CLEAR")
@@ -570,7 +504,7 @@ async def test_what_replicas_say_is_left_alone() -> None:
 
 async def test_a_message_does_not_follow_half_a_reply() -> None:
     direct, wire = wired("XREAD CUT 3")
-    wire.read(packed("HELLO 3") + packed("SUBSCRIBE c") + packed("XREAD BLOCK 0 STREAMS k 0"))
+    wire.read(packed("HELLO 3", "SUBSCRIBE c", "XREAD BLOCK 0 STREAMS k 0"))
     wire.take()
     client = direct.client()
     client.send("XADD", "k", "1-1", "f", "v")

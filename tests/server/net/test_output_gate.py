@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from server.net.connection import UNRELEASED
-from tests.server.net.test_connection import open_connection, packed
+from tests.server.net.test_connection import open_connection
 from tests.server.persistence.conftest import Start, start
 from tests.server.persistence.rig import LONG_S
 from tests.support.direct import Direct
+from tests.support.wire import packed
 
 __all__ = ["start"]  # A fixture, which pytest finds here.
 
