@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from penstock._path import add_packages
 
 
 def main() -> int:
-    """Runs the command with the arguments of the process; returns its exit status."""
+    """Runs the command with the arguments of the process; returns its exit status.
+
+    What is made during the start stays, so there is no garbage to look for: the collector is turned
+    on by what runs then, a tool at once, a server when it serves.
+    """
+    gc.disable()
     add_packages()
     from penstock.cli import main as run
 

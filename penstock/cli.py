@@ -96,6 +96,7 @@ def print_usage() -> int:
 
 def run_tool(name: str, args: Sequence[str]) -> int:
     """Runs a tool, which is imported only when it is needed."""
+    gc.enable()
     if name == "check-aof":
         from penstock.check_aof import main as check_aof
 
@@ -294,12 +295,12 @@ def _report(log: Log, context: dict[str, Any]) -> None:
 
 
 def _tune_garbage_collection() -> None:
-    """Lets the garbage collector scan fewer objects, and less often.
+    """Turns the garbage collector on, which is to scan fewer objects, and less often.
 
     It is only needed for reference cycles. Objects that exist after the start live as long as the
     server, so they are frozen. Stored data has no cycles, so the thresholds are raised: with the
     defaults the whole keyspace would be scanned again and again while it grows.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+    gc.enable()

@@ -354,26 +354,32 @@ class Command:
 
     def copy(self) -> Command:
         """The same command with counters of its own, and without subcommands."""
-        twin = Command(
-            self.name,
-            self.arity,
-            self.handler,
-            list(self.flags),
-            self.group,
-            self.since,
-            self.summary,
-            self.complexity,
-            self.syntax,
-            self.keys,
-            list(self.categories),
-            self.tips,
-            self.history,
-            self.deprecated,
-            self.protected,
-            self.channels,
-            self.own,
-        )
+        twin = Command.__new__(Command)
+        twin.fullname = self.fullname
+        twin.name = self.name
+        twin.arity = self.arity
+        twin.handler = self.handler
+        twin.keys = self.keys
+        twin.flags = self.flags
+        twin.group = self.group
+        twin.since = self.since
+        twin.summary = self.summary
+        twin.complexity = self.complexity
+        twin.syntax = self.syntax
+        twin.tips = self.tips
+        twin.history = self.history
+        twin.deprecated = self.deprecated
+        twin.categories = self.categories
+        twin.subcommands = {}
+        twin.writes = self.writes
+        twin.protected = self.protected
         twin.special = self.special
+        twin.queues = self.queues
+        twin.channels = self.channels
+        twin.own = self.own
+        twin.key_at = self.key_at
+        twin.key_need = self.key_need
+        twin.forget_calls()
         return twin
 
     @property
@@ -537,7 +543,8 @@ def new_table() -> Table:
 def _copied(table: Table) -> Table:
     copies = {entry: entry.copy() for entry in dict.fromkeys(table.values())}
     for entry, its_copy in copies.items():
-        its_copy.subcommands = _copied(entry.subcommands)
+        if entry.subcommands:
+            its_copy.subcommands = _copied(entry.subcommands)
     return {label: copies[entry] for label, entry in table.items()}
 
 

@@ -8,7 +8,6 @@ say) is left out.
 from __future__ import annotations
 
 import os
-import platform
 import selectors
 import struct
 import sys
@@ -80,7 +79,7 @@ def human_size(size: int) -> str:
 def _server(server: Services) -> Fields:
     now = server.state.clock()
     uptime = max(0, now - server.state.started_ms) // 1000
-    system = platform.uname()
+    system = os.uname()
     return {
         "redis_version": REDIS_VERSION,
         "penstock_version": PENSTOCK_VERSION,
@@ -88,11 +87,11 @@ def _server(server: Services) -> Fields:
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
         "redis_mode": "standalone",
-        "os": f"{system.system} {system.release} {system.machine}",
+        "os": f"{system.sysname} {system.release} {system.machine}",
         "arch_bits": struct.calcsize("P") * 8,
         "monotonic_clock": "POSIX clock_gettime",
         "multiplexing_api": selectors.DefaultSelector.__name__.removesuffix("Selector").lower(),
-        "python_version": platform.python_version(),
+        "python_version": sys.version.split()[0],
         "process_id": os.getpid(),
         "process_supervised": "no",
         "run_id": server.state.run_id,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError
@@ -24,8 +23,7 @@ _TYPE: Final = re.compile(rb"(?:i([1-9]|[1-5][0-9]|6[0-4])|u([1-9]|[1-5][0-9]|6[
 _POLICIES: Final = frozenset({b"WRAP", b"SAT", b"FAIL"})
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(NamedTuple):
     """Where an integer is, and how it is kept."""
 
     offset: int
@@ -72,8 +70,7 @@ class _Field:
         return min(max(value, low), high) if policy == b"SAT" else self.wrap(value)
 
 
-@dataclass(frozen=True)
-class _Operation:
+class _Operation(NamedTuple):
     """One subcommand: GET, SET or INCRBY."""
 
     name: bytes

@@ -8,7 +8,6 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
-from server.command_docs import documentation
 from server.command_help import help_reply
 from server.command_table import (
     Arguments,
@@ -148,6 +147,8 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def docs(server: Services, session: Session, args: Arguments) -> Reply:
     """The documentation of each command named that exists, or of every command."""
+    from server.command_docs import documentation
+
     table = server.state.table
     if len(args) == 2:
         entries = commands(table)

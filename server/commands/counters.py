@@ -12,7 +12,6 @@ from server.command_table import Arguments, KeySpec, command
 from server.commands.objects import LONGEST_EMBEDDED
 from server.services import Services
 from server.session import Session
-from server.util import long_double
 from server.util.arguments import INT64_MAX, INT64_MIN, integer
 
 _COUNTER: Final = [KeySpec("RW access update")]
@@ -104,6 +103,8 @@ def _add(session: Session, key: bytes, increment: int) -> int:
 )
 def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum as a string."""
+    from server.util import long_double
+
     database, key = session.db, args[1]
     value = database.string(key)
     try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from protocol import errors
 from protocol.errors import CommandError
@@ -15,13 +13,15 @@ from server.commands.objects import LONGEST_EMBEDDED
 from server.commands.set_options import Lifetime, option_value
 from server.services import Services
 from server.session import Session
-from server.util import long_double
 from server.util.arguments import INT64_MAX, INT64_MIN, integer
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _VALUED: Final = frozenset({b"BYINT", b"BYFLOAT", b"LBOUND", b"UBOUND"})
 _FLAGS: Final = frozenset({b"SATURATE", b"ENX"})
 
-_Number = TypeVar("_Number", int, Fraction)
+_Number = TypeVar("_Number", int, "Fraction")
 
 
 class _Options:
@@ -48,22 +48,13 @@ class _Options:
             )
 
 
-@dataclass(frozen=True)
-class _Step(Generic[_Number]):
+class _Step(NamedTuple, Generic[_Number]):
     """What is added, between which bounds the sum must be, and whether it is brought there."""
 
     increment: _Number
     low: _Number
     high: _Number
     saturates: bool
-
-    def bound(self, total: _Number) -> _Number | None:
-        """The sum if it is within bounds, or has been brought there; else ``None``."""
-        if self.low <= total <= self.high:
-            return total
-        if not self.saturates:
-            return None
-        return self.low if total < self.low else self.high
 
 
 def _step(
@@ -82,6 +73,15 @@ def _step(
     if low > high:
         raise CommandError(errors.LBOUND_ABOVE_UBOUND)
     return _Step(amount, low, high, b"SATURATE" in options.flags)
+
+
+def _bound(step: _Step[_Number], total: _Number) -> _Number | None:
+    """The sum if it is within bounds, or has been brought there; else ``None``."""
+    if step.low <= total <= step.high:
+        return total
+    if not step.saturates:
+        return None
+    return step.low if total < step.low else step.high
 
 
 @command(
@@ -109,7 +109,7 @@ def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
     expires_at = options.lifetime.expires_at(session.db.keyspace.now_ms, "increx")
     text = session.db.string(key)
     value = 0 if text is None else integer(text)
-    total = step.bound(value + step.increment)
+    total = _bound(step, value + step.increment)
     if total is None:
         return [value, 0]
     if not INT64_MIN <= total - value <= INT64_MAX:
@@ -119,12 +119,14 @@ def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
 
 
 def _add_float(session: Session, key: bytes, options: _Options) -> Reply:
+    from server.util import long_double
+
     limits = (-long_double.HIGHEST, long_double.HIGHEST)
     step = _step(options, _float, b"BYFLOAT", limits)
     expires_at = options.lifetime.expires_at(session.db.keyspace.now_ms, "increx")
     text = session.db.string(key)
-    value = Fraction(0) if text is None else _float(text)
-    total = step.bound(long_double.rounded(value + step.increment))
+    value = _float(b"0" if text is None else text)
+    total = _bound(step, long_double.rounded(value + step.increment))
     if total is None:
         return [Double(long_double.text_of(value)), Double(b"0")]
     added = long_double.rounded(total - value)
@@ -158,6 +160,8 @@ def _encoding(event: str, text: bytes) -> str | None:
 
 
 def _float(text: bytes) -> Fraction:
+    from server.util import long_double
+
     try:
         value = long_double.parse(text)
     except ValueError:

@@ -8,7 +8,6 @@ pattern.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -73,6 +72,8 @@ def _include(
 ) -> None:
     if len(patterns) != 1:
         raise ConfigError(f"{where}: include: wrong number of arguments")
+    import glob
+
     paths = sorted(glob.glob(patterns[0])) if glob.has_magic(patterns[0]) else patterns
     for path in paths:
         read_file(config, path, including)

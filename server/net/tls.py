@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from server.config.registry import BadSetting, Config
-from server.net.certificate import expiry
 from server.runtime.log import Log
 
 FILES: Final = (
@@ -127,6 +126,8 @@ def _load_authorities(context: ssl.SSLContext, config: Config) -> None:
 
 def _expiry(path: str) -> int | None:
     """When the certificate in the file expires; ``None`` if it does not say so."""
+    from server.net.certificate import expiry
+
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return expiry(file.read())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import BinaryIO, Final, cast
 
 from storage.aof.disk import Disk
@@ -42,6 +41,8 @@ class SnapshotFile:
 
 
 def _new_file(folder: str) -> BinaryIO:
+    import tempfile
+
     for place in (folder, None):
         try:
             return cast(BinaryIO, tempfile.TemporaryFile(dir=place, buffering=0))

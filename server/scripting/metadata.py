@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import Final
 
 from protocol import errors
@@ -31,6 +30,8 @@ def name_of(code: bytes) -> bytes:
 
 def _words(line: str) -> tuple[str, list[str]]:
     """The language, which may be missing, and the words behind it."""
+    import shlex
+
     try:
         words = shlex.split(line)
     except ValueError:

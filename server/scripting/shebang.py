@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Final, NamedTuple
 
 from protocol import errors
@@ -39,6 +38,8 @@ def read(source: bytes) -> Header:
 
 
 def _words(line: str) -> list[str]:
+    import shlex
+
     try:
         words = shlex.split(line)
     except ValueError:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
+import socket
+from typing import Final
+
+_LOOPBACK_6: Final = bytes(15) + b"\1"
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""What an IPv6 address begins with that stands for one of IPv4."""
 
 
 def is_loopback(host: str) -> bool:
     """Whether an address is one at which a host reaches itself; raises :class:`ValueError` for
     what is no address. The zone of an address (``fe80::1%eth0``) does not matter."""
-    address = ip_address(host.partition("%")[0])
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address.is_loopback
+    address = host.partition("%")[0]
+    try:
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+    except OSError:
+        raise ValueError(f"{host!r} does not appear to be an IPv4 or IPv6 address") from None
+    packed = packed.removeprefix(_MAPPED)
+    return packed == _LOOPBACK_6 or (len(packed) == 4 and packed[0] == 127)

@@ -18,8 +18,12 @@ TIMEOUT_S = 60
 """How long a process may take for anything before the test gives it up."""
 
 
-def _command(*args: str) -> list[str]:
-    return [sys.executable, "-m", "penstock", *args]
+PROGRAM = ("-m", "penstock")
+"""What Python is to run."""
+
+
+def _command(*args: str, program: tuple[str, ...] = PROGRAM) -> list[str]:
+    return [sys.executable, *program, *args]
 
 
 def _environment() -> dict[str, str]:
@@ -55,9 +59,10 @@ class PenstockProcess:
         cwd: Path | None = None,
         stdin: str | None = None,
         environment: Mapping[str, str] | None = None,
+        program: tuple[str, ...] = PROGRAM,
     ) -> None:
         self.process = subprocess.Popen(
-            _command(*args),
+            _command(*args, program=program),
             cwd=cwd,
             env={**_environment(), **(environment or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,

@@ -147,7 +147,7 @@ def test_where_no_file_can_be_made_the_replica_is_cut_off(
     def refuse(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("server.replication.snapshot_file.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     follower = connect()
     follower.send("PSYNC", "?", "-1")
     assert follower.is_cut_off()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address
+
 import pytest
+from hypothesis import given
+from hypothesis.strategies import ip_addresses
 
 from server.util.hosts import is_loopback
 
@@ -21,3 +25,9 @@ def test_a_host_does_not_reach_itself_there(host: str) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="does not appear to be an IPv4 or IPv6"):
         is_loopback(text)
+
+
+@given(ip_addresses())
+def test_the_standard_library_says_the_same(address: IPv4Address | IPv6Address) -> None:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    assert is_loopback(str(address)) == (mapped or address).is_loopback

@@ -1,0 +1,78 @@
+"""What a start does, and what it leaves for later: a client shall be answered soon."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from penstock import cli
+from tests.support.process import PenstockProcess
+
+PING: Final = b"PING\r\n"
+PONG: Final = b"+PONG\r\n"
+
+LATER: Final = frozenset(
+    {
+        *("argparse", "dataclasses", "datetime", "decimal", "fractions", "glob", "ipaddress"),
+        *("pathlib", "platform", "shlex", "shutil", "tempfile", "urllib.parse"),
+        *("greenlet", "lupa", "redis", "rich", "starlette", "uvicorn"),
+        *("server.command_docs", "server.command_syntax", "server.net.certificate"),
+        *("server.scripting.interpreter", "server.util.long_double", "server.web.http"),
+    }
+)
+"""Modules that only some commands or settings need, and which take their time."""
+
+COUNTING: Final = """
+import gc
+from penstock.__main__ import main
+def passes():
+    return sum(generation["collections"] for generation in gc.get_stats())
+before = passes()
+main()
+print(passes() - before, gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 10_000)
+"""
+"""Runs the command, and says what the garbage collector has done meanwhile."""
+
+
+def imported(requests: bytes = PING) -> set[str]:
+    """The modules that a server has imported when it has answered."""
+    timed = {"PYTHONPROFILEIMPORTTIME": "1"}
+    with PenstockProcess("--port", "0", environment=timed) as penstock:
+        assert penstock.ask(requests)
+        assert penstock.stop() == 0
+    # What comes before is Python's own, and the finders of its environment.
+    _, _, lines = penstock.errors.partition(" site\n")
+    return {line.rpartition("|")[2].strip() for line in lines.splitlines()}
+
+
+def test_a_plain_server_imports_only_what_it_needs() -> None:
+    modules = imported()
+    assert modules >= {"asyncio", "server.app"}
+    assert not modules & LATER
+
+
+def test_what_a_command_needs_is_imported_for_it() -> None:
+    assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER == {
+        *("decimal", "fractions", "server.util.long_double")
+    }
+
+
+def test_no_garbage_is_looked_for_until_the_server_serves() -> None:
+    with PenstockProcess("--port", "0", program=("-c", COUNTING)) as penstock:
+        assert penstock.ask(PING) == PONG
+    assert penstock.lines[-1] == "0 True 50000 True"
+
+
+def test_a_tool_runs_with_the_garbage_collector(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gc.disable()
+    try:
+        assert cli.run_tool("check-aof", [str(tmp_path / "missing")]) == 1
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+    assert "missing" in capsys.readouterr().err
