@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
@@ -19,7 +20,7 @@ START_MS = 1_700_000_000_000
 
 
 class Connect(Protocol):
-    """Makes a client of the server; options are those of the client class."""
+    """Makes a client; options are those of the client class."""
 
     def __call__(self, **options: Any) -> Any: ...
 
@@ -85,19 +86,29 @@ def kind() -> str:
 
 
 @pytest.fixture
-def connect(penstock: PenstockThread, protocol: int, kind: str) -> Iterator[Connect]:
+def open_client(protocol: int, kind: str) -> Iterator[Connect]:
     """Clients that give texts, and the same Python values for both protocols."""
     with ExitStack() as stack:
         loop = stack.enter_context(Loop()) if kind == "asyncio" else None
 
         def run(**options: Any) -> Any:
             usual = {"protocol": protocol, "decode_responses": True, "legacy_responses": False}
-            options = {"host": penstock.host, "port": penstock.port, **usual, **options}
+            options = {**usual, **options}
             if loop is None:
-                return stack.enter_context(Redis(**options))
-            return stack.enter_context(InLoop(redis.asyncio.Redis(**options), loop))
+                client: Any = Redis(**options)
+                stack.callback(client.close)
+            else:
+                client = InLoop(redis.asyncio.Redis(**options), loop)
+                stack.callback(client.aclose)
+            return client
 
         yield run
+
+
+@pytest.fixture
+def connect(penstock: PenstockThread, open_client: Connect) -> Connect:
+    """Such clients of the server."""
+    return partial(open_client, host=penstock.host, port=penstock.port)
 
 
 @pytest.fixture

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
+from tests.clients.conftest import BOTH_CLIENTS, Connect
 from tests.clients.observing import until_parked
 from tests.support.process import PenstockProcess
 
@@ -26,71 +23,48 @@ FIRST: tuple[str, dict[Any, Any]] = ("1-0", {"item": "pen"})
 SECOND: tuple[str, dict[Any, Any]] = ("2-0", {"item": "ink"})
 
 
-@pytest.fixture
-def options(protocol: int) -> dict[str, Any]:
-    """Those of a client that gives texts, the same ones for both protocols."""
-    return {"protocol": protocol, "decode_responses": True, "legacy_responses": False}
-
-
 def start(folder: Path, port: int = 0) -> PenstockProcess:
     """A server that remembers what it did in that folder."""
     return PenstockProcess("--port", str(port), "--appendonly", "yes", "--dir", str(folder))
 
 
-def prepare(client: Redis) -> None:
+def prepare(client: Any) -> None:
     """An entry that ann has not acknowledged."""
     client.xgroup_create("orders", "packers", id="0", mkstream=True)
     client.xadd("orders", FIRST[1], id=FIRST[0])
     assert client.xreadgroup("packers", "ann", {"orders": ">"}) == {"orders": [FIRST]}
 
 
-def serve(client: Redis) -> None:
+def serve(client: Any) -> None:
     """Gives the one who waits what she waits for."""
     until_parked(client, 1)
     client.xadd("orders", SECOND[1], id=SECOND[0])
 
 
-def check(client: Redis) -> None:
+def check(client: Any) -> None:
     """Nothing is lost: both entries are ann's."""
-    rows: Any = client.xpending_range("orders", "packers", "-", "+", 10)
+    rows = client.xpending_range("orders", "packers", "-", "+", 10)
     assert [(row["message_id"], row["consumer"], row["times_delivered"]) for row in rows] == [
         ("1-0", "ann", 1),
         ("2-0", "ann", 1),
     ]
 
 
+@BOTH_CLIENTS
 def test_a_waiting_consumer_lives_through_a_crash_of_the_server(
-    tmp_path: Path, options: dict[str, Any], pool: ThreadPoolExecutor
+    tmp_path: Path, open_client: Connect, pool: ThreadPoolExecutor, kind: str
 ) -> None:
+    retry = Retry(BACKOFF, RETRIES) if kind == "blocking" else AsyncRetry(BACKOFF, RETRIES)
     with start(tmp_path) as server:
         host, port = server.address
-        client = Redis(host, port, retry=Retry(BACKOFF, RETRIES), **options)
+        client = open_client(host=host, port=port, retry=retry)
         prepare(client)
         waiting = pool.submit(
             client.xreadgroup, "packers", "ann", {"orders": ">"}, block=PATIENCE_MS
         )
         until_parked(client, 1)
         assert server.stop(signal.SIGKILL) == -signal.SIGKILL
-    with client, start(tmp_path, port):
+    with start(tmp_path, port):
         serve(client)
         assert waiting.result() == {"orders": [SECOND]}
         check(client)
-
-
-async def test_a_waiting_task_lives_through_a_crash_of_the_server(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
-    with start(tmp_path) as server:
-        host, port = server.address
-        observer = Redis(host, port, retry=Retry(BACKOFF, RETRIES), **options)
-        prepare(observer)
-        client = AsyncRedis(host=host, port=port, retry=AsyncRetry(BACKOFF, RETRIES), **options)
-        reading: Any = client.xreadgroup("packers", "ann", {"orders": ">"}, block=PATIENCE_MS)
-        waiting = asyncio.create_task(reading)
-        await asyncio.to_thread(until_parked, observer, 1)
-        assert server.stop(signal.SIGKILL) == -signal.SIGKILL
-    with observer, start(tmp_path, port):
-        async with client:
-            await asyncio.to_thread(serve, observer)
-            assert await waiting == {"orders": [SECOND]}
-        check(observer)

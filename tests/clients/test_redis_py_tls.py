@@ -1,32 +1,28 @@
-"""redis-py over TLS, synchronous and asyncio: a certificate, a user, and what each refusal says."""
+"""redis-py over TLS, blocking and in asyncio: a certificate, a user, and what each refusal says."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ConnectionError, NoPermissionError
-from redis.retry import Retry
 
+from tests.clients.conftest import BOTH_CLIENTS, Connect
+from tests.clients.observing import until
 from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, Secure, secure_server
 from tests.clients.secure import WRONG_PASSWORD as WRONG
+
+pytestmark = BOTH_CLIENTS
 
 REFUSED: Final = pytest.mark.parametrize("name", ALERTS)
 """The identities whose certificate is refused."""
 
 DISTRUSTED: Final = "certificate verify failed: self-signed certificate in certificate chain"
 WRONG_PASSWORD: Final = WRONG.removeprefix("WRONGPASS ")
-
-_CLOSING_S: Final = 30
 
 
 def _descriptors() -> int:
@@ -39,47 +35,33 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
         yield server
 
 
-class Connector:
-    """Makes clients of the identities, which try once."""
-
-    def __init__(self, secure: Secure, protocol: int) -> None:
-        self._secure = secure
-        self._protocol = protocol
-
-    def sync(self, name: str) -> Redis:
-        return Redis(**self._options(name), retry=Retry(NoBackoff(), 0))
-
-    @asynccontextmanager
-    async def asynchronous(self, name: str) -> AsyncIterator[AsyncRedis]:
-        """A client, whose transports are closed in the end: redis-py does not wait for that of a
-        connection on which it was refused, which ends when the server has taken leave, too."""
-        before = _descriptors()
-        async with AsyncRedis(**self._options(name), retry=AsyncRetry(NoBackoff(), 0)) as client:
-            yield client
-        async with asyncio.timeout(_CLOSING_S):
-            while _descriptors() > before:
-                await asyncio.sleep(0.001)
-
-    def _options(self, name: str) -> dict[str, Any]:
-        identity = self._secure.identities[name]
-        return {
-            "host": HOST,
-            "port": self._secure.port,
-            "protocol": self._protocol,
-            "username": USER,
-            "password": identity.password,
-            "ssl": True,
-            "ssl_ca_certs": identity.authority,
-            "ssl_certfile": identity.certificate,
-            "ssl_keyfile": identity.key,
-            "decode_responses": True,
-            "legacy_responses": False,
-        }
+Connecting = Callable[[str], AbstractContextManager[Any]]
 
 
 @pytest.fixture
-def connector(secure: Secure, protocol: int) -> Connector:
-    return Connector(secure, protocol)
+def connected(secure: Secure, open_client: Connect) -> Connecting:
+    """Clients of the identities, which try once."""
+
+    @contextmanager
+    def run(name: str) -> Iterator[Any]:
+        identity, before = secure.identities[name], _descriptors()
+        with open_client(
+            host=HOST,
+            port=secure.port,
+            username=USER,
+            password=identity.password,
+            ssl=True,
+            ssl_ca_certs=identity.authority,
+            ssl_certfile=identity.certificate,
+            ssl_keyfile=identity.key,
+            retry=None,
+        ) as client:
+            yield client
+        # In asyncio, redis-py does not wait for the transport of a connection on which it was
+        # refused, which ends when the server has taken leave, too.
+        until(lambda: _descriptors() <= before)
+
+    return run
 
 
 def told(error: pytest.ExceptionInfo[Exception]) -> str:
@@ -87,11 +69,8 @@ def told(error: pytest.ExceptionInfo[Exception]) -> str:
     return f"NOPERM {error.value}"
 
 
-# --- synchronous -------------------------------------------------------------------------------
-
-
-def test_a_user_with_a_certificate_works_within_its_rights(connector: Connector) -> None:
-    with connector.sync("good") as packer:
+def test_a_user_with_a_certificate_works_within_its_rights(connected: Connecting) -> None:
+    with connected("good") as packer:
         assert packer.acl_whoami() == USER
         assert packer.xadd("orders", {"item": "x" * 100_000}, "1-1") == "1-1"
         assert packer.xgroup_create("orders", "packers", "0")
@@ -108,57 +87,17 @@ def test_a_user_with_a_certificate_works_within_its_rights(connector: Connector)
 
 
 @REFUSED
-def test_a_certificate_that_is_refused_is_told_why(connector: Connector, name: str) -> None:
-    with connector.sync(name) as client, pytest.raises(ConnectionError, match=ALERTS[name]):
+def test_a_certificate_that_is_refused_is_told_why(connected: Connecting, name: str) -> None:
+    with connected(name) as client, pytest.raises(ConnectionError, match=ALERTS[name]):
         client.ping()
 
 
-def test_a_wrong_password_is_an_error_of_its_own(connector: Connector) -> None:
-    with connector.sync("password") as client, pytest.raises(AuthenticationError) as raised:
+def test_a_wrong_password_is_an_error_of_its_own(connected: Connecting) -> None:
+    with connected("password") as client, pytest.raises(AuthenticationError) as raised:
         client.ping()
     assert str(raised.value) == WRONG_PASSWORD
 
 
-def test_a_server_that_is_not_trusted_is_not_talked_to(connector: Connector) -> None:
-    with connector.sync("distrust") as client, pytest.raises(ConnectionError, match=DISTRUSTED):
+def test_a_server_that_is_not_trusted_is_not_talked_to(connected: Connecting) -> None:
+    with connected("distrust") as client, pytest.raises(ConnectionError, match=DISTRUSTED):
         client.ping()
-
-
-# --- asyncio -----------------------------------------------------------------------------------
-
-
-async def test_asyncio_a_user_with_a_certificate_works_within_its_rights(
-    connector: Connector,
-) -> None:
-    async with connector.asynchronous("good") as packer:
-        assert await packer.acl_whoami() == USER
-        assert await packer.xadd("orders", {"item": "tea"}, "1-1") == "1-1"
-        assert await packer.xrange("orders") == [("1-1", {"item": "tea"})]
-        with pytest.raises(NoPermissionError) as right:
-            await packer.get("orders")
-        assert told(right) == NO_RIGHT
-        with pytest.raises(NoPermissionError) as key:
-            await packer.xadd("prices", {"tea": "4"})
-        assert told(key) == NO_KEY
-
-
-@REFUSED
-async def test_asyncio_a_certificate_that_is_refused_is_told_why(
-    connector: Connector, name: str
-) -> None:
-    async with connector.asynchronous(name) as client:
-        with pytest.raises(ConnectionError, match=ALERTS[name]):
-            await client.ping()
-
-
-async def test_asyncio_a_wrong_password_is_an_error_of_its_own(connector: Connector) -> None:
-    async with connector.asynchronous("password") as client:
-        with pytest.raises(AuthenticationError) as raised:
-            await client.ping()
-        assert str(raised.value) == WRONG_PASSWORD
-
-
-async def test_asyncio_a_server_that_is_not_trusted_is_not_talked_to(connector: Connector) -> None:
-    async with connector.asynchronous("distrust") as client:
-        with pytest.raises(ConnectionError, match=DISTRUSTED):
-            await client.ping()
