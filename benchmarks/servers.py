@@ -218,7 +218,7 @@ class Running:
                     client.call("PING")
                 return
             except (OSError, ReplyError):  # The latter while data is loaded.
-                time.sleep(0.02)
+                time.sleep(0.001)
         raise ServerError
 
     def stop(self) -> None:
