@@ -308,10 +308,11 @@ class Command:
         summary: str,
         complexity: str,
         syntax: str,
-        keys: Iterable[KeySpec],
+        keys: list[KeySpec],
+        one_key: tuple[int, int],
         categories: list[str],
-        tips: Iterable[str],
-        history: Iterable[tuple[str, str]],
+        tips: list[str],
+        history: list[tuple[str, str]],
         deprecated: tuple[str, str] | None,
         protected: bool,
         channels: Channels | None,
@@ -321,15 +322,15 @@ class Command:
         self.name = name.lower()
         self.arity = arity
         self.handler = handler
-        self.keys = list(keys)
+        self.keys = keys
         self.flags = flags
         self.group = group
         self.since = since
         self.summary = summary
         self.complexity = complexity
         self.syntax = syntax
-        self.tips = list(tips)
-        self.history = list(history)
+        self.tips = tips
+        self.history = history
         self.deprecated = deprecated
         self.categories = categories
         self.subcommands: dict[bytes, Command] = {}
@@ -338,7 +339,7 @@ class Command:
         self.queues = self.name not in NEVER_QUEUED and "no_multi" not in flags
         self.channels = channels
         self.own = own
-        self.key_at, self.key_need = _one_key(self.keys, channels)
+        self.key_at, self.key_need = one_key
         self.forget_calls()
 
     def forget_calls(self) -> None:
@@ -354,32 +355,27 @@ class Command:
 
     def copy(self) -> Command:
         """The same command with counters of its own, and without subcommands."""
-        twin = Command.__new__(Command)
-        twin.fullname = self.fullname
-        twin.name = self.name
-        twin.arity = self.arity
-        twin.handler = self.handler
-        twin.keys = self.keys
-        twin.flags = self.flags
-        twin.group = self.group
-        twin.since = self.since
-        twin.summary = self.summary
-        twin.complexity = self.complexity
-        twin.syntax = self.syntax
-        twin.tips = self.tips
-        twin.history = self.history
-        twin.deprecated = self.deprecated
-        twin.categories = self.categories
-        twin.subcommands = {}
-        twin.writes = self.writes
-        twin.protected = self.protected
+        twin = Command(
+            self.name,
+            self.arity,
+            self.handler,
+            self.flags,
+            self.group,
+            self.since,
+            self.summary,
+            self.complexity,
+            self.syntax,
+            self.keys,
+            (self.key_at, self.key_need),
+            self.categories,
+            self.tips,
+            self.history,
+            self.deprecated,
+            self.protected,
+            self.channels,
+            self.own,
+        )
         twin.special = self.special
-        twin.queues = self.queues
-        twin.channels = self.channels
-        twin.own = self.own
-        twin.key_at = self.key_at
-        twin.key_need = self.key_need
-        twin.forget_calls()
         return twin
 
     @property
@@ -503,9 +499,10 @@ def command(
                 complexity,
                 syntax,
                 key_specs,
+                _one_key(key_specs, channels),
                 _categories(all_flags, group, categories),
-                tips,
-                history,
+                list(tips),
+                list(history),
                 deprecated,
                 protected,
                 channels,
