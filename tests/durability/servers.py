@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from server.app import Server
 from server.config.registry import Config
 from storage.aof.disk import Disk
-from tests.support.process import ROOT, PenstockProcess
+from tests.support.process import PenstockProcess
 from tests.support.servers import PenstockThread
 
 FOLDER = "appendonlydir"
@@ -22,19 +20,12 @@ class AofProcess(PenstockProcess):
     """A server that keeps its data in ``folder``; ``disk`` is one of the runner's."""
 
     def __init__(self, folder: Path, *options: str, disk: str = "") -> None:
-        module = ["tests.durability.runner", disk] if disk else ["penstock"]
-        settings = ["--port", "0", "--bind", "127.0.0.1", "--dir", str(folder)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", *module, *settings, "--appendonly", "yes", *options],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self.status: int | None = None
-        self.errors = ""
+        settings = ("--port", "0", "--bind", "127.0.0.1", "--dir", str(folder))
+        args = (*settings, "--appendonly", "yes", *options)
+        if disk:
+            super().__init__(*args, program=("-m", "tests.durability.runner", disk))
+        else:
+            super().__init__(*args)
 
 
 class AofThread(PenstockThread):

@@ -17,13 +17,27 @@ from penstock import cli
 from server.config.registry import SETTINGS, Config
 from server.runtime.log import Log
 from server.runtime.version import BUILD
+from tests.support.direct import Direct
 from tests.support.process import ROOT, PenstockProcess, run_penstock
+from tests.support.servers import PenstockThread
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PONG = b"+PONG\r\n"
 
 
 # --- starting and stopping -------------------------------------------------------------------
+
+
+def test_a_server_of_a_test_has_an_empty_folder_of_its_own() -> None:
+    asked, other = b"CONFIG GET dir\r\n", PenstockThread()
+    with PenstockProcess("--port", "0", "--bind", "127.0.0.1") as process, other:
+        own = Path(process.ask(asked).split(b"\r\n")[4].decode())
+        folders = [own, *(Path(each.server.state.config.dir) for each in (other, Direct()))]
+        assert len(set(folders)) == 3
+        assert [folder for folder in folders if folder.is_relative_to(ROOT)] == []
+        assert [*own.iterdir()] == []
+    ended = run_penstock("--port", "0", "--dir", "server")
+    assert ended.stderr.endswith("/server': No such file or directory\n")
 
 
 def test_the_ready_line_says_which_port_was_free() -> None:

@@ -15,6 +15,7 @@ from server.app import Server
 from server.config.registry import Config
 from server.net.listener import ListenError
 from tests.support.direct import Direct
+from tests.support.folders import folder_of
 from tests.support.servers import PenstockThread
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -31,7 +32,8 @@ class Rig:
 
     def __init__(self, **settings: Any) -> None:
         self.now_ms = 1_000_000
-        config = Config(**{"bind": "127.0.0.1", "port": 0, **settings})
+        own = {"bind": "127.0.0.1", "port": 0, "dir": folder_of(self)}
+        config = Config(**{**own, **settings})
         self.server = Server(config, clock=lambda: self.now_ms)
 
     @contextlib.asynccontextmanager

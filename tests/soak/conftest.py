@@ -31,7 +31,7 @@ class RedisProcess(PenstockProcess):
         self._port = free_port()
         # Nobody reads a pipe meanwhile: one that is full would make the server wait.
         self._log = folder / "redis.log"
-        where = ("--port", str(self._port), "--logfile", str(self._log))
+        where = ("--port", str(self._port), "--dir", str(folder), "--logfile", str(self._log))
         self.process = subprocess.Popen(
             [path, *where, *options, "--save", ""],
             stdin=subprocess.DEVNULL,

@@ -8,9 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+
+from tests.support.folders import folder_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,24 +36,28 @@ def _environment() -> dict[str, str]:
 def run_penstock(
     *args: str, cwd: Path | None = None, stdin: str = "", stdout: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command to its end, which must come by itself."""
-    return subprocess.run(
-        _command(*args),
-        cwd=cwd,
-        input=stdin,
-        env=_environment(),
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    """Runs the command to its end, which must come by itself; in an empty folder, unless ``cwd``
+    is another."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as own:
+        return subprocess.run(
+            _command(*args),
+            cwd=cwd or own,
+            input=stdin,
+            env=_environment(),
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
 
 
 class PenstockProcess:
     """A server process; as a context manager it is there when it accepts connections.
 
-    ``lines`` are what it has printed, of which the last one read says where it listens.
+    ``lines`` are what it has printed, of which the last one read says where it listens. It works in
+    a folder of its own, unless ``cwd`` is another: in the checkout's may be the data of a server
+    that somebody uses. ``program`` is what is run in place of the command.
     """
 
     def __init__(
@@ -63,7 +70,7 @@ class PenstockProcess:
     ) -> None:
         self.process = subprocess.Popen(
             _command(*args, program=program),
-            cwd=cwd,
+            cwd=cwd or folder_of(self),
             env={**_environment(), **(environment or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

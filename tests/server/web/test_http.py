@@ -321,8 +321,9 @@ def test_an_optional_address_that_the_host_lacks_is_left_out() -> None:
 
 
 def test_without_its_packages_the_server_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in [name for name in sys.modules if name.startswith("server.web.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
