@@ -109,7 +109,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r tests docs examples benchmarks container fuzz .ci .github *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r tests docs examples benchmarks container fuzz .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \

@@ -6,8 +6,8 @@ import re
 import textwrap
 
 
-def blocks(page: str, language: str) -> list[str]:
-    """The contents of the fenced blocks of a language."""
+def blocks(page: str, language: str = r"\w*") -> list[str]:
+    """The contents of the fenced blocks, or of those of a language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
@@ -27,8 +27,9 @@ def shell_lines(page: str) -> list[str]:
 
 
 def links(page: str) -> list[str]:
-    """Where the links and pictures of the page point."""
-    return re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", without_blocks(page))
+    """Where the links and pictures of the page point, those in HTML and around a picture, too."""
+    text = without_blocks(page)
+    return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:href|src)="([^"]+)"', text)
 
 
 def anchors(page: str) -> set[str]:

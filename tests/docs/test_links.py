@@ -10,8 +10,9 @@ import pytest
 from tests.docs.markdown import anchors, links
 from tests.support.process import ROOT
 
+WORKFLOWS = (ROOT / ".github" / "workflows").glob("*.yml")
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
@@ -19,6 +20,12 @@ FOLDERS = (
     "benchmarks|container|docs|examples|penstock|protocol|pyspark_redis_streams|server|storage"
 )
 NAMED = re.compile(rf"`((?:{FOLDERS}|tests)/[\w./-]*)`")
+
+OF_CODE_HOST = re.compile(
+    "../../(security/advisories/new|actions/"
+    rf"({'|'.join(str(path.relative_to(ROOT / '.github')) for path in WORKFLOWS)})(/badge.svg)?)"
+)
+"""What a code host has beside the files of the repository."""
 
 
 def name(path: Path) -> str:
@@ -33,7 +40,7 @@ def test_there_are_pages_to_look_at() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     for link in links(page.read_text()):
-        if re.match("[a-z]+:", link):
+        if re.match("[a-z]+:", link) or OF_CODE_HOST.fullmatch(link):
             continue
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page

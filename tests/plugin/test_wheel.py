@@ -152,6 +152,13 @@ def test_the_command_runs_beside_clashing_names(scripts: Path, project: Path, mo
     assert "penstock import" in shown
 
 
+def test_a_server_of_the_wheel_keeps_its_data_over_a_restart(scripts: Path, tmp_path: Path) -> None:
+    shown = run(scripts / "python", ROOT / "examples" / "exchange.py", cwd=tmp_path, PYTHONPATH="")
+    assert re.fullmatch(
+        r"penstock \((plain|compiled)\): asked 7 commands and restarted once\n", shown
+    )
+
+
 def test_nothing_else_imports_the_packages_of_the_server(scripts: Path, tmp_path: Path) -> None:
     program = "import importlib.util as u; print(*map(u.find_spec, ['server', 'storage']))"
     found = run(scripts / "python", "-c", program, cwd=tmp_path, PYTHONPATH="")
