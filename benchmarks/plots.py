@@ -1,5 +1,4 @@
-"""The results as pictures: what a core does a second and ratios as bars, and cost against size as
-lines. Needs matplotlib."""
+"""The results as pictures: ratios as bars, and cost against size as lines. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -11,31 +10,12 @@ from matplotlib.figure import Figure
 
 from benchmarks.curves import Curve
 from benchmarks.report import TITLES
-from benchmarks.runner import CurveMeasurements, Measurements
-from benchmarks.summary import SUBJECT, Results, Verdict, growths, medians, verdicts
-from benchmarks.workloads import Workload
+from benchmarks.runner import CurveMeasurements
+from benchmarks.summary import SUBJECT, Results, Verdict, growths, verdicts
 
 COLORS: Final = {"redis": "#c0392b", "valkey": "#2c6fad"}
 LINES: Final = {"penstock": "-", "redis": ":"}
 TARGET: Final = "#222222"
-CORE_COLORS: Final = {
-    "penstock": "#1f7a5c",
-    "redis": "#c0392b",
-    "valkey": "#2c6fad",
-    "fakeredis": "#8a8a8a",
-}
-CORE_TITLES: Final = {**TITLES, "fakeredis": "fakeredis"}
-SHOWN: Final = {
-    "xadd": "XADD",
-    "xadd-p16": "XADD, pipeline 16",
-    "xadd-p100": "XADD, pipeline 100",
-    "xrange-100": "XRANGE COUNT 100",
-    "xreadgroup-1": "XREADGROUP COUNT 1",
-    "xreadgroup-100": "XREADGROUP COUNT 100",
-    "xautoclaim-100": "XAUTOCLAIM COUNT 100",
-    "consumer-loop": "read and XACK, an entry",
-}
-"""The workloads of the picture of what a core does, and what they are called there."""
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -45,9 +25,6 @@ def draw(results: Results, folder: Path) -> list[Path]:
     found = [verdict for verdict in verdicts(results) if verdict.ratios]
     if found:
         drawn.append(_save(_bars(found), folder / "benchmark-ratios.svg"))
-    shown = [pair for pair in results.workloads if pair[0].name in SHOWN]
-    if shown:
-        drawn.append(_save(_cores(shown), folder / "benchmark-core.svg"))
     if results.curves:
         drawn.append(_save(_lines(results.curves), folder / "benchmark-sizes.svg"))
     return drawn
@@ -80,29 +57,6 @@ def _bars(found: list[Verdict]) -> Figure:
     axes.invert_yaxis()
     axes.set_xlabel("Penstock's cost, divided by that of the other server")
     axes.legend(loc="lower right", fontsize=8)
-    return figure
-
-
-def _cores(shown: list[tuple[Workload, Measurements]]) -> Figure:
-    """Commands in a second of CPU time: for each workload a group of bars, one a server."""
-    figure = Figure(figsize=(9, 0.85 * len(shown) + 1.1), layout="constrained")
-    axes = figure.add_subplot()
-    for place, (name, color) in enumerate(CORE_COLORS.items()):
-        rates = {
-            row: 1e6 / medians(rounds)["cpu_us"]
-            for row, (_, measurements) in enumerate(shown)
-            if (rounds := measurements.values.get(name))
-        }
-        heights = [row + 0.2 * place - 0.3 for row in rates]
-        bars = axes.barh(heights, list(rates.values()), 0.19, color=color, label=CORE_TITLES[name])
-        axes.bar_label(bars, [f"{rate:,.0f}" for rate in rates.values()], padding=3, fontsize=7)
-    axes.set_xscale("log")
-    axes.set_yticks(range(len(shown)), [SHOWN[workload.name] for workload, _ in shown])
-    axes.margins(x=0.12)
-    axes.invert_yaxis()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("commands in a second of one core (logarithmic)")
-    figure.legend(loc="outside upper center", ncols=len(CORE_COLORS), frameon=False)
     return figure
 
 

@@ -10,7 +10,8 @@ PENSTOCK_VERSION: Final = "0.1.0"
 """The release of this program."""
 
 REDIS_VERSION: Final = "8.10.0"
-"""The release of Redis whose streams are served; clients decide by it what they may use."""
+"""The release of Redis whose streams are served; clients decide by it what they may use. What came
+after 8.0 follows the documentation, and was not compared with a server."""
 
 BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
 """Whether the hot modules run as Python or as the native code that mypyc makes of it."""

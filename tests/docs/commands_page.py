@@ -14,6 +14,12 @@ _HEAD: Final = """# Commands
 
 Every command that Penstock knows, in the syntax of the command pages. What is not here is answered
 as an unknown command. `COMMAND DOCS` says the same to programs.
+
+Replies of what Redis 8.0 has are compared with that server's, to the byte. Commands and options
+that came with 8.2 to 8.10 follow their documentation and are tried with the suites of newer
+[clients](clients.md), but not compared with a server
+([decision 7](decisions/0007-newer-commands.md)). `INFO` says `redis_version:8.10.0`, as clients
+choose their commands by it.
 """
 
 _GROUPS: Final = {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from server.command_table import TABLE
+from server.runtime.version import REDIS_VERSION
 from tests.docs.commands_page import PAGE, page
+from tests.support.process import ROOT
 
 
 def test_the_page_is_what_the_table_of_commands_gives() -> None:
@@ -14,3 +18,17 @@ def test_every_command_is_on_the_page() -> None:
     text = page()
     for entry in dict.fromkeys(TABLE.values()):
         assert f"`{entry.name.upper()}" in text
+
+
+def test_where_the_version_of_redis_is_named_it_is_said_what_was_not_compared_with_a_server() -> (
+    None
+):
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    naming = [
+        path for path in pages if REDIS_VERSION in re.sub(r"(?m)^\|.*$", "", path.read_text())
+    ]
+    assert {path.name for path in naming} == {"README.md", "commands.md"}
+    for path in naming:
+        assert re.search(
+            r"8\.2 to 8\.10\b[^|]*documentation[^|]*suites", path.read_text(), re.DOTALL
+        )

@@ -13,10 +13,12 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import cli
+from penstock.testing import Penstock
 from server.config.file import read_text
 from server.config.policies import ALL
 from server.config.registry import Config
@@ -41,13 +43,47 @@ def commands_of(session: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def penstock() -> Iterator[PenstockThread]:
+def server() -> Iterator[PenstockThread]:
     with PenstockThread() as thread:
         yield thread
 
 
+def type_into_redis_cli(session: str, port: int) -> None:
+    """Gives redis-cli each command of a session, which has to print what is shown."""
+    redis_cli = shutil.which("redis-cli")
+    assert redis_cli is not None
+    for command, output in commands_of(session):
+        ended = subprocess.run(
+            [redis_cli, "--no-raw", "-p", str(port)],
+            input=command + "\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        printed = "".join(line.rstrip(" ") for line in ended.stdout.splitlines(keepends=True))
+        assert (command, printed.rstrip("\n")) == (command, output.rstrip("\n"))
+
+
+def run_test(text: str, penstock: Penstock) -> None:
+    """Calls the test in a block, with the fixture that it asks for."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    [test] = [value for name, value in names.items() if name.startswith("test_")]
+    test(penstock)
+
+
+def run_program(program: str, port: int) -> None:
+    """Runs a program, whose lines that print have to print what the comment behind them says."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(program.replace("port=6379", f"port={port}"), {})
+    said = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
+    assert len(said) == program.count("print(")
+    assert printed.getvalue().splitlines() == said
+
+
 def test_every_block_is_of_a_kind_that_is_tried_out() -> None:
-    assert fences(README) == ["python", "python", "console"]
+    assert fences(README) == ["python", "console", "python"]
     assert fences(TUTORIAL) == ["console", "console", "console", "python"]
 
 
@@ -65,33 +101,21 @@ def test_the_tables_of_policies_name_all_of_them() -> None:
     }
 
 
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
 @pytest.mark.parametrize(
     "page", [README, TUTORIAL, DELIVERY], ids=["README", "tutorial", "delivery"]
 )
-def test_sessions_with_redis_cli_print_what_they_show(page: str, penstock: PenstockThread) -> None:
-    redis_cli = shutil.which("redis-cli")
-    if redis_cli is None:
-        pytest.skip("redis-cli is not installed")
-    for session in blocks(page, "console"):
-        for command, output in commands_of(session):
-            ended = subprocess.run(
-                [redis_cli, "--no-raw", "-p", str(penstock.port)],
-                input=command + "\n",
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            printed = "".join(line.rstrip(" ") for line in ended.stdout.splitlines(keepends=True))
-            assert (command, printed.rstrip("\n")) == (command, output.rstrip("\n"))
-
-
-def test_the_program_with_redis_py_prints_what_it_says(penstock: PenstockThread) -> None:
-    [program] = [text for text in blocks(README, "python") if "redis.Redis(" in text]
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        exec(program.replace("port=6379", f"port={penstock.port}"), {})
-    assert printed.getvalue() == "1\n"
-    assert "# 1\n" in program
+def test_what_a_page_shows_happens_from_its_top_to_its_end_on_one_server(
+    page: str, server: PenstockThread, penstock: Penstock
+) -> None:
+    for language, block in zip(fences(page), blocks(page), strict=True):
+        if language == "console":
+            type_into_redis_cli(block, server.port)
+        elif "(penstock)" in block:
+            penstock.flush()
+            run_test(block, penstock)
+        elif language == "python":
+            run_program(block, server.port)
 
 
 def test_the_example_with_the_fixture_has_eight_lines() -> None:
@@ -101,22 +125,27 @@ def test_the_example_with_the_fixture_has_eight_lines() -> None:
 
 
 def test_the_first_screen_says_how_to_run_and_how_to_test() -> None:
-    first = README.splitlines()[:25]
-    assert [line.split()[1] for line in first if line.startswith("    make ")] == ["run", "test"]
+    first = README[: README.index("## Quick start")]
+    assert len(first.splitlines()) < 45
+    assert [line.split()[:2] for line in shell_lines(first)][:2] == [
+        ["make", "run"],
+        ["pip", "install"],
+    ]
+    assert "penstock.clock.advance" in first
 
 
 def test_the_make_commands_exist() -> None:
     named = re.findall(r"(?:^    |`)make ([a-z-]+)", README, re.MULTILINE)
-    assert named[:2] == ["run", "test"]
+    assert {"run", "docs"} <= set(named)
     for target in named:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
 
 
 def test_pip_can_install_what_is_shown() -> None:
     shown = re.findall(r"(?:^    |`)pip install ('?\.\S*?'?)(?:`| |$)", README, re.MULTILINE)
-    assert shown == [".", "'.[lua]'", "'.[web]'", "'.[spark]'"]
+    assert shown == [".", "'.[web]'", "'.[spark]'"]
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {"lua", "spark", "web"} <= set(offered["optional-dependencies"])
+    assert {"spark", "web"} <= set(offered["optional-dependencies"])
     offline = ["--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--quiet"]
     ended = subprocess.run(
         [sys.executable, "-m", "pip", "install", *offline, shown[0]],

@@ -198,7 +198,7 @@ def test_a_position_is_moved_in_two_steps(
 
 
 PICTURES = {
-    "overview": (DESKTOP, "light", "/?match=", 620),
+    "overview": (DESKTOP, "light", "/?match=", 436),
     "group": (DESKTOP, "light", "/group?db=0&key=orders&group=kitchen", 1180),
     "phone": (PHONE, "dark", "/", 844),
 }
