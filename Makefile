@@ -71,7 +71,7 @@ endif
 
 wheel: $(BUILDER)/installed
 	@$(BUILD_WHEEL) dist
-	@ls -t dist/penstock-*.whl | head -n 1
+	@ls -t dist/penstock_server-*.whl | head -n 1
 
 # Types are checked beside the tests, which wait for servers now and then. What is printed last is the time of the
 # whole, with the environment if that had to be made.
@@ -136,7 +136,7 @@ sbom:
 lock: $(LOCK)/installed
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' >$(LOCK)/build.in
 	$(LOCK)/bin/uv pip compile --quiet --upgrade --generate-hashes --no-annotate --custom-compile-command 'make lock' \
-		--python-version 3.11.0 --python-platform linux --extra lua --extra web --output-file container/requirements.lock \
+		--python-version 3.11.0 --python-platform linux --extra web --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
 
 # The run writes the second table of docs/reliability.md.

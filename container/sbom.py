@@ -98,7 +98,7 @@ def release_of(text: str) -> dict[str, str]:
 def bill(components: Iterable[Component]) -> dict[str, Any]:
     """The document; what it is about is Penstock, if that is among the components."""
     every = {one["bom-ref"]: one for one in components}
-    about = [one for one in every.values() if one["purl"].startswith("pkg:pypi/penstock@")]
+    about = [one for one in every.values() if one["purl"].startswith("pkg:pypi/penstock-server@")]
     rest = [every[ref] for ref in sorted(every) if every[ref] not in about]
     document: dict[str, Any] = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1}
     if about:

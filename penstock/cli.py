@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 from server.app import Server
 from server.config.file import ConfigError, apply, read_file, read_text
@@ -107,9 +107,7 @@ def run_tool(name: str, args: Sequence[str]) -> int:
         return debug(args)
     if name == "pipeline":
         return run_pipeline(args)
-    from penstock.migration.cli import main as migrate
-
-    return migrate(args, "import" if name == "import" else "export")
+    return run_migration("import" if name == "import" else "export", args)
 
 
 def new_replay() -> Replay:
@@ -124,9 +122,24 @@ def run_pipeline(args: Sequence[str]) -> int:
     try:
         from penstock.pipeline.cli import main as pipeline
     except ModuleNotFoundError as error:
-        print(f"penstock pipeline: {error}: pip install 'penstock[spark]'", file=sys.stderr)
+        from penstock.extras import extra_missing
+
+        print(extra_missing("penstock pipeline", error.name), file=sys.stderr)
         return 1
     return pipeline(args)
+
+
+def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int:
+    """Runs an import or export; an environment that `make run` has begun with may lack packages."""
+    try:
+        from penstock.migration.cli import main as migrate
+
+        return migrate(args, name)
+    except ModuleNotFoundError:
+        from penstock.extras import packages_missing
+
+        print(packages_missing(f"penstock {name}", "redis", "rich"), file=sys.stderr)
+        return 1
 
 
 def usage() -> str:

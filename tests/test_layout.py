@@ -172,6 +172,7 @@ LAYERS: Final[dict[str, list[str]]] = {
     ],
     "penstock": [
         "_path",
+        "extras",
         "terminal",
         "client.errors",
         "client.urls",
@@ -204,6 +205,9 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "storage": set(),
     "server": {"protocol", "storage"},
     "server.__main__": {"penstock"},  # It is the command under another name.
+    # Where a package is missing they say so as all others do: penstock.extras.
+    "server.scripting.running": {"protocol", "storage", "penstock"},
+    "server.web.start": {"protocol", "storage", "penstock"},
     "penstock.testing": set(),
     "penstock.terminal": set(),
     "penstock.client": {"pyspark_redis_streams"},
@@ -218,6 +222,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.cli": {"server"},
     "penstock.health": set(),
     "penstock._path": set(),
+    "penstock.extras": set(),
     "penstock.__main__": set(),
     "pyspark_redis_streams": set(),
 }

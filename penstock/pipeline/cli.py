@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.extras import extra_missing
 from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
 from penstock.pipeline.cli_base import command as _command
 from penstock.pipeline.cli_base import output as _output
@@ -45,16 +46,11 @@ def main(args: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return FAILED
     except ModuleNotFoundError as error:
-        print(_missing(error), file=sys.stderr)
+        print(extra_missing("penstock pipeline", error.name), file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-
-
-def _missing(error: ModuleNotFoundError) -> str:
-    name = (error.name or "").partition(".")[0]
-    return f"the Python package '{name}' is missing: pip install 'penstock[spark]'"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -13,16 +13,20 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis as AsyncRedis
     from redis.asyncio.connection import AbstractConnection
 
-MISSING = "this needs redis-py, which is not installed: pip install redis"
-
 
 def new_client(url: str, options: dict[str, Any]) -> Redis:
     """A client with these options of ``redis.Redis``; its owner closes it."""
     try:
         from redis import Redis
     except ModuleNotFoundError as error:
-        raise PenstockError(MISSING) from error
+        raise _missing() from error
     return Redis.from_url(url, **options)
+
+
+def _missing() -> PenstockError:
+    from penstock.extras import packages_missing
+
+    return PenstockError(packages_missing("a client of the fixture", "redis"))
 
 
 class AsyncClient:
@@ -37,7 +41,7 @@ class AsyncClient:
         try:
             from redis.asyncio import Redis
         except ModuleNotFoundError as error:
-            raise PenstockError(MISSING) from error
+            raise _missing() from error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._guard: AsyncGenerator[None, None]
         self.client: AsyncRedis = Redis.from_url(url, redis_connect_func=self._greet, **options)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from importlib import import_module, invalidate_caches
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError, shown
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from server.scripting.host_api import HostApi, Register
     from server.scripting.interpreter import Outcome
     from server.scripting.long_running import LongRunning
+
+
+PACKAGES: Final = ("lupa", "greenlet")
 
 
 class Job(NamedTuple):
@@ -64,18 +68,24 @@ class Runner:
         """A new Lua: one for functions with ``register``, else one for scripts.
 
         Raises :class:`CommandError` if Lua is not installed."""
+        # The packages may have been installed since the server started.
+        invalidate_caches()
         try:
+            for package in PACKAGES:
+                import_module(package)
             from server.scripting.host_api import HostApi
 
             limit = self._state.config.script_memory_limit
             state, access, dispatcher = self._state, self._access, self._dispatcher
             return HostApi(state, access, dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
-            raise CommandError(errors.LUA_MISSING) from None
+            from penstock.extras import packages_missing
+
+            raise CommandError(f"ERR {packages_missing('a script', *PACKAGES)}") from None
 
     @property
     def clock(self) -> LongRunning:
-        """What lets scripts give way; raises :class:`ImportError` without the extra ``lua``."""
+        """What lets scripts give way; raises :class:`ImportError` without greenlet."""
         if self._busy is None:
             from server.scripting.long_running import LongRunning
 

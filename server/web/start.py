@@ -19,7 +19,7 @@ def new_web_server(server: Services) -> WebServer | None:
     try:
         from server.web.http import WebServer
     except ModuleNotFoundError as error:
-        raise ListenError(
-            f"metrics-port needs the extra web ({error}): pip install 'penstock[web]'"
-        ) from None
+        from penstock.extras import extra_missing
+
+        raise ListenError(extra_missing("metrics-port", error.name, "web")) from None
     return WebServer(server)

@@ -11,8 +11,6 @@ from redis.exceptions import LockNotOwnedError, NoScriptError, ResponseError
 
 from tests.support.servers import PenstockThread
 
-pytest.importorskip("lupa")
-
 ADD_ONCE = """
     if redis.call('SET', KEYS[2], ARGV[1], 'NX') then
         return redis.call('XADD', KEYS[1], '*', 'job', ARGV[1])

@@ -25,14 +25,9 @@ FOLDER = Path(__file__).parent
 TIMEOUT_S = 30
 IDLE_MS = 500
 
-PACKAGES = ("greenlet", "lupa", "taskiq_redis")
-
 pytestmark = [
     pytest.mark.slow,
-    *(
-        pytest.mark.skipif(find_spec(package) is None, reason=f"{package} is not installed")
-        for package in PACKAGES
-    ),
+    pytest.mark.skipif(find_spec("taskiq_redis") is None, reason="taskiq_redis is not installed"),
 ]
 
 Start = Callable[..., subprocess.Popen[bytes]]

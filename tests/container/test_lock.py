@@ -24,12 +24,11 @@ NOT_IN_THE_IMAGE = {
 
 
 def required() -> list[Requirement]:
-    """What the server asks for, with scripts in Lua and metrics, and what builds it."""
+    """What the server asks for, with metrics, and what builds it."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)
     project = settings["project"]
-    extras = project["optional-dependencies"]
-    texts = [*project["dependencies"], *extras["lua"], *extras["web"]]
+    texts = [*project["dependencies"], *project["optional-dependencies"]["web"]]
     return [Requirement(text) for text in (*texts, *settings["build-system"]["requires"])]
 
 
@@ -54,7 +53,7 @@ def test_the_image_has_the_packages_of_the_lock_file_and_no_others(image: str) -
     )
     shown = docker("run", "--rm", image, "python", "-c", program).splitlines()
     found = dict(line.replace("_", "-").split("==") for line in shown)
-    del found["penstock"]
+    del found["penstock-server"]
     assert found == {
         name: version for name, version in LOCKED.items() if name not in NOT_IN_THE_IMAGE
     }

@@ -63,7 +63,7 @@ def versions(document: dict[str, Any], kind: str) -> set[tuple[str, str]]:
 def test_every_package_of_an_environment_is_in_its_bill() -> None:
     document = here()
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
-    assert document["metadata"]["component"]["name"] == "penstock"
+    assert document["metadata"]["component"]["name"] == "penstock-server"
     installed = {
         (sbom.canonical(str(one.metadata["Name"])), one.version) for one in distributions()
     }
@@ -139,7 +139,7 @@ def test_the_image_has_a_bill_of_everything_that_is_in_it(image: str) -> None:
     document = json.loads(docker("run", "--rm", image, "cat", "/opt/penstock/sbom.cdx.json"))
     lock = {item for item in LOCKED.items() if item[0] not in NOT_IN_THE_IMAGE}
     assert lock <= versions(document, "pkg:pypi/")
-    assert "penstock" in {name for name, _ in versions(document, "pkg:pypi/")}
+    assert "penstock-server" in {name for name, _ in versions(document, "pkg:pypi/")}
     shown = docker("run", "--rm", image, "dpkg-query", "-W", "-f", "${Package} ${Version}\n")
     debian = {tuple(line.split(" ")) for line in shown.splitlines()}
     assert versions(document, "pkg:deb/") == debian

@@ -26,8 +26,6 @@ INPUTS = [path for target in sorted(RUNS) for path in sorted((runner.CORPUS / ta
 
 @pytest.mark.parametrize("target", sorted(RUNS))
 def test_every_invariant_holds_for_random_inputs(target: str) -> None:
-    if target == "lua":
-        pytest.importorskip("lupa")
     campaign = runner.Campaign(target, seed=1)
     failure = campaign.run(RUNS[target])
     assert failure is None, f"seed {campaign.seed}: {failure}"
@@ -39,8 +37,6 @@ def test_every_invariant_holds_for_the_corpus(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = path.parent.name
-    if target == "lua":
-        pytest.importorskip("lupa")
     assert runner.replay(target, path) == 0, capsys.readouterr().err
 
 

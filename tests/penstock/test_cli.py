@@ -18,6 +18,7 @@ from server.config.registry import SETTINGS, Config
 from server.runtime.log import Log
 from server.runtime.version import BUILD
 from tests.support.direct import Direct
+from tests.support.missing import check_extra
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
 
@@ -377,4 +378,4 @@ def test_without_the_package_of_pipelines_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "penstock.pipeline.cli", None)
     monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "orders.toml"])
     assert cli.main() == 1
-    assert capsys.readouterr().err.endswith(": pip install 'penstock[spark]'\n")
+    check_extra(capsys.readouterr().err, "penstock pipeline", "spark", "penstock")

@@ -11,6 +11,7 @@ import pytest
 from tests.pipeline.commands import Command, write
 from tests.pipeline.conftest import ROOT
 from tests.pipeline.test_load import LEAST, WHOLE
+from tests.support.missing import check_extra
 
 
 def test_a_plan_tells_everything_and_nothing_secret(
@@ -138,9 +139,7 @@ def without_pyspark(*args: str) -> subprocess.CompletedProcess[str]:
 def test_without_the_extra_it_is_named(tmp_path: Path, args: list[str]) -> None:
     done = without_pyspark(*args, str(write(tmp_path, LEAST)))
     assert done.returncode == 1
-    assert done.stderr == (
-        "the Python package 'pyspark' is missing: pip install 'penstock[spark]'\n"
-    )
+    check_extra(done.stderr, "penstock pipeline", "spark", "pyspark")
 
 
 @pytest.mark.parametrize("name", ["validate", "plan"])

@@ -40,9 +40,9 @@ class Installation:
     def __init__(self, folder: Path) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         self.site = folder / "site"
-        info = self.site / "penstock-0.dist-info"
+        info = self.site / "penstock_server-0.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock\nVersion: 0\n")
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock-server\nVersion: 0\n")
         plugins = project["entry-points"]["pytest11"]
         lines = [f"{name} = {module}\n" for name, module in plugins.items()]
         (info / "entry_points.txt").write_text("".join(["[pytest11]\n", *lines]))

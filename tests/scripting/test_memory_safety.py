@@ -17,8 +17,6 @@ from redis.exceptions import ConnectionError, ResponseError
 
 from tests.support.process import PenstockProcess
 
-pytest.importorskip("lupa")
-
 PARAMETERS = "local p={} for i=1,%d do p[i]='a'..i end p=table.concat(p,',')"
 IN_COROUTINES = " for i=1,2000 do coroutine.wrap(f)() end return 'done'"
 MANY_PARAMETERS = PARAMETERS + " local f=loadstring('return function('..p..',...) %s end')()"

@@ -25,7 +25,7 @@ def read_schema(text: str, names: dict[str, Any] | None = None) -> Any:
 
     ``names`` are types of other schemas, to which those of this one are added.
     """
-    fastavro = need("fastavro", "avro")
+    fastavro = need("fastavro")
     try:
         schema = fastavro.parse_schema(json.loads(text), named_schemas=names)
     except json.JSONDecodeError as error:
@@ -97,7 +97,7 @@ def _writer(id: int, schema: Schema) -> Any:
 
 
 def _decoded(data: bytes, writer: Any, reader: Any) -> Members:
-    fastavro = need("fastavro", "avro")
+    fastavro = need("fastavro")
     source = io.BytesIO(data)
     try:
         found = fastavro.schemaless_reader(source, writer, reader)

@@ -21,7 +21,7 @@ def compile_files(files: Mapping[str, str], main: str) -> bytes:
     ``files`` are texts by the names under which others import them; those of Google's own types
     need not be there. Raises ValueError with what the compiler says, and Unavailable.
     """
-    need("grpc_tools.protoc", "protobuf")
+    need("grpc_tools.protoc")
     with tempfile.TemporaryDirectory(prefix="penstock-proto-") as name:
         folder = Path(name).resolve()
         for file, text in files.items():

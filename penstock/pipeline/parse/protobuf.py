@@ -13,7 +13,6 @@ from penstock.pipeline.parse.proto_compile import compile_files
 from penstock.pipeline.parse.registry import RegistryClient, Schema
 from penstock.pipeline.parse.settings import Payload
 
-EXTRA: Final = "protobuf"
 MAIN: Final = "registered.proto"
 """The name under which a registered schema is compiled; it has none of its own."""
 
@@ -26,8 +25,8 @@ def read_descriptors(data: bytes) -> Any:
 
     The set is what ``protoc --include_imports --descriptor_set_out`` writes.
     """
-    kinds = need("google.protobuf.descriptor_pb2", EXTRA)
-    errors = need("google.protobuf.message", EXTRA)
+    kinds = need("google.protobuf.descriptor_pb2")
+    errors = need("google.protobuf.message")
     try:
         files = kinds.FileDescriptorSet.FromString(data).file
     except errors.DecodeError:
@@ -36,7 +35,7 @@ def read_descriptors(data: bytes) -> Any:
         ) from None
     if not files:
         raise ValueError("has no descriptors")
-    pool = need("google.protobuf.descriptor_pool", EXTRA).DescriptorPool()
+    pool = need("google.protobuf.descriptor_pool").DescriptorPool()
     try:
         for file in files:
             pool.Add(file)
@@ -133,8 +132,8 @@ def _wanted(found: list[Any], name: str | None) -> Any:
 
 
 def _reader(message: Any) -> Decode:
-    errors = need("google.protobuf.message", EXTRA)
-    kind = need("google.protobuf.message_factory", EXTRA).GetMessageClass(message)
+    errors = need("google.protobuf.message")
+    kind = need("google.protobuf.message_factory").GetMessageClass(message)
     members = members_of(message)
 
     def decode(data: bytes) -> Members:

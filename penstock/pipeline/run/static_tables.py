@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.model import StaticTable
 
@@ -53,9 +54,8 @@ def read(table: StaticTable) -> pa.Table:
     try:
         return _READERS[table.kind](table)
     except ModuleNotFoundError as error:
-        raise PipelineError(
-            f"table '{table.name}': type '{table.kind}' needs the package '{error.name}'"
-        ) from None
+        text = extra_missing(f"type '{table.kind}'", error.name)
+        raise PipelineError(f"table '{table.name}': {text}") from None
     except Exception as error:
         lines = str(error).strip().splitlines() or [repr(error)]
         raise PipelineError(f"table '{table.name}' can't be read: {lines[0]}") from None

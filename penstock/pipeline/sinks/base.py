@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from penstock.extras import extra_missing
 from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import PipelineError
 
@@ -64,8 +65,8 @@ class Sink(ABC):
     """Which of Spark's output modes the kind can take, the default first."""
     guarantees: ClassVar[Mapping[str, str]]
     """What is guaranteed after a crash, by the mode of the source."""
-    packages: ClassVar[Mapping[str, str]] = {}
-    """Packages that a write needs beside Spark's, and the extra of the project for each."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Packages that a write needs beside Spark's."""
     collects: ClassVar[bool] = False
     """Whether the rows of a batch go through the memory of the driver."""
 
@@ -101,16 +102,13 @@ class Sink(ABC):
 
     def require(self) -> None:
         """Raises PipelineError if something that the sink needs is not installed."""
-        self.require_packages(self.packages)
+        self.require_packages(*self.packages)
 
-    def require_packages(self, packages: Mapping[str, str]) -> None:
+    def require_packages(self, *packages: str) -> None:
         """Raises PipelineError for the first package that is not installed, with its extra."""
-        for package, extra in packages.items():
+        for package in packages:
             if find_spec(package) is None:
-                raise self.error(
-                    f"type '{self.kind}' needs the package '{package}': "
-                    f"pip install 'penstock[{extra}]'"
-                )
+                raise self.error(extra_missing(f"type '{self.kind}'", package))
 
     def require_of(self, spark: SparkSession) -> None:  # noqa: B027
         """Raises PipelineError if something that the sink needs is not there in Java."""

@@ -22,8 +22,6 @@ class Database(ABC):
 
     package: ClassVar[str | None]
     """The Python package of the driver; None for one of the standard library."""
-    extra: ClassVar[str] = ""
-    """The extra of the project that installs it."""
     mark: ClassVar[str] = "%s"
     """What stands for a value in a statement."""
     quotes: ClassVar[str] = '"'
@@ -92,7 +90,6 @@ class Postgres(Database):
     """PostgreSQL, through psycopg."""
 
     package = "psycopg"
-    extra = "postgres"
     types: ClassVar = {
         "bool": "boolean",
         "int8": "smallint",
@@ -192,7 +189,6 @@ class Mysql(Database):
     """MySQL and MariaDB, through PyMySQL."""
 
     package = "pymysql"
-    extra = "mysql"
     quotes = "`"
     # An index on texts needs a length.
     key_text = "varchar(255)"

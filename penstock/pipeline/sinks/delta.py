@@ -48,7 +48,7 @@ class DeltaSink(Sink):
         "offsets": "each row once",
         "group": "each row once, if no other consumer claims entries of a batch",
     }
-    packages: ClassVar = {"deltalake": "delta"}
+    packages: ClassVar = ("deltalake",)
     collects = True
 
     @classmethod

@@ -53,7 +53,7 @@ class IcebergSink(Sink):
         "offsets": "each row once",
         "group": "each row once, if no other consumer claims entries of a batch",
     }
-    packages: ClassVar = {"pyiceberg": "iceberg", "sqlalchemy": "iceberg"}
+    packages: ClassVar = ("pyiceberg", "sqlalchemy")
     collects = True
 
     @classmethod

@@ -78,8 +78,8 @@ class JdbcSink(Sink):
 
     def require(self) -> None:
         """Raises PipelineError if the driver's package is not installed."""
-        found = self._database
-        self.require_packages({found.package: found.extra} if found.package else {})
+        if package := self._database.package:
+            self.require_packages(package)
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for keys that don't fit the columns."""

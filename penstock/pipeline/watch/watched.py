@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.watch.letters import LetterCounts
@@ -57,8 +58,6 @@ def _serve(state: RunState, host: str, port: int) -> Iterator[str]:
     try:
         from penstock.pipeline.watch.serve import served
     except ModuleNotFoundError as error:
-        raise PipelineError(
-            f"--metrics-port needs the extra web ({error}): pip install 'penstock[spark,web]'"
-        ) from None
+        raise PipelineError(extra_missing("--metrics-port", error.name, "web")) from None
     with served(state.snapshot, host, port) as url:
         yield url

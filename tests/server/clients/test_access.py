@@ -137,7 +137,6 @@ class TestChanges:
         assert not client.closed
 
     def test_a_script_that_runs_has_the_rights_of_its_caller_alone(self, direct: Direct) -> None:
-        pytest.importorskip("lupa")
         admin, client = direct.client(), user(direct, "+eval", "+get", "~a")
         script = "return redis.pcall('set', 'b', '1')"
         assert admin.send("EVAL", script, 0) == b"+OK\r\n"

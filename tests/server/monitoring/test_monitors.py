@@ -111,7 +111,6 @@ class TestWhatIsShown:
         assert rig.seen("SCAN", 0) == ['[0 127.0.0.1:7] "SCAN" "0"']
 
     def test_a_script_is_before_what_it_calls(self, rig: Rig) -> None:
-        pytest.importorskip("lupa")
         body = "redis.call('SELECT', 4); redis.pcall('get'); return redis.call('get', 'k')"
         assert rig.seen("EVAL", body, 0) == [
             f'[0 127.0.0.1:7] "EVAL" "{body}" "0"',
@@ -132,7 +131,6 @@ class TestWhatIsShown:
         ],
     )
     def test_a_script_that_cannot_run_is(self, rig: Rig, words: list[str]) -> None:
-        pytest.importorskip("lupa")
         shown = " ".join(f'"{word}"' for word in words)
         assert rig.seen(*words) == [f"[0 127.0.0.1:7] {shown}"]
 

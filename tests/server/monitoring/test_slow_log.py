@@ -98,7 +98,6 @@ class TestWhatIsLogged:
         assert logged == [b"XLEN", b"SLOWLOG"]
 
     def test_those_of_scripts_are_without_a_client(self, rig: Rig) -> None:
-        pytest.importorskip("lupa")
         rig.ask("CONFIG", "SET", "slowlog-log-slower-than", 0)
         rig.ask("CLIENT", "SETNAME", "bob")
         rig.ask("EVAL", "return redis.call('get', 'k')", 0)

@@ -12,8 +12,6 @@ from storage.aof.framing import parse
 from tests.server.scripting.test_busy import begin
 from tests.support.servers import PenstockThread
 
-pytest.importorskip("lupa")
-
 
 def appended(folder: Path, use: Callable[[PenstockThread, Redis], object]) -> list[bytes]:
     """What a server appended for what was done with it: transactions and strings."""

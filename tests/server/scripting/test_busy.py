@@ -11,8 +11,6 @@ from redis.exceptions import ConnectionError, ResponseError
 
 from tests.support.servers import PenstockThread
 
-pytest.importorskip("lupa")
-
 FOREVER = "while true do end"
 
 

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from server.scripting.bytecode import TooComplex, hardened
 
-pytest.importorskip("lupa")
-
 
 def new_lua() -> Any:
     return import_module("lupa.lua51").LuaRuntime(encoding=None)

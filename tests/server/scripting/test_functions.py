@@ -17,8 +17,6 @@ from tests.conformance.reference import RealServer
 from tests.support.direct import DirectClient
 from tests.support.servers import PenstockThread
 
-pytest.importorskip("lupa")
-
 COUNTER = b"#!lua name=counter\nredis.register_function('add', function(keys, args)\n" + (
     b"  return redis.call('incrby', keys[1], args[1])\nend)"
 )

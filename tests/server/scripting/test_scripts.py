@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
+import lupa
 import pytest
 
 from tests.support.direct import Direct, DirectClient
-
-pytest.importorskip("lupa")
+from tests.support.missing import check_packages
+from tests.support.process import ROOT
 
 NO_MEMORY = b"not enough memory"
 
@@ -180,7 +184,9 @@ def test_without_lua_scripts_say_what_is_missing(
     client: DirectClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "lupa.lua51", None)
-    missing = b"-ERR Scripts need Lua, which is not installed: pip install 'penstock[lua]'\r\n"
+    missing = client.send("EVAL", "return 1", 0) or b""
+    assert missing.startswith(b"-ERR ")
+    check_packages(missing[5:].decode(), "a script", "lupa", "greenlet")
     for name in ("EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO"):
         assert client.send(name, "return 1", 0) == missing
     assert client.send("SCRIPT", "LOAD", "return 1") == missing
@@ -191,6 +197,40 @@ def test_without_lua_scripts_say_what_is_missing(
     client.send("SET", "k", "v")
     client.send("EVAL", "return 1", 0)
     assert client.send("EXEC") == b"*2\r\n+OK\r\n" + missing
+
+
+LATER = """
+import os, sys
+from pathlib import Path
+from tests.support.direct import Direct
+
+packages, folder = map(Path, sys.argv[1:])
+client = Direct().client()
+print(client.send("EVAL", "return 1", 0).decode()[:28])
+before = os.stat(folder)
+for name in ("lupa", "greenlet"):
+    (folder / name).symlink_to(packages / name)
+# As if that had happened within the time in which changes of a folder look like one.
+os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+print(client.send("EVAL", "return 1", 0).decode())
+"""
+
+
+def test_lua_is_found_that_is_installed_while_the_server_runs(tmp_path: Path) -> None:
+    packages = Path(lupa.__file__).parents[1]
+    for path in packages.iterdir():
+        if not path.name.startswith(("lupa", "greenlet")):
+            (tmp_path / path.name).symlink_to(path)
+    places = [path for path in sys.path if path != str(packages)]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LATER, packages, tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*places, str(tmp_path)])},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[:2] == ["-ERR a script needs the pack", ":1"]
 
 
 def test_there_is_no_debugger(client: DirectClient) -> None:

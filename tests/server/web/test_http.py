@@ -31,6 +31,7 @@ from server.web.readiness import obstacle
 from server.web.sockets import _reason
 from tests.server.web.reading import samples, value
 from tests.support.direct import Direct
+from tests.support.missing import check_extra
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
@@ -329,10 +330,7 @@ def test_without_its_packages_the_server_says_what_to_install(
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.setattr(sys, "argv", ["penstock", "--port", "0", "--metrics-port", "1"])
     assert cli.main() == 1
-    assert capsys.readouterr().err == (
-        "penstock: metrics-port needs the extra web"
-        " (import of uvicorn halted; None in sys.modules): pip install 'penstock[web]'\n"
-    )
+    check_extra(capsys.readouterr().err, "penstock: metrics-port", "web", "uvicorn")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
