@@ -9,6 +9,9 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Self
+
+import pytest
 
 from tests.support.ports import free_port
 
@@ -29,12 +32,15 @@ def find_server() -> str | None:
 
 
 class RealServer:
-    """A real server as a child process, with nothing saved and DEBUG allowed.
+    """A real server as a child process, with nothing saved and DEBUG allowed; a context manager.
 
-    ``options`` are more arguments of its command line.
+    ``options`` are more arguments of its command line. Where there is no program the test is
+    skipped.
     """
 
-    def __init__(self, path: str, *options: str) -> None:
+    def __init__(self, path: str | None, *options: str) -> None:
+        if path is None:
+            pytest.skip(f"no such server (see {FOLDER_VARIABLE})")
         self.options = options
         self.folder = tempfile.TemporaryDirectory()
         # Another process may take the port before the server does: then there are other ports.
@@ -81,3 +87,9 @@ class RealServer:
         self.process.kill()
         self.process.wait()
         self.folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -44,22 +44,18 @@ class Writer:
     async def work(self, port: int, pause: float) -> None:
         """Does one step after the other, some of them in pipelines, until the server ends; after
         each pipeline there is a pause."""
-        with contextlib.suppress(ConnectionError):
-            talker = await AsyncTalker.connect(port)
-            try:
-                while True:
-                    await self._work_in_pipeline(talker)
-                    await asyncio.sleep(pause)
-            finally:
-                talker.close()
+        with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
+            while True:
+                await self._work_in_pipeline(talker)
+                await asyncio.sleep(pause)
 
     async def _work_in_pipeline(self, talker: AsyncTalker) -> None:
         first = self._sent
         self._sent += self._random.randint(1, LONGEST_PIPELINE)
         steps = [self._steps[index] for index in range(first, self._sent)]
-        talker.send([command for step in steps for command in step])
+        talker.send(*(command for step in steps for command in step))
         for step in steps:
-            replies = [await talker.receive() for _ in step]
+            replies = [await talker.reply() for _ in step]
             self._answered.append(Answered(time.monotonic(), replies))
 
     def check(self, ask: Ask, safe_until: float) -> int:
@@ -100,15 +96,10 @@ def _fields(command: Command) -> tuple[str, ...]:
 
 
 async def _rewrite_now_and_then(port: int, chance: random.Random) -> None:
-    with contextlib.suppress(ConnectionError):
-        talker = await AsyncTalker.connect(port)
-        try:
-            while True:
-                await asyncio.sleep(chance.uniform(0.01, 0.3))
-                talker.send([("BGREWRITEAOF",)])
-                await talker.receive()
-        finally:
-            talker.close()
+    with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
+        while True:
+            await asyncio.sleep(chance.uniform(0.01, 0.3))
+            await talker.ask("BGREWRITEAOF")
 
 
 class Crowd:

@@ -13,8 +13,9 @@ from hiredis import ReplyError
 from server.persistence import appender
 from tests.durability.disks import FaultyDisk
 from tests.durability.servers import AofThread
-from tests.durability.talking import Talker, wait_until
+from tests.durability.talking import Talker
 from tests.support.process import TIMEOUT_S
+from tests.support.wire import wait_until
 
 FULL = "MISCONF Errors writing to the AOF file: No space left on device"
 BROKEN = "MISCONF Errors writing to the AOF file: Input/output error"
@@ -47,15 +48,6 @@ def refused(talker: Talker) -> bool:
     return text(talker.ask("PING")).startswith("MISCONF ")
 
 
-def dropped(talker: Talker) -> bool:
-    """Whether the connection ends without a reply."""
-    try:
-        talker.receive()
-    except ConnectionError:
-        return True
-    return False
-
-
 def loaded(folder: Path, key: str) -> object:
     """What the next start finds at a key."""
     with AofThread(folder) as server, Talker(server.port) as talker:
@@ -71,8 +63,8 @@ def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path, disk: Fa
         wait_until(lambda: not server.server.services.persistence.appender.buffer)
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as writer:
-            writer.send("SET", "key", "taken")
-            assert dropped(writer)
+            writer.send("SET key taken")
+            assert writer.closed()
         assert text(talker.ask("SET", "key", "refused")) == FULL
         assert text(talker.ask("XADD", "stream", "*", "f", "v")) == FULL
         assert text(talker.ask("PING")) == FULL
@@ -91,8 +83,8 @@ def test_nobody_is_told_of_a_write_that_failed(
     with AofThread(tmp_path, disk, appendfsync=policy) as server, Talker(server.port) as reader:
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as writer:
-            writer.send("SET", "key", "taken")
-            assert dropped(writer)
+            writer.send("SET key taken")
+            assert writer.closed()
         assert text(reader.ask("SET", "key", "refused")) == FULL
         assert reader.ask("GET", "key") == "taken"
         disk.mend()
@@ -110,7 +102,7 @@ def test_a_transaction_with_writes_is_refused_as_a_whole(
         talker.ask("SET", "key", "in a transaction")
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as other:
-            other.send("SET", "other", "taken")
+            other.send("SET other taken")
             wait_until(lambda: server.server.services.persistence.refusal is not None)
         assert (
             text(talker.ask("EXEC"))
@@ -136,8 +128,8 @@ def test_a_write_that_failed_half_way_leaves_nothing_in_the_file(
 
         with monkeypatch.context() as patch:
             patch.setattr(FaultyDisk, "write", half)
-            talker.send("SET", "key", "value")
-            assert dropped(talker)
+            talker.send("SET key value")
+            assert talker.closed()
         assert path.read_bytes() == before
 
 
@@ -153,9 +145,9 @@ def test_after_a_failed_sync_everything_is_in_new_files(
         with Talker(server.port) as writer:
             name = "appendonly.aof.1.incr.aof"
             disk.fail_once("sync", name, error=errno.EIO, after="write")
-            writer.send("SET", "key", "at the failure")
+            writer.send(("SET", "key", "at the failure"))
             wait_until(lambda: server.server.services.persistence.rewriting.count == 1)
-            assert dropped(writer) if policy == "always" else writer.receive() == "OK"
+            assert writer.closed() if policy == "always" else writer.reply() == "OK"
         wait_until(lambda: not refused(reader))
         assert reader.ask("SET", "other", "after") == "OK"
         manifest = (tmp_path / "appendonlydir" / "appendonly.aof.manifest").read_text()
@@ -174,7 +166,7 @@ def test_writes_are_refused_as_long_as_no_new_files_can_be_made(
         rewriting = server.server.services.persistence.rewriting
         with Talker(server.port) as writer:
             disk.fail("sync", error=errno.EIO, after="write")
-            writer.send("SET", "key", "at the failure")
+            writer.send(("SET", "key", "at the failure"))
             wait_until(lambda: rewriting.failures_in_a_row >= 3)
         assert text(reader.ask("SET", "key", "refused")) == BROKEN
         assert reader.ask("GET", "key") == "at the failure"
@@ -196,15 +188,15 @@ def test_with_always_replies_wait_for_a_sync_that_hangs_and_the_event_loop_does_
         Talker(server.port) as two,
     ):
         disk.hang()
-        one.send("SET", "key", "value")
+        one.send("SET key value")
         assert disk.hanging.wait(TIMEOUT_S)
-        two.send("GET", "key")
+        two.send("GET key")
         # The loop goes on: it runs what the test asks of it, and the other client's command.
         wait_until(lambda: server.call(lambda: server.server.state.keyspace.hits) == 1)
-        assert not one.answers_within(0.05)
-        assert not two.answers_within(0.05)
+        assert not one.has_got(0.05)
+        assert not two.has_got(0.05)
         disk.answer.set()
-        assert (one.receive(), two.receive()) == ("OK", "value")
+        assert (one.reply(), two.reply()) == ("OK", "value")
 
 
 def test_commands_of_several_clients_that_came_meanwhile_share_one_sync(
@@ -214,15 +206,15 @@ def test_commands_of_several_clients_that_came_meanwhile_share_one_sync(
         first, *others = (stack.enter_context(Talker(server.port)) for _ in range(21))
         assert first.ask("SET", "key", "before") == "OK"
         disk.hang()
-        first.send("SET", "key", "value")
+        first.send("SET key value")
         assert disk.hanging.wait(TIMEOUT_S)
         for number, talker in enumerate(others):
-            talker.send("SET", f"key:{number}", "value")
+            talker.send(f"SET key:{number} value")
         values = server.server.state.keyspace.databases[0].values
         wait_until(lambda: len(values) == 1 + len(others))
         before = len(disk.calls)
         disk.answer.set()
-        assert [talker.receive() for talker in (first, *others)] == ["OK"] * 21
+        assert [talker.reply() for talker in (first, *others)] == ["OK"] * 21
         syncs = [call for call in disk.calls[before:] if call[0] == "sync"]
         assert len(syncs) == 1
 
@@ -241,11 +233,11 @@ def test_with_everysec_writes_wait_for_a_sync_that_hangs_too_long_and_reads_go_o
         assert writer.ask("SET", "key", "while it hangs") == "OK"
         monkeypatch.setattr(appender, "STALLED_AFTER_MS", 0)
         wait_until(lambda: server.server.services.pauses.active)
-        writer.send("SET", "key", "too long")
-        assert not writer.answers_within(0.05)
+        writer.send(("SET", "key", "too long"))
+        assert not writer.has_got(0.05)
         assert reader.ask("GET", "key") == "while it hangs"
         monkeypatch.setattr(appender, "STALLED_AFTER_MS", 2000)
         disk.answer.set()
-        assert writer.receive() == "OK"
+        assert writer.reply() == "OK"
         assert reader.ask("GET", "key") == "too long"
     assert loaded(tmp_path, "key") == "too long"

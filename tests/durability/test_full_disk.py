@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.durability.servers import AofProcess
-from tests.durability.talking import Talker, wait_until
+from tests.durability.talking import Talker
 from tests.durability.test_failing_disk import FULL, refused, text
 from tests.migration.conftest import real_servers
 from tests.support.ports import free_port
+from tests.support.wire import wait_until
 
 SIZE = 1024 * 1024
 FILLER = 512 * 1024

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import random
 import signal
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,43 +71,29 @@ SETUP = ("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
 READ = ("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
 
 
-@contextlib.asynccontextmanager
-async def talking(port: int) -> AsyncIterator[AsyncTalker]:
-    """A client, until the server ends."""
-    with contextlib.suppress(ConnectionError):
-        talker = await AsyncTalker.connect(port)
-        try:
-            yield talker
-        finally:
-            talker.close()
-
-
 async def add(port: int) -> None:
     """Adds entries, each in a transaction that tells of it as well."""
-    async with talking(port) as talker:
+    with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
         while True:
-            add = ("XADD", "s", "*", "f", "v")
-            talker.send([("MULTI",), add, ("INCR", "n"), ("EXEC",)])
+            talker.send("MULTI", "XADD s * f v", "INCR n", "EXEC")
             for _ in range(4):
-                await talker.receive()
+                await talker.reply()
 
 
 async def read(port: int, got: list[str]) -> None:
     """Is woken for each entry, and notes which ones it was given."""
-    async with talking(port) as talker:
+    with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
         while True:
-            talker.send([READ])
-            [[_, entries]] = await talker.receive()
+            [[_, entries]] = await talker.ask(*READ)
             got += [identity for identity, _ in entries]
 
 
 async def listen(port: int, told: list[str]) -> None:
     """Notes each message that says that the counter went up."""
-    async with talking(port) as talker:
-        talker.send([("SUBSCRIBE", "__keyevent@0__:incrby")])
-        await talker.receive()
+    with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
+        await talker.ask("SUBSCRIBE", "__keyevent@0__:incrby")
         while True:
-            told.append((await talker.receive())[2])
+            told.append((await talker.reply())[2])
 
 
 async def live(server: PenstockProcess, seconds: float) -> tuple[list[str], list[str]]:

@@ -8,11 +8,12 @@ import subprocess
 from pathlib import Path
 
 from tests.durability.servers import AofProcess
-from tests.durability.talking import Talker, wait_until
+from tests.durability.talking import Talker
 from tests.durability.test_failing_disk import FULL
 from tests.durability.test_full_disk import listens
 from tests.support.ports import free_port
 from tests.support.process import ROOT, run_penstock
+from tests.support.wire import wait_until
 
 PAGE = (ROOT / "docs" / "durability.md").read_text()
 LINES = re.findall(r"(?<=\n)    (\S.*)", PAGE)

@@ -12,7 +12,8 @@ import pytest
 
 from tests.durability.disks import PowerLossDisk
 from tests.durability.servers import FOLDER, AofProcess, AofThread, lay_out
-from tests.durability.talking import Talker, wait_until
+from tests.durability.talking import Talker
+from tests.support.wire import wait_until
 
 ENTRIES = 300
 MANIFEST = "appendonly.aof.manifest"
@@ -36,8 +37,8 @@ def info(talker: Talker, name: str) -> str:
 
 def fill(talker: Talker) -> None:
     for number in range(1, ENTRIES + 1):
-        talker.send("XADD", "stream", f"{number}-1", "number", number)
-    assert [talker.receive() for _ in range(ENTRIES)] == [f"{n}-1" for n in range(1, ENTRIES + 1)]
+        talker.send(f"XADD stream {number}-1 number {number}")
+    assert [talker.reply() for _ in range(ENTRIES)] == [f"{n}-1" for n in range(1, ENTRIES + 1)]
 
 
 def write_during_rewrite(talker: Talker) -> Ended:

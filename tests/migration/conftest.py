@@ -63,9 +63,8 @@ def real_port(request: pytest.FixtureRequest) -> Iterator[int]:
     """The port of a real server; each of those that there are takes its turn."""
     if not request.param:
         pytest.skip(f"no redis-server and no valkey-server (see {FOLDER_VARIABLE})")
-    server = RealServer(request.param)
-    yield server.address[1]
-    server.stop()
+    with RealServer(request.param) as server:
+        yield server.port
 
 
 @pytest.fixture

@@ -60,9 +60,8 @@ def _redis_cli() -> str | None:
 
 @pytest.fixture
 def real(program: str) -> Iterator[RealServer]:
-    server = RealServer(program)
-    yield server
-    server.stop()
+    with RealServer(program) as server:
+        yield server
 
 
 @pytest.fixture

@@ -138,13 +138,8 @@ def test_options_are_understood() -> None:
 @pytest.fixture
 def old() -> Iterator[Client]:
     """A client of a Redis 7.0."""
-    path = find_old_server()
-    if path is None:
-        pytest.skip("no redis-server-7.0 (see PENSTOCK_REFERENCE_SERVERS)")
-    server = RealServer(path)
-    with Client(server.address[1]) as client:
+    with RealServer(find_old_server()) as server, Client(server.port) as client:
         yield client
-    server.stop()
 
 
 @pytest.mark.reference

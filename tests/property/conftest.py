@@ -12,6 +12,5 @@ from tests.conformance.reference import RealServer
 @pytest.fixture(scope="module")
 def real(real_server: str) -> Iterator[RealServer]:
     """A real server of the version that replies are compared with."""
-    server = RealServer(real_server)
-    yield server
-    server.stop()
+    with RealServer(real_server) as server:
+        yield server

@@ -16,8 +16,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.server.delivery.support import parsed
-from tests.support.direct import START_MS, Direct, DirectClient
+from tests.support.direct import START_MS, Direct, DirectClient, parsed
 from tests.support.recording import Recording, load
 
 KEY, GROUP, DEAD = "orders", "kitchen", "dead"

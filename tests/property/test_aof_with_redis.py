@@ -46,9 +46,8 @@ _TEXTS = ("k", "q", "a", "b", "c", "")
 
 @pytest.fixture(scope="module")
 def real(real_server: str) -> Iterator[FileServer]:
-    server = FileServer(real_server)
-    yield server
-    server.stop()
+    with FileServer(real_server) as server:
+        yield server
 
 
 def _shown(command: Words, reply: bytes, layout: bool) -> bytes:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from hiredis import Reader
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from storage.rdb.payload import dump
 from storage.stream import Stream
 from tests.conformance.reference import find_server
 from tests.storage.strategies import items
-from tests.support.direct import Argument, Direct, DirectClient
+from tests.support.direct import Argument, Direct
 from tests.support.examples import scaled
 from tests.support.redis_files import FileServer, find_old_server, find_valkey
 
@@ -57,12 +56,8 @@ NODES: Final = st.tuples(st.sampled_from([0, 1, 3, 100]), st.sampled_from([0, 30
     ids=["Redis 7.0", "Redis 8.0", "Valkey 9.1"],
 )
 def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:
-    path = request.param()
-    if path is None:
-        pytest.skip("no such server (see PENSTOCK_REFERENCE_SERVERS)")
-    server = FileServer(path)
-    yield server
-    server.stop()
+    with FileServer(request.param()) as server:
+        yield server
 
 
 @settings(
@@ -91,9 +86,9 @@ def test_a_stream_is_the_same_on_both_sides(
     client = direct.client()
     assert client.send("RESTORE", "k", 0, payload) == b"+OK\r\n"
     direct.server.state.keyspace.check()
-    assert ask(client, "XRANGE", "k", "-", "+") == real.ask("XRANGE", "k", "-", "+")
+    assert client.ask("XRANGE", "k", "-", "+") == real.ask("XRANGE", "k", "-", "+")
     there = shown(real.ask("XINFO", "STREAM", "k", "FULL", "COUNT", 0))
-    here = shown(ask(client, "XINFO", "STREAM", "k", "FULL", "COUNT", 0))
+    here = shown(client.ask("XINFO", "STREAM", "k", "FULL", "COUNT", 0))
     assert here == there
     stream = direct.server.state.keyspace.databases[0].values[b"k"]
     assert isinstance(stream, Stream)
@@ -117,14 +112,6 @@ def commands_of(steps: list[Any]) -> Iterator[Words]:
             ms, seq = (ms + gap, 0) if in_ms else (ms, seq + gap)
             added.append(f"{ms}-{seq}")
             yield ("XADD", "k", added[-1], *fields)
-
-
-def ask(client: DirectClient, *arguments: Argument) -> Any:
-    reader = Reader()
-    reply = client.send(*arguments)
-    assert reply is not None
-    reader.feed(reply)
-    return reader.gets()
 
 
 HIDDEN: Final = {

@@ -17,7 +17,7 @@ from tests.property.policy_histories import (
     Step,
 )
 from tests.property.test_streams_against_redis import RealClient, comparable
-from tests.server.delivery.support import parsed
+from tests.support.direct import parsed
 from tests.support.examples import scaled
 
 SETTINGS = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))

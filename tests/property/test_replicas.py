@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.durability.talking import Talker, wait_until
+from tests.durability.talking import Talker
 from tests.property.stream_commands import Words
 from tests.replication.contents import contents_of, difference
 from tests.replication.nodes import SERVERS, Node, program_of, replica
 from tests.replication.pool import EVERY_COMMAND
 from tests.support.examples import scaled
 from tests.support.servers import PenstockThread
+from tests.support.wire import wait_until
 
 pytestmark = pytest.mark.reference
 

@@ -89,12 +89,9 @@ class Load:
             await self._going.wait()
             self._busy += 1
             try:
-                talker = await AsyncTalker.connect(self._port)
-                try:
+                with AsyncTalker(self._port) as talker:
                     while self._going.is_set():
                         await work(talker, chance)
-                finally:
-                    talker.close()
             except ConnectionError:
                 await asyncio.sleep(POLL_S)
             finally:
@@ -102,8 +99,8 @@ class Load:
 
     async def _ask(self, talker: AsyncTalker, *commands: Command) -> list[Any]:
         """The replies to a pipeline."""
-        talker.send(commands)
-        replies = [await talker.receive() for _ in commands]
+        talker.send(*commands)
+        replies = [await talker.reply() for _ in commands]
         self._counts["commands"] += len(commands)
         return replies
 

@@ -86,7 +86,7 @@ class Node:
     def shut_down(self) -> None:
         """Lets the process save what it has and end."""
         with Talker(self.port) as talker:
-            talker.send("SHUTDOWN", "SAVE")
+            talker.send("SHUTDOWN SAVE")
             assert self._process is not None
             self._process.wait(TIMEOUT_S)
 

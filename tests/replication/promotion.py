@@ -38,7 +38,7 @@ class Promotion:
         with Talker(port) as first:
             first.ask("FLUSHALL")
             assert first.ask("XGROUP", "CREATE", STREAM, GROUP, "0", "MKSTREAM") == "OK"
-        talkers = [await AsyncTalker.connect(port) for _ in range(WRITERS + CONSUMERS)]
+        talkers = [AsyncTalker(port) for _ in range(WRITERS + CONSUMERS)]
         works = [self._write(talker, enough) for talker in talkers[:WRITERS]]
         works += [
             self._consume(talker, f"consumer-{number}")
@@ -54,8 +54,7 @@ class Promotion:
         while True:
             number = self._next
             self._next += 1
-            talker.send([("XADD", STREAM, "*", "number", number)])
-            await talker.receive()
+            await talker.ask("XADD", STREAM, "*", "number", number)
             if await self._confirmed(talker):
                 self._added.add(number)
             if len(self._added) > 300 and len(self._acknowledged) > 50:
@@ -64,21 +63,18 @@ class Promotion:
     async def _consume(self, talker: AsyncTalker, name: str) -> None:
         taken = ("COUNT", 5, "BLOCK", 100, "STREAMS", STREAM, ">")
         while True:
-            talker.send([("XREADGROUP", "GROUP", GROUP, name, *taken)])
-            reply = await talker.receive()
+            reply = await talker.ask("XREADGROUP", "GROUP", GROUP, name, *taken)
             for identity, fields in reply[0][1] if reply else []:
                 number = int(fields[1])
                 if number % _LEFT == 0:
                     continue
                 self._asked.add(number)
-                talker.send([("XACK", STREAM, GROUP, identity)])
-                await talker.receive()
+                await talker.ask("XACK", STREAM, GROUP, identity)
                 if await self._confirmed(talker):
                     self._acknowledged.add(number)
 
     async def _confirmed(self, talker: AsyncTalker) -> bool:
-        talker.send([("WAIT", 1, _TIMEOUT_MS)])
-        return int(await talker.receive()) >= 1
+        return int(await talker.ask("WAIT", 1, _TIMEOUT_MS)) >= 1
 
     # --- afterwards -----------------------------------------------------------------------
 

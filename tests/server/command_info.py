@@ -7,14 +7,12 @@ and records the answer in ``data/command-info-8.0.6.json``.
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
-from hiredis import Reader
-
 from tests.conformance.reference import RealServer, find_server
-from tests.support.direct import Direct
+from tests.support.direct import Direct, parsed
+from tests.support.wire import Client
 
 RECORD = Path(__file__).parent / "data" / "command-info-8.0.6.json"
 
@@ -23,35 +21,20 @@ Described = dict[str, dict[str, Any]]
 
 def described_by_penstock() -> Described:
     """Every command and subcommand of Penstock."""
-    reply = Direct().client(resp3=True).send("COMMAND")
-    assert reply is not None
-    return _by_name(_parse(reply))
+    return _by_name(parsed(Direct().client(resp3=True).send("COMMAND"), "utf-8"))
 
 
 def described_by(server: RealServer) -> Described:
     """Every command and subcommand of a real server."""
-    with socket.create_connection(server.address) as connection:
-        connection.sendall(b"HELLO 3\r\nCOMMAND\r\n")
-        reader = Reader(encoding="utf-8")
-        replies: list[Any] = []
-        while len(replies) < 2:
-            if (reply := reader.gets()) is not False:
-                replies.append(reply)
-            else:
-                reader.feed(connection.recv(1 << 20))
-    return _by_name(replies[1])
+    with Client(server.address, "utf-8") as client:
+        client.ask("HELLO", 3)
+        return _by_name(client.ask("COMMAND"))
 
 
 def recorded() -> Described:
     """What the real server was found to say."""
     described: Described = json.loads(RECORD.read_text())
     return described
-
-
-def _parse(reply: bytes) -> Any:
-    reader = Reader(encoding="utf-8")
-    reader.feed(reply)
-    return reader.gets()
 
 
 def _by_name(entries: list[Any]) -> Described:
@@ -78,11 +61,8 @@ def _without_prose(spec: dict[str, Any]) -> dict[str, Any]:
 def _record() -> None:
     path = find_server()
     assert path is not None, "there is no real server to ask"
-    server = RealServer(path)
-    try:
+    with RealServer(path) as server:
         real, ours = described_by(server), described_by_penstock()
-    finally:
-        server.stop()
     shared = {name: real[name] for name in sorted(ours.keys() & real.keys())}
     RECORD.write_text(json.dumps(shared, indent=1) + "\n")
 

@@ -27,11 +27,8 @@ Client = redis.Redis
 @pytest.fixture(scope="module")
 def real(real_server: str) -> Iterator[Client]:
     """A client of a real server, where there is one."""
-    server = RealServer(real_server)
-    host, port = server.address
-    with redis.Redis(host, port) as client:
+    with RealServer(real_server) as server, redis.Redis(*server.address) as client:
         yield client
-    server.stop()
 
 
 # --- random histories ------------------------------------------------------------------------

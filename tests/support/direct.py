@@ -23,6 +23,8 @@ from collections.abc import Callable, Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from hiredis import Reader
+
 from server.app import Server
 from server.config.registry import Config
 from server.net.admission import farewell
@@ -93,6 +95,10 @@ class DirectClient:
         """The raw reply to a request, or ``None`` if the client has been parked."""
         request = [_to_bytes(argument) for argument in arguments]
         return in_loop(lambda: self._execute(request))
+
+    def ask(self, *arguments: Argument) -> Any:
+        """The reply to a request that does not wait, as hiredis reads it."""
+        return parsed(self.send(*arguments))
 
     def _execute(self, request: list[bytes]) -> bytes | None:
         assert self.session.awaited is None, "a parked client is not read from"
@@ -175,6 +181,14 @@ class Direct:
     def cron(self) -> None:
         """Lets the server do one round of its periodic work."""
         in_loop(self.server.cron)
+
+
+def parsed(reply: bytes | None, encoding: str | None = None) -> Any:
+    """A reply as hiredis reads it."""
+    assert reply is not None
+    reader = Reader(encoding=encoding)
+    reader.feed(reply)
+    return reader.gets()
 
 
 def _to_bytes(argument: Argument) -> bytes:

@@ -1,22 +1,19 @@
-"""A real server with an append-only file, to write such files and to load them."""
+"""Real servers with files: to write such files and to load them."""
 
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import tempfile
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from hiredis import Reader, pack_command
-
-from tests.conformance.reference import FOLDER_VARIABLE
+from tests.conformance.reference import FOLDER_VARIABLE, RealServer
 from tests.support.direct import Argument
-from tests.support.ports import free_port
+from tests.support.wire import Client, wait_until
 
-START_TIMEOUT_S = 10.0
+OPTIONS: Final = (
+    *("--appendonly", "yes", "--appendfsync", "no"),
+    *("--aof-use-rdb-preamble", "no", "--auto-aof-rewrite-percentage", "0"),
+)
 
 
 def find_old_server() -> str | None:
@@ -35,60 +32,26 @@ def _beside(name: str) -> str | None:
     return str(path) if path is not None and os.access(path, os.X_OK) else None
 
 
-class FileServer:
+class FileServer(RealServer):
     """A real server that writes commands, and no RDB preamble, into its append-only file."""
 
-    def __init__(self, path: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self._address = ("127.0.0.1", free_port())
-        options = {
-            "--port": str(self._address[1]),
-            "--dir": self._folder.name,
-            "--save": "",
-            "--appendonly": "yes",
-            "--appendfsync": "no",
-            "--aof-use-rdb-preamble": "no",
-            "--auto-aof-rewrite-percentage": "0",
-            "--enable-debug-command": "yes",
-            "--loglevel": "warning",
-        }
-        words = [path, *(word for option in options.items() for word in option)]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        self._socket = self._connect()
-        self._reader = Reader()
+    def __init__(self, path: str | None) -> None:
+        super().__init__(path, *OPTIONS)
+        self._client = Client(self.address)
         self._written = 0
         # It listens before it has opened its files, and answers after that.
         assert self.send("PING") == b"+PONG\r\n"
 
-    def _connect(self) -> socket.socket:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            try:
-                return socket.create_connection(self._address)
-            except ConnectionRefusedError:
-                time.sleep(0.01)
-        raise TimeoutError("the server does not listen")
-
     def send(self, *arguments: Argument) -> bytes:
         """The raw reply to a command."""
-        words = [a if isinstance(a, bytes) else str(a).encode() for a in arguments]
-        self._socket.sendall(pack_command(tuple(words)))  # type: ignore[arg-type]
-        data = b""
-        while True:
-            piece = self._socket.recv(1 << 20)
-            data += piece
-            self._reader.feed(piece)
-            if self._reader.gets() is not False:
-                return data
+        return self._client.raw(*arguments)
 
     def ask(self, *arguments: Argument) -> Any:
         """The reply to a command, parsed."""
-        reader = Reader()
-        reader.feed(self.send(*arguments))
-        return reader.gets()
+        return self._client.ask(*arguments)
 
     def _newest(self, kind: str) -> Path:
-        folder = Path(self._folder.name, "appendonlydir")
+        folder = Path(self.folder.name, "appendonlydir")
         return max(folder.glob(f"*.{kind}.aof"), key=lambda path: int(path.name.split(".")[2]))
 
     # --- writing --------------------------------------------------------------------------
@@ -108,19 +71,15 @@ class FileServer:
         """The base file after a rewrite."""
         before = self._newest("base")
         self.send("BGREWRITEAOF")
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            after = self._newest("base")
-            if after != before and b"aof_rewrite_in_progress:0" in self.send("INFO", "persistence"):
-                return after.read_bytes()
-            time.sleep(0.01)
-        raise TimeoutError("the rewrite does not end")
+        wait_until(lambda: self._newest("base") != before)
+        wait_until(lambda: b"aof_rewrite_in_progress:0" in self.send("INFO", "persistence"))
+        return self._newest("base").read_bytes()
 
     # --- loading --------------------------------------------------------------------------
 
     def load(self, data: bytes) -> None:
         """Loads a file in place of everything the server holds."""
-        for path in Path(self._folder.name, "appendonlydir").glob("*.aof"):
+        for path in Path(self.folder.name, "appendonlydir").glob("*.aof"):
             path.write_bytes(b"")
         self._newest("incr").write_bytes(data)
         reply = self.send("DEBUG", "LOADAOF")
@@ -128,7 +87,31 @@ class FileServer:
 
     def stop(self) -> None:
         """Ends the process and removes its folder."""
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
-        self._folder.cleanup()
+        self._client.close()
+        super().stop()
+
+
+class RdbServer(RealServer):
+    """A real server that has loaded ``dump`` from a folder, or that writes files there."""
+
+    def __init__(self, path: str | None, folder: Path, dump: bytes | None, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
+        if dump is not None:
+            (folder / "dump.rdb").write_bytes(dump)
+        super().__init__(path, "--dir", str(folder), *options)
+        self._client = Client(self.address)
+        wait_until(lambda: self.ask("PING") == b"PONG")
+
+    def ask(self, *arguments: Argument) -> Any:
+        """The reply to a command, parsed."""
+        return self._client.ask(*arguments)
+
+    def rewrite(self) -> None:
+        """Rewrites the append-only file, and returns when that is done."""
+        self.ask("BGREWRITEAOF")
+        wait_until(lambda: b"aof_rewrite_in_progress:0" in self.ask("INFO", "persistence"))
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self._client.close()
+        super().stop()

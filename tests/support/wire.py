@@ -8,7 +8,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -25,6 +25,9 @@ UNIX_SOCKET: Final = SimpleNamespace(family=socket.AF_UNIX, fileno=lambda: -1)
 Address = int | tuple[str, int] | str
 """A port of this host, a host and a port, or the path of a Unix socket."""
 
+Request = str | Sequence[Argument]
+"""The words of a request, or a line of those that have no blanks."""
+
 
 def wait_until(holds: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
     """Return when it holds, which something outside of this thread brings about."""
@@ -40,9 +43,10 @@ def pack(*words: Argument) -> bytes:
     return data
 
 
-def packed(*lines: str) -> bytes:
-    """Return requests, each of which is a line of words without blanks in them."""
-    return b"".join(pack(*line.split()) for line in lines)
+def packed(*requests: Request) -> bytes:
+    """Return requests as a client sends them one after the other."""
+    words = (each.split() if isinstance(each, str) else each for each in requests)
+    return b"".join(pack(*request) for request in words)
 
 
 def connected(address: Address) -> socket.socket:
@@ -53,7 +57,9 @@ def connected(address: Address) -> socket.socket:
         connection.connect(address)
         return connection
     where = ("127.0.0.1", address) if isinstance(address, int) else address
-    return socket.create_connection(where, TIMEOUT_S)
+    connection = socket.create_connection(where, TIMEOUT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 class _OnSocket:
@@ -67,9 +73,9 @@ class _OnSocket:
         """Send bytes."""
         self.socket.sendall(data)
 
-    def send(self, *lines: str) -> None:
-        """Send requests, as :func:`packed` takes them, in one go."""
-        self.write(packed(*lines))
+    def send(self, *requests: Request) -> None:
+        """Send requests in one go."""
+        self.write(packed(*requests))
 
     def _feed(self, data: bytes) -> None:
         """Take note of a part of a reply; none means that the server has ended the connection."""

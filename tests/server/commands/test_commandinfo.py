@@ -56,11 +56,8 @@ class TestInfo:
         ]
 
     def test_the_record_is_what_the_real_server_says(self, real_server: str) -> None:
-        real = RealServer(real_server)
-        try:
+        with RealServer(real_server) as real:
             described = described_by(real)
-        finally:
-            real.stop()
         assert recorded() == {name: described[name] for name in recorded()}
 
     def test_the_shape_in_resp2(self, client: DirectClient) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hiredis import Reader, pack_command
+from hiredis import Reader
 
 from storage.limits import StreamLimits
 from storage.rdb import codes
@@ -21,6 +20,7 @@ from tests.support.listening import Listener
 from tests.support.recording import Recording, commands_of, load, readable
 from tests.support.redis_files import FileServer, find_old_server, find_valkey
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 OK = b"+OK\r\n"
 STREAM = (
@@ -28,15 +28,6 @@ STREAM = (
     *("XGROUP CREATE k g 0", "XREADGROUP GROUP g ann COUNT 1 STREAMS k >"),
     "XGROUP CREATECONSUMER k g bob",
 )
-
-
-def asked(client: DirectClient, *arguments: Argument) -> Any:
-    """The reply to a command, parsed."""
-    reader = Reader()
-    reply = client.send(*arguments)
-    assert reply is not None
-    reader.feed(reply)
-    return reader.gets()
 
 
 def sent(client: DirectClient, *lines: str) -> None:
@@ -51,19 +42,17 @@ def sent(client: DirectClient, *lines: str) -> None:
 
 def test_a_stream_is_restored_with_all_that_belongs_to_it(client: DirectClient) -> None:
     sent(client, *STREAM)
-    data = asked(client, "DUMP", "k")
+    data = client.ask("DUMP", "k")
     assert client.send("RESTORE", "k2", 0, data) == OK
-    assert asked(client, "XINFO", "STREAM", "k2", "FULL") == asked(
-        client, "XINFO", "STREAM", "k", "FULL"
-    )
+    assert client.ask("XINFO", "STREAM", "k2", "FULL") == client.ask("XINFO", "STREAM", "k", "FULL")
 
 
 def test_a_payload_is_in_the_oldest_version_that_holds_all_of_it(client: DirectClient) -> None:
     sent(client, *STREAM, "SET s v")
-    assert asked(client, "DUMP", "k")[-10:-8] == b"\x0b\0"
+    assert client.ask("DUMP", "k")[-10:-8] == b"\x0b\0"
     sent(client, "XGROUP DELCONSUMER k g bob")
-    assert asked(client, "DUMP", "k")[-10:-8] == b"\x0a\0"
-    assert asked(client, "DUMP", "s")[-10:-8] == b"\x0a\0"
+    assert client.ask("DUMP", "k")[-10:-8] == b"\x0a\0"
+    assert client.ask("DUMP", "s")[-10:-8] == b"\x0a\0"
 
 
 @pytest.mark.parametrize(
@@ -185,19 +174,14 @@ def blocks_of(direct: Direct) -> list[tuple[int, int, int]]:
     ids=["Redis 7.0", "Redis 8.0", "Valkey 9.1"],
 )
 def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:
-    path = request.param()
-    if path is None:
-        pytest.skip("no such server (see PENSTOCK_REFERENCE_SERVERS)")
-    server = FileServer(path)
-    yield server
-    server.stop()
+    with FileServer(request.param()) as server:
+        yield server
 
 
 @pytest.fixture
 def here(penstock: PenstockThread) -> Iterator[Client]:
-    client = Client(penstock)
-    yield client
-    client.close()
+    with Client(penstock.address) as client:
+        yield client
 
 
 @pytest.mark.reference
@@ -255,30 +239,12 @@ def test_a_payload_of_here_is_the_same_stream_there(real: FileServer, client: Di
     sent(client, *STREAM, "XGROUP DELCONSUMER k g bob", "CONFIG SET stream-node-max-entries 2")
     sent(client, "XADD k 9-1 a 1 b 2", "XADD k 9-2 c 3")
     real.send("FLUSHALL")
-    assert real.send("RESTORE", "k", 0, asked(client, "DUMP", "k")) == OK
-    shown = asked(client, "XINFO", "STREAM", "k", "FULL")
+    assert real.send("RESTORE", "k", 0, client.ask("DUMP", "k")) == OK
+    shown = client.ask("XINFO", "STREAM", "k", "FULL")
     assert comparable(real.ask("XINFO", "STREAM", "k", "FULL")) == comparable(shown)
     stream = restore(real.ask("DUMP", "k"), StreamLimits())
     assert isinstance(stream, Stream)
     stream.check()
-
-
-class Client:
-    """A connection to Penstock that parses its replies."""
-
-    def __init__(self, server: PenstockThread) -> None:
-        self._socket = socket.create_connection((server.host, server.port))
-
-    def ask(self, *arguments: Argument) -> Any:
-        words = tuple(a if isinstance(a, bytes) else str(a).encode() for a in arguments)
-        self._socket.sendall(pack_command(words))  # type: ignore[arg-type]
-        reader = Reader()
-        while (reply := reader.gets()) is False:
-            reader.feed(self._socket.recv(1 << 20))
-        return reply
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 IDMP = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hiredis import Reader
 
 from storage.scan_index import LOAD
 from tests.support.direct import Direct, DirectClient
@@ -16,11 +15,7 @@ NOTHING = b"*2\r\n$1\r\n0\r\n*0\r\n"
 
 def page(client: DirectClient, *arguments: str) -> tuple[int, list[bytes]]:
     """The cursor and the sorted keys of a reply to SCAN."""
-    reader = Reader()
-    reply = client.send("SCAN", *arguments)
-    assert reply is not None
-    reader.feed(reply)
-    cursor, keys = reader.gets()
+    cursor, keys = client.ask("SCAN", *arguments)
     return int(cursor), sorted(keys)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hiredis import Reader
-
 from server.delivery.agenda import Agenda
 from server.delivery.retention import StreamAgenda
 from storage.stream import Stream
-from tests.support.direct import Argument, Direct, DirectClient
+from tests.support.direct import Argument, Direct, DirectClient, parsed
 
 KEY = "orders"
 GROUP = "kitchen"
@@ -105,13 +103,6 @@ class Kitchen:
         agenda = services.policies.of_group(db, KEY.encode(), stream, stream.groups[GROUP.encode()])
         assert agenda is not None
         return agenda
-
-
-def parsed(reply: bytes) -> Any:
-    """A reply as hiredis reads it."""
-    reader = Reader()
-    reader.feed(reply)
-    return reader.gets()
 
 
 def numbers_in(reply: Any) -> list[int]:

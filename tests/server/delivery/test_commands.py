@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.delivery.support import GROUP, KEY, Kitchen, parsed
-from tests.support.direct import Direct
+from tests.server.delivery.support import GROUP, KEY, Kitchen
+from tests.support.direct import Direct, parsed
 
 
 def of_group(kitchen: Kitchen, key: str = KEY, group: str = GROUP) -> dict[bytes, bytes]:

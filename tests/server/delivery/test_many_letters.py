@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from server.clients.working import TURN_NS
-from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, parsed
-from tests.support.direct import DirectClient
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+from tests.support.direct import DirectClient, parsed
 
 MANY = 1100
 
@@ -46,9 +46,7 @@ def finish(kitchen: Kitchen, client: DirectClient) -> object:
     """The reply, when the work is done."""
     while client.parked:
         kitchen.direct.server.services.working.turn()
-    reply = client.reply_when_woken
-    assert reply is not None
-    return parsed(reply)
+    return parsed(client.reply_when_woken)
 
 
 def test_others_are_answered_between_and_see_what_was_moved_so_far(kitchen: Kitchen) -> None:

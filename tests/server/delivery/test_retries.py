@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.server.delivery.support import GROUP, KEY, Kitchen, parsed, woken_with
+from tests.server.delivery.support import GROUP, KEY, Kitchen, woken_with
 from tests.support.direct import Direct, DirectClient
 
 
@@ -181,7 +181,7 @@ def test_an_ordinary_group_gives_nothing_back_by_itself(
     client.send("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
     client.send("XADD", "s", "1-1", "f", "v")
     words = ("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
-    assert parsed(client.send(*words) or b"") == [[b"s", [[b"1-1", [b"f", b"v"]]]]]
+    assert client.ask(*words) == [[b"s", [[b"1-1", [b"f", b"v"]]]]]
     client.send("XNACK", "s", "g", "FAIL", "IDS", 1, "1-1")
     direct.advance(10**9)
     assert client.send(*words) == b"*-1\r\n"

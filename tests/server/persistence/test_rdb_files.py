@@ -17,8 +17,7 @@ from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 from tests.storage.rdb.builders import a_stream, items_of, keyspace_of, rdb_file, sample
 from tests.support.direct import START_MS
-from tests.support.real_rdb import RdbServer
-from tests.support.redis_files import find_old_server, find_valkey
+from tests.support.redis_files import RdbServer, find_old_server, find_valkey
 
 MANIFEST = (
     "file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"

@@ -41,12 +41,8 @@ def penstock_at(folder: Path) -> Iterator[Redis]:
 @pytest.fixture
 def redis(real_server: str) -> Iterator[Redis]:
     """A client of Redis 8.0."""
-    server = RealServer(real_server)
-    try:
-        with Redis(*server.address) as client:
-            yield client
-    finally:
-        server.stop()
+    with RealServer(real_server) as server, Redis(*server.address) as client:
+        yield client
 
 
 def memory_fields(client: DirectClient) -> dict[str, str]:

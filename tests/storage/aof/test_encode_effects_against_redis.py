@@ -16,9 +16,8 @@ _TIME = re.compile(r"\b\d{13}\b")
 
 @pytest.fixture(scope="module")
 def real(real_server: str) -> Iterator[FileServer]:
-    server = FileServer(real_server)
-    yield server
-    server.stop()
+    with FileServer(real_server) as server:
+        yield server
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,8 @@ pytestmark = pytest.mark.reference
 
 @pytest.fixture(scope="module", params=[find_server, find_old_server], ids=["8.0", "7.0"])
 def real(request: pytest.FixtureRequest) -> Iterator[FileServer]:
-    path = request.param()
-    if path is None:
-        pytest.skip("no such redis-server (see PENSTOCK_REFERENCE_SERVERS)")
-    server = FileServer(path)
-    yield server
-    server.stop()
+    with FileServer(request.param()) as server:
+        yield server
 
 
 def fields(reply: list[Any]) -> dict[str, Any]:
