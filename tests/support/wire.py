@@ -193,6 +193,10 @@ class AsyncClient(_OnSocket):
         self.write(pack(*words))
         return await self.reply()
 
+    def has_got(self) -> bool:
+        """Whether anything has come, be it the end; it stays there."""
+        return bool(select.select([self.socket], [], [], 0)[0])
+
 
 class Wire(asyncio.Transport):
     """A client of a :class:`Direct`: what a read brings is given to it, what it writes is kept."""

@@ -6,12 +6,11 @@ import asyncio
 import io
 import os
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hiredis import Reader, ReplyError, pack_command
+from hiredis import ReplyError
 
 from server.app import Server
 from server.config.registry import Config
@@ -22,66 +21,34 @@ from tests.server.persistence.disks import TestDisk
 from tests.support.checksum_lines import without_lines
 from tests.support.direct import ENDLESS_NS, START_MS, Argument
 from tests.support.recording import readable
+from tests.support.wire import AsyncClient
 
 LONG_S = 10.0
 """How long anything may take that a test waits for."""
 
 
-class Client:
-    """A connection whose requests are sent at once, so that several come in one round."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port))
-        self._socket.setblocking(False)
-        self._reader = Reader(notEnoughData=...)
-
-    def send(self, *arguments: Argument) -> None:
-        """Sends a command."""
-        words = [a if isinstance(a, bytes) else str(a).encode() for a in arguments]
-        self.send_bytes(pack_command(tuple(words)))  # type: ignore[arg-type]
-
-    def send_bytes(self, data: bytes) -> None:
-        """Sends bytes as they are."""
-        assert self._socket.send(data) == len(data)
+class RigClient(AsyncClient):
+    """A client whose replies are those of the server in any case: errors are texts too."""
 
     async def reply(self) -> Any:
         """The next reply; an error as a text, ``"closed"`` if the connection ends."""
-        loop = asyncio.get_running_loop()
-        while (reply := self._reader.gets()) is ...:
-            try:
-                data = await asyncio.wait_for(loop.sock_recv(self._socket, 1 << 16), LONG_S)
-            except ConnectionResetError:
-                data = b""
-            if not data:
-                return "closed"
-            self._reader.feed(data)
+        try:
+            reply = await super().reply()
+        except ConnectionResetError:
+            return "closed"
         return str(reply) if isinstance(reply, ReplyError) else reply
-
-    async def ask(self, *arguments: Argument) -> Any:
-        """The reply to a command."""
-        self.send(*arguments)
-        return await self.reply()
 
     async def has_reply(self) -> bool:
         """Whether anything has come, after everything that the server can do now was done."""
         for _ in range(20):
             await asyncio.sleep(0)
-        try:
-            self._reader.feed(self._socket.recv(1 << 16, socket.MSG_PEEK))
-        except BlockingIOError:
-            return False
-        self._reader = Reader(notEnoughData=...)
-        return True
+        return self.has_got()
 
     @property
     def port(self) -> int:
         """The client's own port."""
-        port: int = self._socket.getsockname()[1]
+        port: int = self.socket.getsockname()[1]
         return port
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._socket.close()
 
 
 class Rig:
@@ -98,8 +65,8 @@ class Rig:
         self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
         self.server.services.turns = Turns(ENDLESS_NS)  # What a client sends at once is one round.
         self.persistence = self.server.services.persistence
-        self.clients: list[Client] = []
-        self.first: Client
+        self.clients: list[RigClient] = []
+        self.first: RigClient
 
     async def start(self) -> Rig:
         """Returns when the server serves, and has one client."""
@@ -116,13 +83,13 @@ class Rig:
             client.close()
         await self.server.stop()
 
-    def client(self) -> Client:
+    def client(self) -> RigClient:
         """Another client."""
-        client = Client(self.server.port)
+        client = RigClient(self.server.port)
         self.clients.append(client)
         return client
 
-    def deliver(self, *arrivals: tuple[Client, bytes]) -> None:
+    def deliver(self, *arrivals: tuple[RigClient, bytes]) -> None:
         """Gives requests of several clients to the server in the next round of the event loop.
 
         The event loop does the same with what it finds on the sockets; but what several clients

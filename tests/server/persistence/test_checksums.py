@@ -117,7 +117,7 @@ async def test_loadaof_changes_nothing_if_the_file_is_damaged(start: Start) -> N
 async def test_all_files_of_a_rewrite_are_covered(start: Start) -> None:
     rig = await start()
     for number in range(3000):
-        rig.first.send("XADD", "s", f"{number + 1}-1", "field", "x" * 50)
+        rig.first.send(("XADD", "s", f"{number + 1}-1", "field", "x" * 50))
     for _ in range(3000):
         await rig.first.reply()
     await rig.ask("BGREWRITEAOF")

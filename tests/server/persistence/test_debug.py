@@ -42,7 +42,7 @@ async def test_everything_is_as_before(start: Start, command: str) -> None:
 async def test_much_data_comes_back_as_a_whole(start: Start, command: str) -> None:
     rig = await start()
     for number in range(1, 4):
-        rig.first.send("SET", f"k{number}", "x" * 65_000)
+        rig.first.send(("SET", f"k{number}", "x" * 65_000))
         assert await rig.first.reply() == b"OK"
     for number in range(1, 21):
         assert await rig.ask("XADD", "s", f"{number}-1", "f", "y" * 60_000)
@@ -69,9 +69,9 @@ async def test_parked_readers_go_on_waiting(start: Start, command: str) -> None:
     rig = await start()
     await fill(rig)
     reader = rig.client()
-    reader.send("XREADGROUP", "GROUP", "g", "d", "BLOCK", 0, "STREAMS", "s", ">")
+    reader.send("XREADGROUP GROUP g d BLOCK 0 STREAMS s >")
     assert await reader.reply() == [[b"s", [[b"2-1", [b"f", b"v"]]]]]
-    reader.send("XREADGROUP", "GROUP", "g", "d", "BLOCK", 0, "STREAMS", "s", ">")
+    reader.send("XREADGROUP GROUP g d BLOCK 0 STREAMS s >")
     await rig.until(lambda: rig.server.services.blocking.waiters)
     assert await rig.ask("DEBUG", command) == b"OK"
     assert not await reader.has_reply()
@@ -208,6 +208,6 @@ async def test_a_restart_has_what_a_snapshot_brought_back(start: Start) -> None:
 
 async def test_a_disk_that_is_given_to_the_server_has_no_faults(start: Start) -> None:
     rig = await start(enable_debug_command="yes")
-    rig.first.send("DEBUG", "FAULT", "DISK", "full")
+    rig.first.send("DEBUG FAULT DISK full")
     reply = await rig.first.reply()
     assert str(reply) == "ERR DEBUG FAULT: the disk of this server has no faults"

@@ -108,7 +108,7 @@ async def test_writers_stall_when_the_disk_is_silent_for_two_seconds(
     rig.cron()
     rig.cron()
     writer = rig.client()
-    writer.send("SET", "late", 1)
+    writer.send("SET late 1")
     assert await rig.ask("GET", "before") == b"1"
     assert not await writer.has_reply()
     assert (await rig.info())["aof_delayed_fsync"] == "1"
@@ -128,7 +128,7 @@ async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
     let_time_pass(monkeypatch, 2.1)
     rig.cron()
     writer = rig.client()
-    writer.send("SET", "late", 1)
+    writer.send("SET late 1")
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     assert await rig.ask("CLIENT", "UNPAUSE") == b"OK"
     assert not await writer.has_reply()
@@ -144,7 +144,7 @@ async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(
     let_time_pass(monkeypatch, 2.1)
     rig.cron()
     writer = rig.client()
-    writer.send("SET", "late", 1)
+    writer.send("SET late 1")
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     rig.disk.gate.set()
     await rig.disk_rests()
@@ -161,7 +161,7 @@ async def test_a_command_that_stalled_does_not_run_when_the_server_ends(
     let_time_pass(monkeypatch, 2.1)
     rig.cron()
     writer = rig.client()
-    writer.send("SET", "late", 1)
+    writer.send("SET late 1")
     await rig.until(lambda: rig.server.services.pauses.held)
     rig.disk.gate.set()
     await rig.server.stop()

@@ -113,10 +113,10 @@ async def test_whose_command_was_not_made_safe_gets_no_answer(start: Start) -> N
     assert await rig.ask("SET", "k", 1) == b"OK"
     reader, later = rig.client(), rig.client()
     rig.disk.gate.clear()
-    rig.first.send("SET", "k", 2)
+    rig.first.send("SET k 2")
     await rig.until(rig.disk.waiting.is_set)
-    reader.send("GET", "k")
-    later.send("SET", "k", 3)
+    reader.send("GET k")
+    later.send("SET k 3")
     assert not await reader.has_reply()
     rig.disk.refused.add("sync .incr.aof")
     rig.disk.gate.set()
@@ -201,9 +201,9 @@ async def test_replies_that_waited_when_the_sync_before_failed_are_not_given(
     await rig.until(rig.disk.waiting.is_set)
     reader = rig.client()
     assert await reader.ask("CONFIG", "SET", "appendfsync", "always") == b"OK"
-    rig.first.send("SET", "k", 2)
+    rig.first.send("SET k 2")
     assert not await rig.first.has_reply()
-    reader.send("GET", "k")
+    reader.send("GET k")
     rig.disk.refused.add("sync .incr.aof")
     rig.disk.gate.set()
     assert await rig.first.reply() == "closed"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Client, Rig
+from tests.server.persistence.rig import Rig, RigClient
 
 
-async def start_always(start: Start, clients: int = 3) -> tuple[Rig, list[Client]]:
+async def start_always(start: Start, clients: int = 3) -> tuple[Rig, list[RigClient]]:
     """A server that has done its first writes, and as many more clients, which are connected."""
     rig = await start(appendfsync="always")
     assert await rig.ask("SET", "first", 1) == b"OK"
@@ -32,10 +32,10 @@ async def test_the_commands_of_one_round_share_one_sync(start: Start) -> None:
 async def test_commands_that_come_during_a_sync_share_the_next_one(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", 0)
+    clients[0].send("SET k 0")
     await rig.until(rig.disk.waiting.is_set)
-    clients[1].send("SET", "a", 1)
-    clients[2].send("SET", "b", 2)
+    clients[1].send("SET a 1")
+    clients[2].send("SET b 2")
     await rig.until(lambda: {b"a", b"b"} <= rig.server.state.keyspace.databases[0].values.keys())
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
@@ -54,7 +54,7 @@ async def test_a_command_that_changes_nothing_needs_no_sync(start: Start) -> Non
 async def test_no_reply_goes_out_before_the_sync(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("XADD", "s", "1-1", "f", "v")
+    clients[0].send("XADD s 1-1 f v")
     await rig.until(rig.disk.waiting.is_set)
     assert not await clients[0].has_reply()
     rig.disk.gate.set()
@@ -64,9 +64,9 @@ async def test_no_reply_goes_out_before_the_sync(start: Start) -> None:
 async def test_what_readers_see_of_unsafe_data_waits_as_well(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", "new")
+    clients[0].send("SET k new")
     await rig.until(rig.disk.waiting.is_set)
-    clients[1].send("GET", "k")
+    clients[1].send("GET k")
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
     assert await clients[1].reply() == b"new"
@@ -75,10 +75,10 @@ async def test_what_readers_see_of_unsafe_data_waits_as_well(start: Start) -> No
 async def test_the_event_loop_goes_on_while_the_disk_works(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", 0)
+    clients[0].send("SET k 0")
     await rig.until(rig.disk.waiting.is_set)
     for number in range(1, 4):
-        clients[1].send("SET", "k", number)
+        clients[1].send(("SET", "k", number))
     await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"3")
     rig.disk.gate.set()
     assert [await clients[1].reply() for _ in range(3)] == [b"OK"] * 3
@@ -87,13 +87,13 @@ async def test_the_event_loop_goes_on_while_the_disk_works(start: Start) -> None
 async def test_replies_of_several_rounds_come_in_order(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("INCR", "n")
+    clients[0].send("INCR n")
     await rig.until(rig.disk.waiting.is_set)
     for argument in ("a", "b"):
-        clients[0].send("ECHO", argument)
+        clients[0].send(("ECHO", argument))
         assert not await clients[0].has_reply()
-    clients[0].send("INCR", "n")
-    clients[0].send("ECHO", "c")
+    clients[0].send("INCR n")
+    clients[0].send("ECHO c")
     assert not await clients[0].has_reply()
     rig.disk.gate.set()
     assert [await clients[0].reply() for _ in range(5)] == [1, b"a", b"b", 2, b"c"]
@@ -103,8 +103,8 @@ async def test_a_message_to_a_subscriber_waits_like_a_reply(start: Start) -> Non
     rig, clients = await start_always(start)
     assert await clients[1].ask("SUBSCRIBE", "news") == [b"subscribe", b"news", 1]
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", "v")
-    clients[0].send("PUBLISH", "news", "k is v")
+    clients[0].send("SET k v")
+    clients[0].send(("PUBLISH", "news", "k is v"))
     await rig.until(rig.disk.waiting.is_set)
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
@@ -115,10 +115,10 @@ async def test_a_message_to_a_subscriber_waits_like_a_reply(start: Start) -> Non
 async def test_a_reader_that_is_woken_gets_its_entry_after_the_sync(start: Start) -> None:
     rig, clients = await start_always(start)
     assert await rig.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM") == b"OK"
-    clients[1].send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
+    clients[1].send("XREADGROUP GROUP g c BLOCK 0 STREAMS s >")
     await rig.until(lambda: rig.server.services.blocking.waiters)
     rig.disk.gate.clear()
-    clients[0].send("XADD", "s", "1-1", "f", "v")
+    clients[0].send("XADD s 1-1 f v")
     await rig.until(rig.disk.waiting.is_set)
     assert not await clients[1].has_reply()
     rig.disk.gate.set()
@@ -129,7 +129,7 @@ async def test_a_reader_that_is_woken_gets_its_entry_after_the_sync(start: Start
 async def test_quit_closes_the_connection_after_the_replies_before_it(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", "v")
+    clients[0].send("SET k v")
     clients[0].send("QUIT")
     await rig.until(rig.disk.waiting.is_set)
     assert not await clients[0].has_reply()
@@ -140,8 +140,8 @@ async def test_quit_closes_the_connection_after_the_replies_before_it(start: Sta
 async def test_a_protocol_error_is_told_after_the_replies_before_it(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", "v")
-    clients[0].send_bytes(b"*1\r\n+PING\r\n")
+    clients[0].send("SET k v")
+    clients[0].write(b"*1\r\n+PING\r\n")
     await rig.until(rig.disk.waiting.is_set)
     assert not await clients[0].has_reply()
     rig.disk.gate.set()
@@ -155,7 +155,7 @@ async def test_a_protocol_error_is_told_after_the_replies_before_it(start: Start
 async def test_a_client_that_has_left_is_passed_over(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", "v")
+    clients[0].send("SET k v")
     await rig.until(rig.disk.waiting.is_set)
     clients[0].close()
     await rig.until(lambda: len(rig.server.state.sessions) == 3)
@@ -166,7 +166,7 @@ async def test_a_client_that_has_left_is_passed_over(start: Start) -> None:
 async def test_a_transaction_is_one_unit_with_one_sync(start: Start) -> None:
     rig, clients = await start_always(start)
     for words in ("MULTI", "SET a 1", "SET b 2", "EXEC"):
-        clients[0].send(*words.split())
+        clients[0].send(words)
     replies = [await clients[0].reply() for _ in range(4)]
     assert replies == [b"OK", b"QUEUED", b"QUEUED", [b"OK", b"OK"]]
     assert rig.disk.increments_synced() == 1
@@ -178,7 +178,7 @@ async def test_a_policy_of_always_holds_from_the_next_command_on(start: Start) -
     assert await rig.ask("SET", "k", 1) == b"OK"
     assert await rig.ask("CONFIG", "SET", "appendfsync", "always") == b"OK"
     rig.disk.gate.clear()
-    rig.first.send("SET", "k", 2)
+    rig.first.send("SET k 2")
     await rig.until(rig.disk.waiting.is_set)
     assert not await rig.first.has_reply()
     rig.disk.gate.set()
@@ -188,9 +188,9 @@ async def test_a_policy_of_always_holds_from_the_next_command_on(start: Start) -
 async def test_a_weaker_policy_still_waits_for_the_sync_that_is_going_on(start: Start) -> None:
     rig, clients = await start_always(start)
     rig.disk.gate.clear()
-    clients[0].send("SET", "k", 1)
+    clients[0].send("SET k 1")
     await rig.until(rig.disk.waiting.is_set)
-    clients[1].send("CONFIG", "SET", "appendfsync", "no")
+    clients[1].send("CONFIG SET appendfsync no")
     assert not await clients[0].has_reply()
     rig.disk.gate.set()
     assert [await clients[0].reply(), await clients[1].reply()] == [b"OK", b"OK"]
@@ -207,7 +207,7 @@ async def test_a_policy_of_always_is_kept_when_a_sync_of_everysec_is_going_on(
     rig.cron(1000)
     await rig.until(rig.disk.waiting.is_set)
     assert await rig.ask("CONFIG", "SET", "appendfsync", "always") == b"OK"
-    rig.first.send("SET", "k", 2)
+    rig.first.send("SET k 2")
     assert not await rig.first.has_reply()
     rig.disk.gate.set()
     assert await rig.first.reply() == b"OK"

@@ -261,7 +261,7 @@ async def test_what_clients_do_while_data_is_loaded_does_not_change_it(loading: 
 
 
 async def test_a_server_that_is_to_end_does_not_load_to_the_end(loading: Rig) -> None:
-    loading.first.send("SHUTDOWN", "SAVE")
+    loading.first.send("SHUTDOWN SAVE")
     await loading.until(lambda: loading.persistence.recovery is None)
     assert not loading.persistence.on
     assert loading.manifest == ["1.base.aof b"]

@@ -69,7 +69,7 @@ async def test_what_waited_at_the_cut_belongs_to_the_old_increment(
     start: Start, stopped: Stopped
 ) -> None:
     rig = await start()
-    rig.first.send_bytes(b"SET k old\r\nBGREWRITEAOF\r\nSET k new\r\n")
+    rig.first.write(b"SET k old\r\nBGREWRITEAOF\r\nSET k new\r\n")
     assert [await rig.first.reply() for _ in range(3)] == [b"OK", STARTED, b"OK"]
     await rig.disk_rests()
     assert rig.commands("1.incr.aof") == ["SELECT 0", "SET k old"]
@@ -84,7 +84,7 @@ async def test_replies_of_always_wait_for_the_cut(start: Start) -> None:
     rig = await start(appendfsync="always")
     assert await rig.ask("SET", "k", 1) == b"OK"
     rig.disk.gate.clear()
-    rig.first.send_bytes(b"SET k 2\r\nBGREWRITEAOF\r\n")
+    rig.first.write(b"SET k 2\r\nBGREWRITEAOF\r\n")
     await rig.until(rig.disk.waiting.is_set)
     assert not await rig.first.has_reply()
     rig.disk.gate.set()
@@ -243,7 +243,7 @@ async def test_a_rewrite_without_a_new_increment_is_given_up(start: Start) -> No
 async def test_a_tail_that_cannot_be_written_at_the_cut_is_kept(start: Start) -> None:
     rig = await start(appendfsync="always")
     rig.disk.refused.add("write .incr.aof")
-    rig.first.send_bytes(b"SET k 1\r\nBGREWRITEAOF\r\n")
+    rig.first.write(b"SET k 1\r\nBGREWRITEAOF\r\n")
     assert await rig.first.reply() == "closed"
     rig.first = rig.client()
     assert (await rig.ask("SET", "k", 2)).startswith("MISCONF")

@@ -35,7 +35,7 @@ async def test_a_server_that_ends_writes_everything(start: Start) -> None:
 async def test_replies_that_waited_for_the_disk_go_out_before_the_end(start: Start) -> None:
     rig = await start(appendfsync="always")
     rig.disk.gate.clear()
-    rig.first.send("SET", "k", "v")
+    rig.first.send("SET k v")
     await rig.until(rig.disk.waiting.is_set)
     rig.disk.gate.set()
     await rig.server.stop()
@@ -46,7 +46,7 @@ async def test_replies_that_waited_for_the_disk_go_out_before_the_end(start: Sta
 async def test_save_makes_a_base_first(start: Start, appendonly: bool) -> None:
     rig = await start(appendonly=appendonly)
     assert await rig.ask("SET", "k", "v") == b"OK"
-    rig.first.send("SHUTDOWN", "SAVE")
+    rig.first.send("SHUTDOWN SAVE")
     await rig.until(lambda: is_ending(rig))
     await rig.stop()
     assert rig.commands("2.base.aof") == ["SELECT 0", "SET k v"]
@@ -58,7 +58,7 @@ async def test_without_save_nothing_is_made_that_was_not_there(
 ) -> None:
     rig = await start(appendonly=False)
     assert await rig.ask("SET", "k", "v") == b"OK"
-    rig.first.send("SHUTDOWN", *words)
+    rig.first.send(("SHUTDOWN", *words))
     await rig.until(lambda: is_ending(rig))
     await rig.stop()
     assert rig.files == []
@@ -88,7 +88,7 @@ async def test_those_who_insist_end_the_server_all_the_same(start: Start, words:
     rig.disk.refused.add("write .incr.aof")
     assert await rig.ask("SET", "k", "v") == "closed"
     rig.first = rig.client()
-    rig.first.send("SHUTDOWN", *words)
+    rig.first.send(("SHUTDOWN", *words))
     await rig.until(lambda: is_ending(rig))
 
 

@@ -6,7 +6,6 @@ are called in the place of the server's own.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -16,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hiredis import Reader
 
 from server.net.listener import Listener
 from server.persistence.manager import Persistence, PersistenceError
 from server.persistence.recovery import Recovery
 from server.runtime.phase import Phase
-from tests.server.persistence.rig import Client, Rig
+from tests.server.persistence.rig import Rig, RigClient
 from tests.support.ports import free_port
-from tests.support.process import TIMEOUT_S, PenstockProcess
+from tests.support.process import PenstockProcess
+from tests.support.wire import AsyncClient, Client
 
 LOADING = "LOADING Redis is loading the dataset in memory"
 
@@ -61,7 +60,7 @@ class Producer:
 
     async def try_once(self) -> None:
         """Tries to add the next entry, on a new connection."""
-        client = Client(self.rig.server.port)
+        client = RigClient(self.rig.server.port)
         identity = f"{self.number}-1"
         reply = await client.ask("XADD", "s", identity, "f", "v")
         client.close()
@@ -113,7 +112,7 @@ async def test_what_may_be_asked_before_the_data_is_there(
     await rig.stop()
 
 
-async def rig_info(client: Client) -> dict[str, str]:
+async def rig_info(client: RigClient) -> dict[str, str]:
     """The persistence section of INFO."""
     text = (await client.ask("INFO", "persistence")).decode()
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
@@ -128,7 +127,7 @@ async def test_a_server_that_is_told_to_end_while_it_binds_saves_nothing_in_plac
     await rig.stop()
 
     async def end() -> None:
-        other.client().send("SHUTDOWN", "SAVE")
+        other.client().send("SHUTDOWN SAVE")
         await other.until(other.server.stopping.is_set)
 
     other = Rig(tmp_path)
@@ -148,14 +147,14 @@ async def test_nobody_is_answered_after_loading_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     rig = Rig(tmp_path)
-    clients: list[Client] = []
+    clients: list[RigClient] = []
 
     async def fail(self: Persistence) -> None:
         clients.append(rig.client())
         assert await clients[0].ask("GET", "k") == LOADING
-        clients[0].send("CONFIG", "GET", "port")
+        clients[0].send("CONFIG GET port")
         clients.append(rig.client())  # Has connected, but was not accepted.
-        clients[1].send("CONFIG", "GET", "port")
+        clients[1].send("CONFIG GET port")
         raise error
 
     monkeypatch.setattr(Persistence, "load", fail)
@@ -172,7 +171,7 @@ async def test_who_is_accepted_after_the_end_is_not_answered(tmp_path: Path) -> 
     await rig.start()
     rig.server.state.enter(Phase.STOPPED)
     late = rig.client()
-    late.send("CONFIG", "GET", "port")
+    late.send("CONFIG GET port")
     assert await late.reply() == "closed"
     await rig.stop()
 
@@ -204,11 +203,8 @@ async def test_the_socket_that_a_killed_server_has_left_is_replaced(tmp_path: Pa
         former.bind(str(path))
     rig = Rig(tmp_path, unixsocket=str(path))
     await rig.start()
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    writer.write(b"PING\r\n")
-    assert await reader.readline() == b"+PONG\r\n"
-    writer.close()
-    await writer.wait_closed()
+    with AsyncClient(str(path)) as client:
+        assert await client.ask("PING") == b"PONG"
     await rig.stop()
 
 
@@ -218,16 +214,10 @@ async def test_the_socket_that_a_killed_server_has_left_is_replaced(tmp_path: Pa
 def produce(port: int, answered: list[str], ended: threading.Event) -> None:
     """Adds entries until it is told to end, whatever becomes of the server meanwhile."""
     while not ended.is_set():
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as sock:
-            sock.settimeout(TIMEOUT_S)
-            reader = Reader(encoding="latin-1")
+        with contextlib.suppress(OSError), Client(port, "latin-1") as client:
             while not ended.is_set():
                 identity = f"{len(answered) + 1}-1"
-                sock.sendall(f"XADD s {identity} f v\r\n".encode())
-                while (reply := reader.gets()) is False:
-                    if not (data := sock.recv(65536)):
-                        raise ConnectionResetError
-                    reader.feed(data)
+                reply = client.ask("XADD", "s", identity, "f", "v")
                 if str(reply) == identity or "equal or smaller" in str(reply):
                     answered.append(identity)
 

@@ -44,7 +44,7 @@ async def test_until_there_is_a_base_nothing_is_promised_and_nothing_waits(start
     assert (await rig.info())["aof_pending_rewrite"] == "0"
     rig.disk.gate.clear()
     rig.disk.waiting.clear()
-    rig.first.send("SET", "k", 2)
+    rig.first.send("SET k 2")
     await rig.until(rig.disk.waiting.is_set)
     assert not await rig.first.has_reply()
     rig.disk.gate.set()
@@ -59,7 +59,7 @@ async def test_turning_it_on_twice_is_nothing_new(start: Start) -> None:
 
 async def test_off_writes_what_waits_and_lets_the_folder_go(start: Start) -> None:
     rig = await start()
-    rig.first.send_bytes(b"SET k 1\r\nCONFIG SET appendonly no\r\nSET k 2\r\n")
+    rig.first.write(b"SET k 1\r\nCONFIG SET appendonly no\r\nSET k 2\r\n")
     assert [await rig.first.reply() for _ in range(3)] == [b"OK"] * 3
     assert rig.commands("1.incr.aof") == ["SELECT 0", "SET k 1"]
     assert (await rig.info())["aof_enabled"] == "0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Client, Rig
+from tests.server.persistence.rig import Rig, RigClient
 
 OFF = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 
@@ -14,9 +14,9 @@ async def sync(rig: Rig) -> None:
     await rig.disk_rests()
 
 
-async def waiting(rig: Rig, client: Client, *arguments: int) -> None:
+async def waiting(rig: Rig, client: RigClient, *arguments: int) -> None:
     """Sends WAITAOF, which is not answered for now."""
-    client.send("WAITAOF", *arguments)
+    client.send(("WAITAOF", *arguments))
     await rig.until(lambda: rig.server.services.blocking.waiters)
     assert not await client.has_reply()
 
@@ -50,7 +50,7 @@ async def test_a_sync_counts_for_what_was_written_before_it_began(start: Start) 
     await rig.until(rig.disk.waiting.is_set)
     assert await late.ask("SET", "k", 2) == b"OK"
     await waiting(rig, early, 1, 0, 0)
-    late.send("WAITAOF", 1, 0, 0)
+    late.send("WAITAOF 1 0 0")
     await rig.until(lambda: len(rig.server.services.blocking.waiters) == 2)
     rig.disk.gate.set()
     assert await early.reply() == [1, 0]
@@ -79,8 +79,8 @@ async def test_a_timeout_tells_how_it_stands_by_then(start: Start) -> None:
 async def test_with_always_it_is_answered_behind_the_write(start: Start) -> None:
     rig = await start(appendfsync="always")
     client = rig.client()
-    client.send("SET", "k", "v")
-    client.send("WAITAOF", 1, 0, 0)
+    client.send("SET k v")
+    client.send("WAITAOF 1 0 0")
     assert [await client.reply(), await client.reply()] == [b"OK", [1, 0]]
 
 

@@ -14,7 +14,7 @@ from server.net.connection import Connection
 from server.net.output_gate import LARGE
 from storage.aof.writer import Writer
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Client, Rig
+from tests.server.persistence.rig import Rig, RigClient
 
 BOTH = pytest.mark.parametrize("policy", ["everysec", "no"])
 
@@ -38,7 +38,7 @@ def order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-async def clients_of(rig: Rig, count: int) -> list[Client]:
+async def clients_of(rig: Rig, count: int) -> list[RigClient]:
     """So many more clients, which are connected."""
     clients = [rig.client() for _ in range(count)]
     for client in clients:
@@ -87,7 +87,7 @@ async def test_a_reader_that_is_woken_gets_its_entry_after_the_write(
     rig = await start(appendfsync=policy)
     [reader] = await clients_of(rig, 1)
     assert await rig.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM") == b"OK"
-    reader.send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
+    reader.send("XREADGROUP GROUP g c BLOCK 0 STREAMS s >")
     await rig.until(lambda: rig.server.services.blocking.waiters)
     order.clear()
     assert await rig.ask("XADD", "s", "1-1", "f", "v") == b"1-1"
@@ -106,7 +106,7 @@ async def test_messages_go_out_after_the_write_of_what_they_tell(
     [listener] = await clients_of(rig, 1)
     assert await listener.ask("PSUBSCRIBE", "*") == [b"psubscribe", b"*", 1]
     order.clear()
-    rig.first.send_bytes(b"SET k v\r\nPUBLISH news k\r\n")
+    rig.first.write(b"SET k v\r\nPUBLISH news k\r\n")
     told = [(await listener.reply())[2:] for _ in range(3)]
     assert told == [[b"__keyspace@0__:k", b"set"], [b"__keyevent@0__:set", b"k"], [b"news", b"k"]]
     assert order[:2] == ["write", "release"]
@@ -120,7 +120,7 @@ async def test_events_of_a_transaction_go_out_after_all_of_it_is_written(
     [listener] = await clients_of(rig, 1)
     assert await listener.ask("SUBSCRIBE", "__keyevent@0__:set") is not None
     order.clear()
-    rig.first.send_bytes(b"MULTI\r\nSET k v\r\nSET k w\r\nEXEC\r\n")
+    rig.first.write(b"MULTI\r\nSET k v\r\nSET k w\r\nEXEC\r\n")
     assert [(await listener.reply())[2] for _ in range(2)] == [b"k", b"k"]
     assert order[:2] == ["write", "release"]
     assert order.count("write") == 1
@@ -140,11 +140,11 @@ async def test_what_a_unit_did_not_change_holds_nobody_up(start: Start) -> None:
 async def test_who_asks_while_a_script_takes_long_is_told_so_at_once(start: Start) -> None:
     rig = await start(busy_reply_threshold=1)
     [other] = await clients_of(rig, 1)
-    rig.first.send("EVAL", "redis.call('SET', 'k', 1) while true do end", 0)
+    rig.first.send(("EVAL", "redis.call('SET', 'k', 1) while true do end", 0))
     await rig.until(lambda: rig.server.services.scripting.busy)
     assert str(await other.ask("GET", "k")).startswith("BUSY ")
     assert str(await other.ask("SCRIPT", "KILL")).startswith("UNKILLABLE ")
-    other.send("SHUTDOWN", "NOSAVE")
+    other.send("SHUTDOWN NOSAVE")
     await rig.until(rig.server.stopping.is_set)
 
 
@@ -153,7 +153,7 @@ async def test_much_is_not_kept_until_the_end_of_the_round(start: Start, order: 
     large = b"x" * LARGE
     rig.server.state.keyspace.databases[0].values[b"large"] = large
     order.clear()
-    rig.first.send_bytes(b"SET k 1\r\nGET large\r\nSET k 2\r\nGET large\r\n")
+    rig.first.write(b"SET k 1\r\nGET large\r\nSET k 2\r\nGET large\r\n")
     assert [await rig.first.reply() for _ in range(4)] == [b"OK", large] * 2
     assert order == ["write", "release", "release"] * 2
 
@@ -161,14 +161,14 @@ async def test_much_is_not_kept_until_the_end_of_the_round(start: Start, order: 
 # --- while a sync is going on ----------------------------------------------------------------
 
 
-async def stuck(rig: Rig, writer: Client) -> None:
+async def stuck(rig: Rig, writer: RigClient) -> None:
     """Lets a sync take long, and beside it the write of a command."""
     assert await rig.ask("SET", "before", 1) == b"OK"
     rig.disk.gate.clear()
     rig.cron(1000)
     await rig.until(rig.disk.waiting.is_set)
     rig.disk.write_gate.clear()
-    writer.send("SET", "k", 1)
+    writer.send("SET k 1")
     await rig.until(rig.disk.write_waiting.is_set)
 
 
@@ -178,8 +178,8 @@ async def test_replies_wait_for_a_write_that_takes_long_and_the_event_loop_does_
     rig = await start()
     writer, reader, later = await clients_of(rig, 3)
     await stuck(rig, writer)
-    reader.send("GET", "k")
-    later.send("SET", "k", 2)
+    reader.send("GET k")
+    later.send("SET k 2")
     await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     for client in (writer, reader, later):
         assert not await client.has_reply()
@@ -198,7 +198,7 @@ async def test_events_of_a_transaction_wait_for_their_own_write(
     assert await listener.ask("SUBSCRIBE", "__keyevent@0__:set") is not None
     await stuck(rig, writer)
     order.clear()
-    rig.first.send_bytes(b"MULTI\r\nSET x 1\r\nEXEC\r\n")
+    rig.first.write(b"MULTI\r\nSET x 1\r\nEXEC\r\n")
     await rig.until(lambda: b"x" in rig.server.state.keyspace.databases[0].values)
     rig.disk.write_gate.set()
     assert [(await listener.reply())[2] for _ in range(3)] == [b"before", b"k", b"x"]
@@ -211,7 +211,7 @@ async def test_a_write_that_takes_longer_than_the_sync_is_waited_for(start: Star
     await stuck(rig, writer)
     rig.disk.gate.set()
     await rig.until(lambda: rig.disk.increments_synced() == 1)
-    later.send("SET", "k", 2)
+    later.send("SET k 2")
     assert not await later.has_reply()
     rig.cron(60_000)
     rig.disk.write_gate.set()
@@ -223,8 +223,8 @@ async def test_a_write_that_fails_beside_a_sync_is_not_answered(start: Start) ->
     rig = await start()
     writer, reader, later = await clients_of(rig, 3)
     await stuck(rig, writer)
-    reader.send("ECHO", "x")
-    later.send("SET", "k", 2)
+    reader.send("ECHO x")
+    later.send("SET k 2")
     await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     rig.disk.refused.add("write .incr.aof")
     rig.disk.write_gate.set()
@@ -244,7 +244,7 @@ async def test_a_sync_that_fails_leaves_the_write_beside_it_what_it_is(start: St
     rig = await start()
     writer, later = await clients_of(rig, 2)
     await stuck(rig, writer)
-    later.send("SET", "k", 2)
+    later.send("SET k 2")
     await rig.until(lambda: rig.server.state.keyspace.databases[0].values[b"k"] == b"2")
     rig.disk.refused.add("sync .1.incr.aof")
     rig.disk.gate.set()
@@ -261,9 +261,9 @@ async def test_replies_wait_for_the_files_of_a_rewrite_to_change(start: Start) -
     rig = await start()
     [other] = await clients_of(rig, 1)
     rig.disk.gate.clear()
-    rig.first.send_bytes(b"SET k 1\r\nBGREWRITEAOF\r\n")
+    rig.first.write(b"SET k 1\r\nBGREWRITEAOF\r\n")
     await rig.until(rig.disk.waiting.is_set)
-    other.send("SET", "k", 2)
+    other.send("SET k 2")
     assert not await other.has_reply()
     rig.disk.gate.set()
     assert await rig.first.reply() == b"OK"
