@@ -21,6 +21,7 @@ from tests.durability.servers import FOLDER, AofThread, image_of, lay_out
 from tests.durability.steps import Steps
 from tests.durability.talking import Talker
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
+from tests.support.bits import flipped
 from tests.support.checksum_lines import groups, with_lines
 from tests.support.process import run_penstock
 
@@ -185,7 +186,7 @@ def changed(chosen: random.Random, data: bytes) -> bytes:
         return data[:at] + bytes(chosen.randrange(1, 600))
     if kind == 5:
         return data + data[at:to]
-    return data[:at] + bytes([data[at] ^ 1 << chosen.randrange(8)]) + data[at + 1 :]
+    return flipped(data, 8 * at + chosen.randrange(8))
 
 
 def damaged(image: Image, count: int) -> Iterator[Image]:

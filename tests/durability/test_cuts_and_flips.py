@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import signal
+from bisect import bisect
 from itertools import accumulate
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from tests.durability.history import History, Restart, behind_records
 from tests.durability.servers import FOLDER, AofProcess, AofThread, image_of, lay_out
 from tests.durability.steps import Steps
 from tests.durability.talking import Talker
+from tests.storage.aof.disks import MemoryDisk
+from tests.support.bits import flipped, refusals
 from tests.support.checksum_lines import groups, line_of
 from tests.support.process import run_penstock
 
@@ -28,11 +30,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     return History(tmp_path_factory.mktemp("history"), STEPS)
 
 
-EVERY_SO_OFTEN = pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
-"""Every place is tried where time does not matter."""
-
-
-@EVERY_SO_OFTEN
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
 async def test_a_file_cut_anywhere_in_its_last_kilobyte_holds_exactly_the_steps_before(
     history: History, tmp_path: Path, step: int
 ) -> None:
@@ -85,7 +83,7 @@ def test_a_torn_tail_is_cut_off_with_a_warning_unless_that_is_not_allowed(
 def test_a_damaged_file_stops_the_start_with_one_line_that_says_where(
     history: History, tmp_path: Path
 ) -> None:
-    damaged = flipped(history.data, 0, 0)
+    damaged = flipped(history.data, 0)
     size = len(groups(history.data)[0])
     path = lay_out_history(tmp_path, damaged)
     assert start_in_vain(tmp_path) == (
@@ -98,36 +96,20 @@ def test_a_damaged_file_stops_the_start_with_one_line_that_says_where(
 # --- bits ------------------------------------------------------------------------------------
 
 
-def flipped(data: bytes, offset: int, bit: int) -> bytes:
-    return data[:offset] + bytes([data[offset] ^ 1 << bit]) + data[offset + 1 :]
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_flipped_bit_in_a_file_is_found_wherever_it_is(history: History, step: int) -> None:
+    written = [len(group) + len(line_of(group)) for group in groups(history.data)]
+    ends = [0, *accumulate(written)]
 
+    def read(data: bytes) -> None:
+        for _ in Reader("file", MemoryDisk(data)):
+            pass
 
-@EVERY_SO_OFTEN
-def test_a_flipped_bit_in_a_file_is_found_wherever_it_is(
-    history: History, tmp_path: Path, step: int
-) -> None:
-    path = tmp_path / "file"
-    for offset in range(0, len(history.data), step):
-        for bit in range(8):
-            path.write_bytes(flipped(history.data, offset, bit))
-            with pytest.raises(Damaged) as raised:
-                list(Reader(str(path)))
-            # What is told is where the group begins that is covered, or a place in it.
-            assert raised.value.path == str(path)
-            assert begin_of_group(history.data, offset) <= raised.value.offset
-            assert raised.value.offset < end_of_group(history.data, offset)
-
-
-def begin_of_group(data: bytes, offset: int) -> int:
-    """Where the group begins, or the line behind it, that this byte belongs to."""
-    ends = accumulate(len(group) + len(line_of(group)) for group in groups(data))
-    return max((end for end in ends if end <= offset), default=0)
-
-
-def end_of_group(data: bytes, offset: int) -> int:
-    """Where the line behind it ends."""
-    ends = accumulate(len(group) + len(line_of(group)) for group in groups(data))
-    return min(end for end in ends if end > offset)
+    bits = range(0, 8 * len(history.data), step)
+    for at, error in refusals(history.data, read, Damaged, bits):
+        # What is told is where the group begins that is covered, or a place in it.
+        group = bisect(ends, at)
+        assert ends[group - 1] <= error.offset < ends[group]
 
 
 # --- bits of all files -------------------------------------------------------------------------
@@ -149,36 +131,31 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {name: data for name, data in image.items() if not name.endswith(".lock")}
 
 
-def refusal(restart: Restart, folder: Path) -> str:
-    """Why a start on the folder is refused; empty if it is not."""
-    try:
-        restart.load_folder(folder)
-    except (RecoveryError, FolderError) as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [41, pytest.param(7, marks=pytest.mark.slow)])
 async def test_no_file_with_a_flipped_bit_is_loaded(
     image: dict[str, bytes], tmp_path: Path, step: int
 ) -> None:
-    """Of the manifest neither. A bit of every so many bytes: the tests of the reader try each."""
+    """Of the manifest neither. A bit of every so many: the tests of the reader try each."""
     restart = Restart()
-    chosen = random.Random(1)
     folder = lay_out(tmp_path, image)
-    assert refusal(restart, folder) == ""
+    restart.load_folder(folder)
     assert sum(map(len, image.values())) > 4000
     for name, data in image.items():
         path = folder / FOLDER / name
-        for offset in range(0, len(data), step):
-            damaged = flipped(data, offset, chosen.randrange(8))
+        kind: type[Exception] = RecoveryError
+        told = f"{path}: damaged at offset "
+        if name.endswith(".manifest"):
+            kind, told = FolderError, f"the manifest '{path}' "
+
+        def load(damaged: bytes, path: Path = path) -> None:
             path.write_bytes(damaged)
-            text = refusal(restart, folder)
-            if name.endswith(".manifest"):
-                assert text.startswith(f"the manifest '{path}' "), (offset, text)
-            else:
-                assert text.startswith(f"{path}: damaged at offset "), (offset, text)
-            assert path.read_bytes() == damaged
+            try:
+                restart.load_folder(folder)
+            finally:
+                assert path.read_bytes() == damaged
+
+        for at, error in refusals(data, load, kind, range(0, 8 * len(data), step)):
+            assert str(error).startswith(told), at
         path.write_bytes(data)
 
 
@@ -194,9 +171,9 @@ def test_a_start_is_refused_by_what_is_flipped_at_the_end_of_a_killed_server(
     group = groups(data)[-1]
     begin = len(data) - len(group) - len(line_of(group))
     for offset in (data.rindex(b"$1\r\nv") + 1, data.rindex(b"v\r\n#"), len(data) - 1):
-        path.write_bytes(flipped(data, offset, 1))
+        path.write_bytes(flipped(data, 8 * offset + 1))
         assert start_in_vain(tmp_path).startswith(f"penstock: {path}: damaged at offset ")
-    path.write_bytes(flipped(data, data.rindex(b"v\r\n#"), 1))
+    path.write_bytes(flipped(data, 8 * data.rindex(b"v\r\n#") + 1))
     assert start_in_vain(tmp_path) == (
         f"penstock: {path}: damaged at offset {begin}: the {len(group)} bytes from here on are not"
         f" those that were written: the checksum at offset {begin + len(group)} is that of others\n"

@@ -9,6 +9,26 @@ from pathlib import Path
 from storage.aof.disk import Disk
 
 
+class MemoryDisk(Disk):
+    """Has one file, in memory, which can be read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def open(self, path: str, flags: int) -> int:
+        assert flags == os.O_RDONLY
+        return 0
+
+    def close(self, fd: int) -> None:
+        pass
+
+    def size(self, fd: int) -> int:
+        return len(self._data)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        return self._data[offset : offset + size]
+
+
 class RecordingDisk(Disk):
     """Notes everything that changes the disk, and fails instead of the change numbered ``last``.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from storage.aof.framing import Command
 from storage.aof.reader import CHUNK, Reader
+from tests.storage.aof.disks import MemoryDisk
 
 MULTI: Command = [b"MULTI"]
 EXEC: Command = [b"EXEC"]
@@ -35,9 +34,8 @@ def encoded(*commands: Command) -> bytes:
 class Content:
     """What a :class:`Reader` has read from some bytes."""
 
-    def __init__(self, path: Path, data: bytes, *, torn: bool = True, chunk: int = CHUNK) -> None:
-        path.write_bytes(data)
-        self.reader = Reader(str(path), torn=torn, chunk=chunk)
+    def __init__(self, data: bytes, *, torn: bool = True, chunk: int = CHUNK) -> None:
+        self.reader = Reader("file", MemoryDisk(data), torn=torn, chunk=chunk)
         self.commands: list[Command] = []
         self.offsets: list[int] = []
         for batch in self.reader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,9 @@ from storage.aof.snapshot import snapshot
 from storage.errors import StorageFailure
 from storage.keyspace import Keyspace
 from storage.stream import Stream
+from tests.storage.aof.disks import MemoryDisk
 from tests.storage.aof.samples import EXEC, MULTI, encoded
+from tests.support.bits import flips
 from tests.support.checksum_lines import with_lines
 from tests.support.examples import scaled
 
@@ -77,8 +77,7 @@ COMMANDS = st.lists(
 class Loaded:
     """What comes of loading a file, and whether it ended well."""
 
-    def __init__(self, path: Path, data: bytes, *, runs: bool, chunk: int = 500) -> None:
-        path.write_bytes(data)
+    def __init__(self, data: bytes, *, runs: bool, chunk: int = 500) -> None:
         keyspace = Keyspace()
         keyspace.limits.max_entries = 10
         keyspace.limits.max_bytes = 200
@@ -86,7 +85,8 @@ class Loaded:
         self.error: object = None
         self.taken = 0
         self._restorer = Restorer(keyspace, 0)
-        self.reader = Reader(str(path), chunk=chunk, take_run=self._take if runs else None)
+        take_run = self._take if runs else None
+        self.reader = Reader("file", MemoryDisk(data), chunk=chunk, take_run=take_run)
         try:
             self._load()
         except Damaged as error:
@@ -130,18 +130,16 @@ class Loaded:
 @example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 5000, 0)
 @example([[b"XADD", b"s", b"%d-0" % (ms * 500), b"f", b"v"] for ms in range(1, 40)], 0, 100, 1)
 def test_runs_give_the_state_and_the_errors_of_single_commands(
-    tmp_path_factory: pytest.TempPathFactory,
     commands: list[Command],
     cut: int,
     chunk: int,
     every: int,
 ) -> None:
     """Also with a checksum behind every so many commands."""
-    path = tmp_path_factory.mktemp("runs") / "file"
     data = written(commands, every)
     data = data[: len(data) - cut]
-    expected = Loaded(path, data, runs=False, chunk=chunk).outcome
-    assert Loaded(path, data, runs=True, chunk=chunk).outcome == expected
+    expected = Loaded(data, runs=False, chunk=chunk).outcome
+    assert Loaded(data, runs=True, chunk=chunk).outcome == expected
 
 
 def written(commands: list[Command], every: int) -> bytes:
@@ -157,56 +155,53 @@ RUN: list[Command] = [
 ]
 
 
-@pytest.mark.parametrize("bit", [0, 3, 5])
-def test_a_changed_bit_anywhere_in_a_run_is_seen_as_without_runs(tmp_path: Path, bit: int) -> None:
-    data = encoded(*RUN)
-    path = tmp_path / "file"
-    step = 1 if bit == 0 else 3
-    for offset in range(400, 700, step):
-        damaged = data[:offset] + bytes([data[offset] ^ 1 << bit]) + data[offset + 1 :]
-        expected = Loaded(path, damaged, runs=False).outcome
-        assert Loaded(path, damaged, runs=True).outcome == expected
+MIDDLE = range(8 * 400, 8 * 700, 5)
+"""Bits of the file of that run: two or one of each byte."""
 
 
-def test_each_bit_that_changes_in_a_run_with_checksums_is_found(tmp_path: Path) -> None:
+def test_a_changed_bit_anywhere_in_a_run_is_seen_as_without_runs() -> None:
+    for _, damaged in flips(encoded(*RUN), MIDDLE):
+        expected = Loaded(damaged, runs=False).outcome
+        assert Loaded(damaged, runs=True).outcome == expected
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_each_bit_that_changes_in_a_run_with_checksums_is_found(runs: bool) -> None:
+    """By its checksum, or before that is met by a command that makes no sense."""
+    for _, damaged in flips(written(RUN, 1), MIDDLE):
+        assert Loaded(damaged, runs=runs).error is not None
+
+
+def test_a_run_goes_on_behind_checksums() -> None:
     data = written(RUN, 1)
-    for offset in range(400, 700):
-        damaged = data[:offset] + bytes([data[offset] ^ 1 << offset % 8]) + data[offset + 1 :]
-        for runs in (True, False):
-            error = Loaded(tmp_path / "file", damaged, runs=runs).error
-            assert "damaged at offset" in str(error)
-
-
-def test_a_run_goes_on_behind_checksums(tmp_path: Path) -> None:
-    data = written(RUN, 1)
-    loaded = Loaded(tmp_path / "file", data, runs=True, chunk=500)
+    loaded = Loaded(data, runs=True, chunk=500)
     assert loaded.commands == len(RUN)
     assert len(RUN) - loaded.taken == 500 // len(written(RUN[:1], 1))
     assert loaded.reader.uncovered.size == 0
 
 
-def test_all_but_the_first_commands_of_a_file_are_taken_as_runs(tmp_path: Path) -> None:
-    loaded = Loaded(tmp_path / "file", encoded(*RUN), runs=True, chunk=200)
+def test_all_but_the_first_commands_of_a_file_are_taken_as_runs() -> None:
+    loaded = Loaded(encoded(*RUN), runs=True, chunk=200)
     assert loaded.commands == len(RUN)
     assert len(RUN) - loaded.taken == 200 // len(encoded(RUN[0]))
 
 
-def test_other_field_names_and_another_key_begin_another_run(tmp_path: Path) -> None:
+def test_other_field_names_and_another_key_begin_another_run() -> None:
     commands: list[Command] = []
     for number in range(1, 100):
         key = b"s" if number % 40 < 20 else b"t"
         names = [b"f", b"v"] if number < 50 else [b"g", b"v", b"h", b"v"]
         commands.append([b"XADD", key, b"%d-0" % number, *names])
-    path, data = tmp_path / "file", encoded(*commands)
-    loaded = Loaded(path, data, runs=True, chunk=120)
+    data = encoded(*commands)
+    loaded = Loaded(data, runs=True, chunk=120)
     assert loaded.taken > 60
-    assert loaded.outcome == Loaded(path, data, runs=False).outcome
+    assert loaded.outcome == Loaded(data, runs=False).outcome
 
 
-def test_commands_that_are_for_other_servers_are_skipped_in_a_run(tmp_path: Path) -> None:
+def test_commands_that_are_for_other_servers_are_skipped_in_a_run() -> None:
     skip = [b"ECHO", encoded([b"penstock:1", b"skip", b"1"])]
     data = encoded(RUN[0], skip, *RUN[1:])
-    loaded = Loaded(tmp_path / "file", data, runs=True, chunk=len(encoded(RUN[0], skip)))
+    loaded = Loaded(data, runs=True, chunk=len(encoded(RUN[0], skip)))
     assert loaded.error is None
     assert b"$3\r\n2-0\r\n" not in loaded.state
     assert b"$3\r\n3-0\r\n" in loaded.state
@@ -223,11 +218,11 @@ def test_commands_that_are_for_other_servers_are_skipped_in_a_run(tmp_path: Path
     ids=["large numbers", "larger numbers", "far apart"],
 )
 def test_runs_of_unusual_ids_fill_the_same_blocks(
-    tmp_path: Path, identities: list[bytes], limits: tuple[int, int]
+    identities: list[bytes], limits: tuple[int, int]
 ) -> None:
     settings_of = encoded([b"penstock:1", b"settings", *(b"%d" % n for n in limits), b"1", b"1"])
     commands: list[Command] = [[b"XADD", b"s", one, b"f", b"v"] for one in identities]
-    path, data = tmp_path / "file", encoded([b"ECHO", settings_of], *commands)
-    loaded = Loaded(path, data, runs=True, chunk=300)
+    data = encoded([b"ECHO", settings_of], *commands)
+    loaded = Loaded(data, runs=True, chunk=300)
     assert loaded.taken > 40
-    assert loaded.outcome == Loaded(path, data, runs=False).outcome
+    assert loaded.outcome == Loaded(data, runs=False).outcome

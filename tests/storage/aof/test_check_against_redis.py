@@ -19,6 +19,7 @@ from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.reader import Reader
 from tests.conformance.reference import START_TIMEOUT_S
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
+from tests.support.bits import flipped
 from tests.support.checksum_lines import with_lines
 from tests.support.ports import free_port
 
@@ -229,7 +230,5 @@ def test_what_is_whole_here_is_valid_there(real_server: str, tmp_path: Path) -> 
     path = tmp_path / "file"
     sample = encoded(xadd(1), MULTI, xadd(2, b"a\r\nb"), xclaim(2), EXEC, xadd(3)) + STAMP + ONE
     for at in random.Random(1).sample(range(8 * len(sample)), 150):
-        data = bytearray(sample)
-        data[at // 8] ^= 1 << at % 8
-        path.write_bytes(data)
+        path.write_bytes(flipped(sample, at))
         assert is_valid(real_server, path) or not check_file(str(path), Disk()).whole

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from storage.aof.manifest import Manifest, ManifestError, NamedFile, from_bytes, to_bytes
 from storage.checksums import crc32c
+from tests.support.bits import flipped, refusals
 
 BASE = NamedFile("a.aof.3.base.aof", 3)
 FIRST = NamedFile("a.aof.5.incr.aof", 5)
@@ -63,20 +64,14 @@ def test_what_is_written_is_read_again(manifest: Manifest) -> None:
 
 @given(manifests(), st.data())
 def test_a_changed_bit_is_found_wherever_it_is(manifest: Manifest, data: st.DataObject) -> None:
-    text = bytearray(to_bytes(manifest))
-    text[data.draw(st.integers(0, len(text) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    text = to_bytes(manifest)
     with pytest.raises(ManifestError):
-        from_bytes(bytes(text))
+        from_bytes(flipped(text, data.draw(st.integers(0, 8 * len(text) - 1))))
 
 
-@pytest.mark.parametrize("bit", range(8))
-def test_a_changed_bit_is_found_in_each_byte(bit: int) -> None:
+def test_a_changed_bit_is_found_in_each_byte() -> None:
     whole = to_bytes(Manifest(BASE, (FIRST, SECOND), (OLD_BASE,)))
-    for at in range(len(whole)):
-        text = bytearray(whole)
-        text[at] ^= 1 << bit
-        with pytest.raises(ManifestError):
-            from_bytes(bytes(text))
+    assert len(list(refusals(whole, from_bytes, ManifestError))) == 8 * len(whole)
 
 
 def test_a_changed_type_is_told_by_the_line_of_the_checksum() -> None:

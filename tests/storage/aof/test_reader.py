@@ -6,11 +6,11 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof.framing import Command
-from storage.aof.reader import Damaged, Tail
+from storage.aof.reader import Damaged, Reader, Tail
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, Content, encoded, xadd, xclaim
 
 IN_COMMAND = "the file ends within a command"
@@ -37,39 +37,38 @@ ENDS = list(accumulate(len(encoded(*unit) + STAMP) for unit in UNITS))
 COMMANDS = [command for unit in UNITS for command in unit]
 
 
-def test_a_file_is_read_as_its_commands(tmp_path: Path) -> None:
-    content = Content(tmp_path / "file", SAMPLE)
+def test_a_file_is_read_as_its_commands() -> None:
+    content = Content(SAMPLE)
     assert content.commands == COMMANDS
     assert content.tail is None
     assert content.reader.size == len(SAMPLE)
     assert content.reader.commands == len(COMMANDS)
 
 
-def test_an_empty_file_has_no_commands(tmp_path: Path) -> None:
-    content = Content(tmp_path / "file", b"", torn=False)
+def test_an_empty_file_has_no_commands() -> None:
+    content = Content(b"", torn=False)
     assert (content.commands, content.tail) == ([], None)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1000, 5000])
-def test_where_chunks_end_makes_no_difference(tmp_path: Path, chunk: int) -> None:
-    content = Content(tmp_path / "file", SAMPLE, chunk=chunk)
+def test_where_chunks_end_makes_no_difference(chunk: int) -> None:
+    content = Content(SAMPLE, chunk=chunk)
     assert content.commands == COMMANDS
     for offset, command in zip(content.offsets, COMMANDS, strict=True):
         assert SAMPLE.startswith(encoded(command), offset)
 
 
-def test_offsets_count_annotations(tmp_path: Path) -> None:
+def test_offsets_count_annotations() -> None:
     first, second = encoded(xadd(1)), encoded(xadd(2))
-    content = Content(tmp_path / "file", STAMP + first + STAMP + STAMP + second)
+    content = Content(STAMP + first + STAMP + STAMP + second)
     assert content.offsets == [16, 48 + len(first)]
 
 
 def test_what_is_appended_while_a_file_is_read_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    content = Content(path, b"")
     path.write_bytes(encoded(xadd(1)))
     commands: list[Command] = []
-    for batch in content.reader:
+    for batch in Reader(str(path)):
         commands += batch.commands
         with path.open("ab") as file:
             file.write(encoded(xadd(2)))
@@ -77,10 +76,8 @@ def test_what_is_appended_while_a_file_is_read_is_left_out(tmp_path: Path) -> No
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
-    content = Content(tmp_path / "file", b"")
-    (tmp_path / "file").unlink()
     with pytest.raises(FileNotFoundError):
-        list(content.reader)
+        list(Reader(str(tmp_path / "file")))
 
 
 # --- torn files ------------------------------------------------------------------------------
@@ -94,11 +91,9 @@ def written_before(cut: int) -> int:
 
 
 @pytest.mark.parametrize("chunk", [50, pytest.param(2**20, marks=pytest.mark.slow)])
-def test_a_file_that_is_cut_anywhere_is_read_up_to_the_last_whole_unit(
-    tmp_path: Path, chunk: int
-) -> None:
+def test_a_file_that_is_cut_anywhere_is_read_up_to_the_last_whole_unit(chunk: int) -> None:
     for cut in range(len(SAMPLE)):
-        content = Content(tmp_path / "file", SAMPLE[:cut], chunk=chunk)
+        content = Content(SAMPLE[:cut], chunk=chunk)
         valid = written_before(cut)
         tail = content.tail
         assert (tail.offset if tail else cut) == valid
@@ -109,9 +104,9 @@ def test_a_file_that_is_cut_anywhere_is_read_up_to_the_last_whole_unit(
 
 
 @pytest.mark.parametrize("zeros", [1, 4096])
-def test_zeros_behind_a_cut_belong_to_the_torn_tail(tmp_path: Path, zeros: int) -> None:
+def test_zeros_behind_a_cut_belong_to_the_torn_tail(zeros: int) -> None:
     for cut in range(0, len(SAMPLE) + 1, 5):
-        content = Content(tmp_path / "file", SAMPLE[:cut] + b"\0" * zeros, chunk=1024)
+        content = Content(SAMPLE[:cut] + b"\0" * zeros, chunk=1024)
         valid = written_before(cut)
         assert content.tail is not None
         assert content.tail.offset == valid
@@ -134,46 +129,41 @@ def test_zeros_behind_a_cut_belong_to_the_torn_tail(tmp_path: Path, zeros: int) 
         (encoded(MULTI), 0, IN_GROUP),
     ],
 )
-def test_a_torn_tail_tells_where_it_begins_and_why(
-    tmp_path: Path, rest: bytes, zeros: int, reason: str
-) -> None:
+def test_a_torn_tail_tells_where_it_begins_and_why(rest: bytes, zeros: int, reason: str) -> None:
     whole = encoded(xadd(1))
-    content = Content(tmp_path / "file", whole + rest)
+    content = Content(whole + rest)
     assert content.tail == Tail(len(whole), len(rest), zeros, reason)
     assert content.reader.commands == 1
 
 
-def test_zeros_that_an_argument_still_has_room_for_are_its_content(tmp_path: Path) -> None:
-    content = Content(tmp_path / "file", b"*2\r\n$3\r\nGET\r\n$100\r\nabc" + b"\0" * 50)
+def test_zeros_that_an_argument_still_has_room_for_are_its_content() -> None:
+    content = Content(b"*2\r\n$3\r\nGET\r\n$100\r\nabc" + b"\0" * 50)
     assert content.tail == Tail(0, 72, 0, IN_COMMAND)
 
 
-def test_a_torn_tail_is_damage_if_another_file_follows(tmp_path: Path) -> None:
-    path = tmp_path / "file"
+def test_a_torn_tail_is_damage_if_another_file_follows() -> None:
     whole = encoded(xadd(1))
     with pytest.raises(Damaged) as raised:
-        Content(path, whole + b"*1\r\n", torn=False)
+        Content(whole + b"*1\r\n", torn=False)
     assert str(raised.value) == (
-        f"{path}: damaged at offset {len(whole)}: {IN_COMMAND}, and this is not the last file"
+        f"file: damaged at offset {len(whole)}: {IN_COMMAND}, and this is not the last file"
     )
-    assert Content(path, whole, torn=False).tail is None
+    assert Content(whole, torn=False).tail is None
 
 
 @pytest.mark.parametrize("length", [70_000, 1_100_000, 3_000_000])
-def test_a_command_may_be_longer_than_what_is_read_at_once(tmp_path: Path, length: int) -> None:
+def test_a_command_may_be_longer_than_what_is_read_at_once(length: int) -> None:
     long = xadd(1, b"x\r\n" * (length // 3))
     data = encoded(long, xadd(2))
-    assert Content(tmp_path / "file", data).commands == [long, xadd(2)]
-    torn = Content(tmp_path / "file", data[: length // 2])
+    assert Content(data).commands == [long, xadd(2)]
+    torn = Content(data[: length // 2])
     assert torn.tail == Tail(0, length // 2, 0, IN_COMMAND)
 
 
-def test_a_long_argument_may_hold_what_looks_like_a_command_in_its_beginning(
-    tmp_path: Path,
-) -> None:
+def test_a_long_argument_may_hold_what_looks_like_a_command_in_its_beginning() -> None:
     """A value that is RESP itself begins right behind its header."""
     data = encoded([b"SET", b"k", encoded([b"PING"])])
-    content = Content(tmp_path / "file", data[:-4])
+    content = Content(data[:-4])
     assert content.tail == Tail(0, len(data) - 4, 0, IN_COMMAND)
 
 
@@ -190,15 +180,14 @@ FILES = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES, st.integers(1, 200), st.data())
 def test_any_file_that_is_cut_gives_a_prefix(
-    tmp_path: Path, parts: list[bytes], chunk: int, draw: st.DataObject
+    parts: list[bytes], chunk: int, draw: st.DataObject
 ) -> None:
     data = b"".join(parts)
     cut = draw.draw(st.integers(0, len(data)))
-    whole = Content(tmp_path / "file", data, chunk=chunk)
-    part = Content(tmp_path / "file", data[:cut], chunk=chunk)
+    whole = Content(data, chunk=chunk)
+    part = Content(data[:cut], chunk=chunk)
     assert part.commands == whole.commands[: len(part.commands)]
     ends = {0, *accumulate(map(len, parts))}
     assert (part.tail.offset if part.tail else cut) == max(end for end in ends if end <= cut)

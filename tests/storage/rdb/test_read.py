@@ -11,6 +11,7 @@ from storage.rdb.read import Aux, Key, Library, is_rdb, read_rdb
 from storage.rdb.source import Source
 from storage.stream import Stream
 from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
+from tests.support.bits import flipped, refusals
 
 NAMES = ["redis-7.0", "redis-8.0", "valkey-9.1"]
 CODE = b'#!lua name=lib\nredis.register_function("f",function() return 1 end)'
@@ -162,20 +163,15 @@ def test_what_is_damaged_is_told_with_its_offset(data: bytes, offset: int, reaso
 
 
 def test_a_wrong_checksum_is_told_in_the_end() -> None:
-    data = bytearray(rdb_file(b"\x00\x01a\x01x"))
-    data[13] ^= 1
+    data = flipped(rdb_file(b"\x00\x01a\x01x"), 8 * 13)
     with pytest.raises(DamagedRDB, match=r"at byte 15: the checksum is \w{16}, that of the data"):
-        items_of(bytes(data))
+        items_of(data)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_flipped_bit_gets_through(name: str) -> None:
     data = sample(name)
-    for at in range(0, len(data), 131):
-        damaged = bytearray(data)
-        damaged[at] ^= 1 << at % 8
-        with pytest.raises(DamagedRDB):
-            items_of(bytes(damaged))
+    assert list(refusals(data, items_of, DamagedRDB, range(0, 8 * len(data), 1049)))
 
 
 def test_a_file_is_known_by_its_beginning() -> None:
