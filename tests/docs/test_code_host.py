@@ -106,7 +106,6 @@ def test_dependabot_looks_where_versions_are_named() -> None:
         "github-actions": ".github/workflows",
         "pip": "{}/pyproject.toml {}/requirements.txt",
         "npm": "{}/package.json",
-        "docker": "{}/Dockerfile",
     }
     found = read(GITHUB / "dependabot.yml")
     assert found["version"] == 2
