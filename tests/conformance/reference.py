@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -43,10 +44,11 @@ class RealServer:
             pytest.skip(f"no such server (see {FOLDER_VARIABLE})")
         self.options = options
         self.folder = tempfile.TemporaryDirectory()
+        self._socket = str(Path(self.folder.name) / "socket")
         # Another process may take the port before the server does: then there are other ports.
         for _ in range(ATTEMPTS):
             self._start(path)
-            if self._listens():
+            if self._is_ready():
                 return
         self.stop()
         raise TimeoutError("the server does not listen")
@@ -60,6 +62,7 @@ class RealServer:
         self.address = ("127.0.0.1", free_port())
         options = {
             "--port": str(self.address[1]),
+            "--unixsocket": self._socket,
             "--dir": self.folder.name,
             "--save": "",
             "--enable-debug-command": "yes",
@@ -68,18 +71,24 @@ class RealServer:
         command = [path, *(word for option in options.items() for word in option), *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
-    def _listens(self) -> bool:
-        """Whether the server accepts connections, which it may need a while for."""
+    def _is_ready(self) -> bool:
+        """Whether the server answers, which it may need a while for; it does with all its ports."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                socket.create_connection(self.address).close()
-            except ConnectionRefusedError:
-                time.sleep(0.01)
-            else:
+            if self._answers():
                 return True
+            time.sleep(0.01)
         self.process.kill()
         self.process.wait()
+        return False
+
+    def _answers(self) -> bool:
+        """Asks at the socket in its folder, since another process may have its port."""
+        with socket.socket(socket.AF_UNIX) as sock, suppress(OSError):
+            sock.settimeout(START_TIMEOUT_S)
+            sock.connect(self._socket)
+            sock.sendall(b"PING\r\n")
+            return sock.recv(1) != b""
         return False
 
     def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -38,11 +39,16 @@ def _join(nodes: list[RealServer]) -> None:
     for node in nodes[1:]:
         clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, node.options[-1])
     for client in clients:
-        while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
-            pass
-        while len(client.execute_command("CLUSTER", "SLOTS")) < len(nodes):
-            pass
+        while not _is_whole(client):
+            time.sleep(0.01)
         client.close()
+
+
+def _is_whole(client: redis.Redis) -> bool:
+    """Whether a node knows of each slot where it is."""
+    if b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
+        return False
+    return len(client.execute_command("CLUSTER", "SLOTS")) == len(SLOTS)
 
 
 def emptied(nodes: list[RealServer]) -> None:

@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+from collections import deque
 from itertools import count
 from typing import Final
 
-FIRST: Final = 12_000
-PER_WORKER: Final = 1_000
-WORKERS: Final = 20
+FIRST, PORTS = 12_000, 20_000
+"""Below those from which systems take ports for connections: no client can come to have one."""
+
+KEPT: Final = 50
+"""How many ports are kept for whoever asked for them last; by then they have their servers."""
 
 _numbers = count(os.getpid())
+_kept: deque[socket.socket] = deque()
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on.
-
-    It is from a range of this worker of pytest-xdist, below those from which systems take ports for
-    connections: until the server listens, no other test and no client can come to have it.
-    """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    first = FIRST + worker % WORKERS * PER_WORKER
+    """A port of 127.0.0.1 that nobody listens on, and that no other process gets from here."""
     while True:
-        port = first + next(_numbers) % PER_WORKER
-        with socket.socket() as probe:
-            # As servers do, which may take the port of one that has just ended.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        port = FIRST + next(_numbers) % PORTS
+        keeper = socket.socket()
+        try:
+            keeper.bind(("127.0.0.1", port))
+        except OSError:
+            keeper.close()
+            continue
+        _keep(keeper)
         return port
+
+
+def _keep(keeper: socket.socket) -> None:
+    """Has the port until its server listens: Linux lets that listen beside a socket that does not.
+
+    For that both say SO_REUSEADDR. The bind above came before, and fails if a port is kept.
+    """
+    if sys.platform != "linux":
+        keeper.close()
+        return
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _kept.append(keeper)
+    if len(_kept) > KEPT:
+        _kept.popleft().close()
