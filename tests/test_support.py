@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Barrier
 
 import pytest
 
 from tests.conformance.reference import RealServer
 from tests.support import ports
+from tests.support.direct import Direct, in_loop
 from tests.support.servers import PenstockThread
 
 
@@ -39,3 +43,22 @@ def test_a_real_server_is_not_taken_for_the_one_that_has_its_port(
         real = RealServer(real_server)
         assert real.port == free
         real.stop()
+
+
+def test_two_threads_have_servers_without_sockets_at_the_same_time() -> None:
+    both = Barrier(2, timeout=60)
+
+    def ping(_: int) -> bytes | None:
+        reply = Direct().client().send("PING")
+        in_loop(both.wait)  # Each is in its loop while the other one is.
+        return reply
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(ping, range(2))) == [b"+PONG\r\n"] * 2
+
+
+def test_a_loop_that_runs_is_used() -> None:
+    async def ask() -> bytes | None:
+        return Direct().client().send("PING")
+
+    assert asyncio.run(ask()) == b"+PONG\r\n"

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import threading
 from collections.abc import Callable, Coroutine
-from functools import cache
 from typing import Any, TypeVar
 
 from hiredis import Reader
@@ -38,6 +38,8 @@ START_MS = 1_700_000_000_000
 
 ENDLESS_NS = 10**18
 """A share of time that no client uses up, however busy the machine is."""
+
+_of_thread = threading.local()
 
 T = TypeVar("T")
 Argument = bytes | str | int
@@ -62,11 +64,12 @@ def in_loop(function: Callable[[], T]) -> T:
     return function()
 
 
-@cache
 def _own_loop() -> asyncio.AbstractEventLoop:
-    """One event loop for all servers of the process, as each has descriptors of its own."""
-    loop = asyncio.new_event_loop()
-    atexit.register(loop.close)
+    """One event loop for all servers of the thread, as each has descriptors of its own."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_of_thread, "loop", None)
+    if loop is None:
+        loop = _of_thread.loop = asyncio.new_event_loop()
+        atexit.register(loop.close)
     return loop
 
 
