@@ -49,6 +49,12 @@ class RealClient:
             if reader.gets() is not False:
                 return data
 
+    def start_anew(self) -> None:
+        """Removes all data, and sets what a test before may have changed."""
+        self.send(["FLUSHALL"])
+        for setting, value in (("entries", "100"), ("bytes", "4096")):
+            self.send(["CONFIG", "SET", f"stream-node-max-{setting}", value])
+
     def close(self) -> None:
         """Ends the connection."""
         self._socket.close()
@@ -82,9 +88,7 @@ def machine_for(real: RealServer, resp3: bool) -> type[RuleBasedStateMachine]:
         def __init__(self) -> None:
             super().__init__()
             self.ours = Direct().client(resp3=resp3)
-            theirs.send(["FLUSHALL"])
-            for setting, value in (("entries", "100"), ("bytes", "4096")):
-                theirs.send(["CONFIG", "SET", f"stream-node-max-{setting}", value])
+            theirs.start_anew()
 
         @rule(command=one_of(*commands.EVERYTHING))
         def send(self, command: Words) -> None:
@@ -126,7 +130,7 @@ def test_wrong_arguments_are_answered_as_by_the_real_server(real: RealServer, re
     def compare(requests: list[Words]) -> None:
         direct = Direct()
         ours = direct.client(resp3=resp3)
-        theirs.send(["FLUSHALL"])
+        theirs.start_anew()
         for command in STATE:
             assert ours.send(*command) == theirs.send(command)
         for command in requests:
