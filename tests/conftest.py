@@ -7,8 +7,11 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partialmethod
+from typing import Any
 
 import pytest
+import redis.asyncio
 from hypothesis import settings
 
 from tests.conformance.reference import FOLDER_VARIABLE, RECORDED_VERSION, find_server
@@ -23,6 +26,17 @@ settings.register_profile("default", max_examples=20, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("PENSTOCK_HYPOTHESIS_PROFILE", "default"))
+
+# Nor may a client of redis-py give up on a server that is slow: it would send its command again.
+# From version 8 on it does so after five seconds, unless a test says otherwise.
+CLIENTS: tuple[Any, ...] = (
+    redis.Redis,
+    redis.asyncio.Redis,
+    redis.connection.AbstractConnection,
+    redis.asyncio.connection.AbstractConnection,
+)
+for client in CLIENTS:
+    client.__init__ = partialmethod(client.__init__, socket_timeout=60)
 
 
 @pytest.fixture(scope="session")
