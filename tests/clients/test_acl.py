@@ -8,16 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ConnectionError, NoPermissionError
-from redis.retry import Retry
 
 from tests.clients.conftest import Connect
-from tests.support.servers import PenstockThread
+from tests.support.servers import ONCE, PenstockThread
 
 CLI = shutil.which("redis-cli")
 
-ONCE = Retry(NoBackoff(), 0)
 """A client tries to log in several times otherwise."""
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from itertools import groupby, pairwise
 from math import fsum
@@ -78,6 +79,7 @@ def runs(package: str) -> list[tuple[str, list[str]]]:
     return [(folder, list(run)) for folder, run in grouped]
 
 
+@cache
 def part_of(module: str) -> Part | None:
     """The box of a module; ``None`` for a package that only says what it is."""
     layer = layer_of(module)

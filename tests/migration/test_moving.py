@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 import redis
-from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode
-from redis.retry import Retry
 
 from tests.conformance.reference import FOLDER_VARIABLE, RealServer
 from tests.docs.markdown import blocks, fences, sections, shell_blocks
@@ -26,7 +24,7 @@ from tests.support.certificates import Certificates
 from tests.support.cluster import real_cluster
 from tests.support.ports import free_port
 from tests.support.process import ROOT, PenstockProcess
-from tests.support.servers import PenstockThread
+from tests.support.servers import ONCE, PenstockThread
 
 PAGE = (ROOT / "docs" / "moving.md").read_text()
 
@@ -36,9 +34,6 @@ BLOCKS = {title: found for title, text in sections(PAGE).items() if (found := sh
 IMPORT = "From Redis or Valkey to Penstock"
 REPLICATE = "From Penstock to Redis or Valkey"
 EXPORT = "From Penstock to a cluster"
-
-NEVER = Retry(NoBackoff(), 0)
-"""How often clients try again by themselves."""
 
 PLAIN: dict[str, Any] = {"protocol": 2, "decode_responses": True, "socket_timeout": TIMEOUT_S}
 """Replies that are the same for servers and clusters, from clients that outwait a pause."""
@@ -129,7 +124,7 @@ def at(port: int) -> Client:
     """A client of the server on a port."""
     # A pool would connect again by itself, which leads to the new server if its name is the old
     # one, but to the old server where it is a port that tells them apart.
-    return redis.Redis(port=port, single_connection_client=True, retry=NEVER, **PLAIN)
+    return redis.Redis(port=port, single_connection_client=True, retry=ONCE, **PLAIN)
 
 
 def in_cluster(port: int) -> Client:

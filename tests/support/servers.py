@@ -6,7 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from server.app import Server
 from server.config.registry import Config
@@ -15,6 +18,10 @@ from tests.support.folders import folder_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+ONCE: Final = Retry(NoBackoff(), 0)
+"""How often a client of redis-py is to try where its server ends or refuses it; by default it tries
+for seconds."""
 
 
 class PenstockThread:

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import pytest
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from server.config.registry import BadSetting, Config
 from server.net import listener
@@ -24,10 +22,7 @@ from server.runtime.log import Log
 from tests.support.certificates import EXPIRES, Certificates
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess, run_penstock
-from tests.support.servers import PenstockThread
-
-ONCE: Final = Retry(NoBackoff(), 0)
-"""Clients that are turned away do not come again."""
+from tests.support.servers import ONCE, PenstockThread
 
 PING: Final = b"*1\r\n$4\r\nPING\r\n"
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from tests.support.following import Follower
-from tests.support.servers import PenstockThread
+from tests.support.servers import ONCE, PenstockThread
 
 Follow = Callable[..., Follower]
 
@@ -16,7 +16,9 @@ Follow = Callable[..., Follower]
 @pytest.fixture
 def client(penstock: PenstockThread) -> Iterator[redis.Redis]:
     """A client with one connection."""
-    with redis.Redis(port=penstock.port, single_connection_client=True, protocol=2) as client:
+    with redis.Redis(
+        port=penstock.port, single_connection_client=True, protocol=2, retry=ONCE
+    ) as client:
         yield client
 
 

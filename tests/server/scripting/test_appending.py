@@ -10,7 +10,7 @@ from redis import Redis
 
 from storage.aof.framing import parse
 from tests.server.scripting.test_busy import begin
-from tests.support.servers import PenstockThread
+from tests.support.servers import ONCE, PenstockThread
 
 
 def appended(folder: Path, use: Callable[[PenstockThread, Redis], object]) -> list[bytes]:
@@ -19,7 +19,7 @@ def appended(folder: Path, use: Callable[[PenstockThread, Redis], object]) -> li
         PenstockThread(
             dir=folder, appendonly="yes", appendfsync="always", busy_reply_threshold=20
         ) as penstock,
-        Redis(penstock.host, penstock.port) as client,
+        Redis(penstock.host, penstock.port, retry=ONCE) as client,
     ):
         use(penstock, client)
     (increment,) = folder.glob("appendonlydir/*.incr.aof")

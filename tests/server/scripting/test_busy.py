@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError, ResponseError
 
-from tests.support.servers import PenstockThread
+from tests.support.servers import ONCE, PenstockThread
 
 FOREVER = "while true do end"
 
@@ -22,7 +22,7 @@ def penstock() -> Iterator[PenstockThread]:
 
 @pytest.fixture
 def client(penstock: PenstockThread) -> Iterator[Redis]:
-    with Redis(penstock.host, penstock.port, decode_responses=True) as client:
+    with Redis(penstock.host, penstock.port, decode_responses=True, retry=ONCE) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from server.web.page.sampling import Sampler
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import HOSTILE, Filled, fill, fill_with_hostile_names
 from tests.support.direct import Direct
+from tests.support.servers import ONCE
 
 GROUP = "/group?db=0&key=orders&group=kitchen"
 
@@ -334,7 +335,11 @@ def test_what_is_no_letter_is_shown_as_it_is(asking: Asking, filled: Filled) -> 
 def test_the_server_screen_has_clients_and_logs(asking: Asking, filled: Filled) -> None:
     with (
         redis.Redis(
-            host="127.0.0.1", port=filled.penstock.port, username="nobody", password="x"
+            host="127.0.0.1",
+            port=filled.penstock.port,
+            username="nobody",
+            password="x",
+            retry=ONCE,
         ) as wrong,
         pytest.raises(redis.AuthenticationError),
     ):
