@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 PATIENCE_S = 60
@@ -20,14 +19,6 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < give_up, "what the test waits for has not happened"
         time.sleep(PAUSE_S)
-
-
-async def until_async(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Does the same in a coroutine."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not await holds():
-        assert time.monotonic() < give_up, "what the test waits for has not happened"
-        await asyncio.sleep(PAUSE_S)
 
 
 def blocked_clients(client: Any) -> int:

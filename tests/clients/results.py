@@ -112,8 +112,8 @@ CLIENTS: Final = (
         "ioredis, beside policies", "clients/test_policies", node("ioredis"), variant="[ioredis-"
     ),
     Client("node-redis", "clients/test_node", node("redis"), variant="[node-redis-"),
-    Client("FastStream", "clients/test_faststream", python("faststream")),
-    Client("taskiq-redis", "clients/test_taskiq", python("taskiq-redis")),
+    Client("FastStream", "clients/test_f", python("faststream"), "faststream"),
+    Client("taskiq-redis", "clients/test_frameworks", python("taskiq-redis"), "taskiq"),
     Client(
         "testcontainers-python, on the image",
         "container/test_snippets",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, TypeVar
 
 from redis import Redis
 
@@ -72,3 +74,25 @@ class Shop:
         """Ends the server."""
         self.client.close()
         self.penstock.stop()
+
+
+Made = TypeVar("Made", bound=Shop)
+
+
+@contextmanager
+def opened(make: Callable[..., Made]) -> Iterator[Callable[..., Made]]:
+    """Opens shops with lines of policies, which are closed in the end."""
+    with ExitStack() as stack:
+
+        def run(*lines: str) -> Made:
+            shop = make(*lines)
+            stack.callback(shop.close)
+            return shop
+
+        yield run
+
+
+def with_group(shop: Made) -> Made:
+    """The shop, where there is now the group, which has the whole stream before it."""
+    shop.client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
+    return shop

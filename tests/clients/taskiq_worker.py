@@ -1,7 +1,7 @@
 """A program on taskiq: ``taskiq worker taskiq_worker:broker``, told by its environment.
 
-URL is the server's, NAME the consumer's, and TROUBLE the item at which it stays for ever.
-``python taskiq_worker.py ITEM ...`` sends items to the workers.
+What the environment has is in ``tests/clients/frameworks.py``. ``python taskiq_worker.py ITEM ...``
+sends items to the workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ broker = RedisStreamBroker(
     consumer_id="0",
     xread_block=100,
     xread_count=2,
-    idle_timeout=int(os.environ.get("CLAIM_MS", "600000")),
+    # No task is idle for so long.
+    idle_timeout=int(os.environ.get("CLAIM_MS", "0")) or 10**12,
     unacknowledged_lock_timeout=1,
 )
 book = Redis.from_url(URL)

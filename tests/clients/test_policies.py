@@ -8,12 +8,12 @@ ordinary methods of redis-py and of ioredis. What each policy does in every deta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
 from tests.clients.libraries import LIBRARIES, Library, numbers, waited
-from tests.clients.shop import DEAD, HOUR, Shop
+from tests.clients.shop import DEAD, HOUR, Shop, opened
 
 
 class Workers(Shop):
@@ -53,13 +53,7 @@ def library(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def bare(library: str, protocol: int) -> Iterator[Open]:
     """The same without a stream and a group."""
-    with ExitStack() as stack:
-
-        def start(*lines: str) -> Workers:
-            workers = Workers(library, protocol, *lines)
-            stack.callback(workers.close)
-            return workers
-
+    with opened(partial(Workers, library, protocol)) as start:
         yield start
 
 
