@@ -53,9 +53,6 @@ COPY --from=build /opt/penstock /opt/penstock
 # What is in the image; the packages of the base are those of this stage, not of the one that compiles.
 RUN /opt/penstock/bin/python -I /opt/penstock/sbom.py >/opt/penstock/sbom.cdx.json
 
-LABEL org.opencontainers.image.title="Penstock" \
-      org.opencontainers.image.description="A server for Redis Streams" \
-      org.opencontainers.image.licenses="Apache-2.0"
 ENV PATH=/opt/penstock/bin:$PATH
 USER 999:999
 WORKDIR /data
@@ -65,3 +62,12 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/penstock/bin/python", "-I", "-m", "penstock.health"]
 ENTRYPOINT ["penstock-entrypoint"]
+
+# What this is, and what it was built from; `make image` fills them in. Last, since they change with each commit.
+ARG VERSION="" REVISION="" SOURCE=""
+LABEL org.opencontainers.image.title="Penstock" \
+      org.opencontainers.image.description="A server for Redis Streams" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.source="$SOURCE"

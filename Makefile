@@ -8,6 +8,8 @@
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
 # make test-container             the image, in a container engine
+# make image [IMAGE=penstock SOURCE=https://... PLATFORMS=linux/amd64,linux/arm64 ARGS=--push]
+#                                 the image, with labels that say what it was built from
 # make sbom [IMAGE=penstock]      what the image consists of, as CycloneDX, in dist/sbom.cdx.json
 # make lock                       which Python packages the image has, anew, in their newest versions
 # make reliability                every attack at its full scale, beside Redis; takes half an hour
@@ -55,7 +57,7 @@ SOURCES := setup.py pyproject.toml $(shell find penstock protocol pyspark_redis_
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container drive-image \
+.PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container image drive-image \
 	sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark bench docs \
 	pictures format clean
 
@@ -127,7 +129,14 @@ drive-image:
 	tests/container/build-image penstock:test $(BIN)/python
 	PENSTOCK_IMAGE=penstock:test $(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/container
 
+# For other platforms than this one docker needs its plugin buildx. A version that is not committed is called dirty.
 IMAGE := penstock
+image:
+	docker $(if $(PLATFORMS),buildx build --platform $(PLATFORMS),build) --tag $(IMAGE) \
+		--build-arg VERSION="$$(sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)" \
+		--build-arg REVISION="$$(git describe --always --exclude='*' --abbrev=40 --dirty 2>/dev/null)" \
+		--build-arg SOURCE="$(SOURCE)" $(ARGS) .
+
 sbom:
 	@mkdir -p dist
 	docker run --rm --entrypoint cat $(IMAGE) /opt/penstock/sbom.cdx.json >dist/sbom.cdx.json

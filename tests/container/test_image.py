@@ -39,6 +39,12 @@ def test_redis_cli_and_redis_py_reach_it_through_the_published_port(
     assert printed.stdout == "1-0\nitem\npen\n"
 
 
+def test_its_labels_say_what_it_was_built_from(containers: Containers) -> None:
+    labels = json.loads(docker("inspect", containers.image))[0]["Config"]["Labels"]
+    told = {name: labels[f"org.opencontainers.image.{name}"] for name in ("version", "source")}
+    assert told == {"version": PENSTOCK_VERSION, "source": "https://git.example/penstock"}
+
+
 def test_sigterm_reaches_the_server_which_ends_at_once(containers: Containers) -> None:
     container = containers.start()
     with container.client() as client:

@@ -1,9 +1,11 @@
-"""What docs/container.md shows is run: the compose file, and the program with testcontainers."""
+"""What docs/container.md shows is run: the compose file of the examples, and the program with
+testcontainers."""
 
 from __future__ import annotations
 
 import gc
 import io
+import os
 import re
 import shlex
 import shutil
@@ -20,8 +22,10 @@ from tests.container.conftest import HOST, Containers, connect
 from tests.support.process import ROOT
 
 PAGE = (ROOT / "docs" / "container.md").read_text()
+COMPOSE = (ROOT / "examples" / "compose" / "compose.yaml").read_text()
 PAGE_OF_PYTHON = (ROOT / "docs" / "testing-python.md").read_text()
 TIMEOUT_S = 120
+PASSWORD = "sesame"
 
 
 def block(language: str) -> str:
@@ -40,19 +44,22 @@ def find_compose() -> list[str]:
 
 
 class Project:
-    """The compose file of the page with the image under test."""
+    """The compose file of the examples with the image under test, on ports that are free."""
 
     def __init__(self, image: str, folder: Path) -> None:
         self._command = [*find_compose(), "--project-name", f"penstock{uuid.uuid4().hex[:8]}"]
         self._folder = folder
-        text = block("yaml").replace("image: penstock\n", f"image: {image}\n")
-        (folder / "docker-compose.yml").write_text(text)
+        text = COMPOSE.replace("image: penstock\n", f"image: {image}\n")
+        (folder / "docker-compose.yml").write_text(
+            re.sub(r"127\.0\.0\.1:\d+:", "127.0.0.1::", text)
+        )
 
     def __call__(self, *args: str) -> str:
         """What a command of compose prints."""
         ended = subprocess.run(
             [*self._command, *args],
             cwd=self._folder,
+            env={**os.environ, "PENSTOCK_PASSWORD": PASSWORD},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
@@ -77,10 +84,10 @@ def project(image: str, tmp_path: Path) -> Iterator[Project]:
 
 def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> None:
     project("up", "--detach")
-    with connect(project.port()) as client:
+    with connect(project.port(), PASSWORD) as client:
         assert client.xadd("orders", {"item": "pen"}, id="1-0") == "1-0"
     project("restart", "--timeout", "2")
-    with connect(project.port()) as client:
+    with connect(project.port(), PASSWORD) as client:
         assert client.xrange("orders") == [("1-0", {"item": "pen"})]
 
 
