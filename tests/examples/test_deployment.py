@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,9 @@ def test_the_pod_runs_the_script_of_the_image_with_options_that_there_are() -> N
     (container,) = template["containers"]
     given = parser().parse_args(container["args"])
     assert (given.metrics_port, given.metrics_bind) == (9405, "0.0.0.0")
-    assert container["command"][1] in (KUBERNETES / "Dockerfile").read_text()
+    script = Path(container["command"][1])
+    copied = rf"^COPY .* {script.name} {script.parent}/$"
+    assert re.search(copied, (KUBERNETES / "Dockerfile").read_text(), re.MULTILINE)
     assert container["ports"][0]["containerPort"] == given.metrics_port
     mounted = {each["name"] for each in container["volumeMounts"]}
     claims = kind("pod.yaml", "StatefulSet")["spec"]["volumeClaimTemplates"]
