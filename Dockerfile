@@ -22,13 +22,13 @@ WORKDIR /src
 COPY . ./
 
 # Every package is one that the lock file knows, byte for byte, also what builds Penstock itself.
-# The image has Penstock with its hot modules compiled, or is not built.
+# The image has Penstock with its hot modules compiled, whatever time that takes, or is not built.
 # What nobody imports at run time goes: pip and the compiler mypyc, what the extensions were compiled from, the
 # other versions of Lua, and what rich colours source code and Markdown with.
 RUN python -m venv /opt/penstock \
     && /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
          --require-hashes --only-binary :all: --requirement container/requirements.lock \
-    && PENSTOCK_COMPILE=1 /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
+    && PENSTOCK_COMPILE=1 PENSTOCK_OPTIMIZE=2 /opt/penstock/bin/python -m pip install --quiet --no-cache-dir --no-compile \
          --no-deps --no-build-isolation . \
     && /opt/penstock/bin/python -m pip uninstall --quiet --yes \
          ast-serialize librt markdown-it-py mdurl mypy mypy-extensions pathspec pygments setuptools pip \

@@ -51,7 +51,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 # What a wheel is made of.
-SOURCES := setup.py pyproject.toml $(shell find penstock protocol pyspark_redis_streams server storage \
+SOURCES := setup.py pyproject.toml $(shell find building penstock protocol pyspark_redis_streams server storage \
 	-name "*.py" -o -name "*.lua" -o -name "*.properties")
 # As pip does it, but what happens is seen.
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
@@ -111,7 +111,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r tests docs examples benchmarks container fuzz .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r tests docs examples benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \

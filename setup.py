@@ -33,198 +33,17 @@ from setuptools.errors import BaseError, CCompilerError, SetupError
 # After setuptools, which brings them.
 from distutils.ccompiler import new_compiler
 from distutils.sysconfig import customize_compiler
+
+# What lies beside this file is found there, however it is run.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from building import cache, native
 # isort: on
-
-HOT = {
-    "protocol": [
-        "additions",
-        "encoder",
-        "errors",
-        "inline",
-        "replies",
-        "requests",
-        "strict",
-    ],
-    "server": [
-        "app",
-        "command_table",
-        "dispatcher",
-        "outcomes",
-        "services",
-        "session",
-        "state",
-        "steps",
-    ],
-    "server/acl": [
-        "selector",
-        "users",
-    ],
-    "server/clients": [
-        "access",
-        "blocking",
-        "keyspace_events",
-        "reactions",
-        "tracking",
-        "watch",
-        "working",
-    ],
-    "server/commands": [
-        "add_options",
-        "connection",
-        "entries",
-        "full_form",
-        "group_helpers",
-        "group_reading",
-        "groups",
-        "idempotency",
-        "introspection",
-        "pending",
-        "pending_lines",
-        "read_options",
-        "reading",
-        "streams",
-        "trimming",
-    ],
-    "server/delivery": [
-        "absence",
-        "agenda",
-        "dead_letters",
-        "due_times",
-        "lanes",
-        "place",
-        "policies",
-        "reading",
-        "retention",
-        "rules",
-        "tally",
-    ],
-    "server/faults": [
-        "actions",
-        "interception",
-        "outages",
-        "rules",
-    ],
-    "server/monitoring": [
-        "hdr_histogram",
-        "timings",
-    ],
-    "server/net": [
-        "adding",
-        "connection",
-        "intercepted",
-        "output_gate",
-        "peers",
-        "round_output",
-        "turns",
-    ],
-    "server/persistence": [
-        "aof_replay",
-    ],
-    "server/replication": [
-        "backlog",
-        "feed",
-    ],
-    "server/runtime": [
-        "change_count",
-        "clock",
-        "stats",
-    ],
-    "server/scripting": [
-        "host_api",
-    ],
-    "server/util": [
-        "arguments",
-        "glob",
-    ],
-    "storage": [
-        "block",
-        "buffers",
-        "compression",
-        "copies",
-        "counters",
-        "cursor",
-        "effects",
-        "entries",
-        "errors",
-        "expiry",
-        "groups",
-        "idempotency",
-        "ids",
-        "keyspace",
-        "lazy_free",
-        "limits",
-        "log",
-        "nodes",
-        "pending",
-        "pending_age",
-        "pending_bounds",
-        "pending_ids",
-        "pending_segment",
-        "pending_segments",
-        "runs",
-        "scan_index",
-        "stream",
-        "trimming",
-    ],
-    "storage/aof": [
-        "apply_commands",
-        "apply_options",
-        "apply_records",
-        "apply_restore",
-        "apply_runs",
-        "checksum_lines",
-        "commands",
-        "encode_effects",
-        "encode_strings",
-        "extension_records",
-        "lookup",
-        "seen_times",
-        "snapshot",
-    ],
-    "storage/rdb": [
-        "decode",
-        "encode",
-        "listpack",
-        "lzf",
-        "payload",
-        "read",
-        "source",
-        "write",
-    ],
-}
-"""The modules that every stream command passes through, by folder."""
-
-COOL = {
-    *("protocol/errors", "protocol/inline", "protocol/strict"),
-    *("server/app", "server/command_table"),
-    *("server/clients/keyspace_events", "server/commands/full_form"),
-    *("server/delivery/absence", "server/delivery/dead_letters", "server/delivery/due_times"),
-    *("server/delivery/place", "server/delivery/retention", "server/delivery/tally"),
-    *("server/faults/actions", "server/faults/rules", "server/net/intercepted"),
-    *("server/commands/idempotency", "server/commands/introspection"),
-    *("server/persistence/aof_replay", "server/util/glob"),
-    *("storage/aof/apply_commands", "storage/aof/apply_options", "storage/aof/apply_records"),
-    *(
-        "storage/aof/apply_restore",
-        "storage/aof/encode_strings",
-        "storage/aof/extension_records",
-        "storage/aof/lookup",
-    ),
-    *("storage/aof/seen_times", "storage/aof/snapshot"),
-    *("storage/rdb/payload", "storage/rdb/read", "storage/rdb/write"),
-    *("storage/copies", "storage/idempotency", "storage/lazy_free", "storage/scan_index"),
-}
-"""Those of them that usual commands pass through seldom, or only at the start of the server: they
-are a third of the C, and take half as long to compile with ``-O1``."""
 
 INNER = "penstock._packages"
 """Where a wheel has the packages of the server."""
 
 COMPILE = os.environ.get("PENSTOCK_COMPILE", "")
 """``0``: the source stays as it is; ``1``: compile it or fail; else: compile it if that works."""
-
-NATIVE_OPTIONS = ("-fvisibility=hidden",)
-"""Calls from one C file to another are direct ones: no other library may step in between."""
 
 
 def say(text: str) -> None:
@@ -296,20 +115,42 @@ class Build(build):
 
 
 class BuildNative(build_ext):
-    """Compiles the hot modules, on all processors at once."""
+    """Compiles the hot modules, on all processors at once, or takes them from an earlier build."""
 
     def run(self) -> None:
-        """Makes C of the modules, and libraries of the C, unless the install is editable."""
+        """Puts the libraries where they belong, unless the install is editable."""
         if self.inplace or not self.distribution.has_ext_modules():
             return
+        try:
+            self.level = native.chosen_level()
+        except native.Choice as error:
+            raise SetupError(str(error)) from None
+        self.extensions: list[Extension] = []
+        compiler, inner = native_compiler(), os.path.join(self.build_lib, *INNER.split("."))
+        key = cache.key_of(native.influences(compiler, self.level))
+        folder = cache.folder_of_user()
+        if folder and cache.take(folder, key, inner):
+            say(f"the same was compiled before: taken from {folder}")
+        else:
+            self._compile_all()
+            if folder:
+                cache.keep(folder, key, inner, map(self.get_ext_fullpath, self._names()))
+        Path(inner, "compiled").write_text(native.description(compiler, self.level) + "\n")
+
+    def _compile_all(self) -> None:
+        """Makes C of the modules, and libraries of the C."""
         say("translating Python to C")
-        self.extensions = generate(self.build_temp)
+        self.extensions = native.generate(self.build_temp, self.level)
         for extension in self.extensions:
             extension._needs_stub = False
         super().run()
 
+    def _names(self) -> list[str]:
+        return [extension.name for extension in self.extensions]
+
     def build_extensions(self) -> None:
         """Compiles every file, then links every library."""
+        self._prepare()
         with ThreadPoolExecutor(processors()) as pool:
             compiling = [
                 [pool.submit(self._compile, extension, source) for source in extension.sources]
@@ -326,11 +167,22 @@ class BuildNative(build_ext):
             for future in linking:
                 future.result()
 
+    def _prepare(self) -> None:
+        """Finds the options for all C files, and compiles the header that most begin with."""
+        [library] = [one for one in self.extensions if one.name == native.LIBRARY]
+        self.folders = [*self.include_dirs, *library.include_dirs]
+        levels = native.LEVELS[self.level]
+        self.options = [*library.extra_compile_args, *native.COMMON, *levels]
+        command = [*self.compiler.compiler_so, *(f"-I{folder}" for folder in self.folders)]
+        self.header = native.precompile(command, self.options, self.build_temp)
+
     def _compile(self, extension: Extension, source: str) -> list[str]:
-        options = [*extension.extra_compile_args, *NATIVE_OPTIONS, *level(source)]
-        folders = [*self.include_dirs, *extension.include_dirs]
+        header = self.header if native.is_generated(extension, source) else []
         objects: list[str] = self.compiler.compile(
-            [source], self.build_temp, include_dirs=folders, extra_postargs=options
+            [source],
+            self.build_temp,
+            include_dirs=self.folders,
+            extra_postargs=[*header, *self.options],
         )
         return objects
 
@@ -339,34 +191,6 @@ class BuildNative(build_ext):
         suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
         parts = f"{INNER}.{ext_name}".split(".")
         return os.path.join(self.build_lib, *parts) + suffix
-
-
-def generate(folder: str) -> list[Extension]:
-    """Writes C files into a folder; the libraries to make of them.
-
-    The result does not depend on what else is installed, nor on what mypy is set to warn of.
-    """
-    from mypyc.build import mypycify
-
-    paths = [f"{package}/{name}.py" for package, names in HOT.items() for name in names]
-    options = ["--config-file=", "--ignore-missing-imports", f"--cache-dir={folder}/mypy"]
-    extensions: list[Extension] = mypycify(
-        [*options, *paths],
-        opt_level="3",
-        debug_level="0",
-        multi_file=True,
-        target_dir=folder,
-        group_name="penstock",
-    )
-    for extension in extensions:
-        extension.sources.sort(key=os.path.getsize, reverse=True)
-    return extensions
-
-
-def level(source: str) -> list[str]:
-    """Another level of optimization than the usual one, where that gains nothing."""
-    module = Path(source).stem.removeprefix("__native_").replace("___", "/")
-    return ["-O1"] if module in COOL else []
 
 
 def processors() -> int:

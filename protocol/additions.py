@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XADD requests, recognized in the bytes that a client sent.
 
 The fields and values of an XADD are the same bytes in the request, in the stored entry, in a reply

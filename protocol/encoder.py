@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Reply values to bytes, in RESP2 or RESP3.
 
 The wire forms are those of the RESP specification (https://redis.io/docs/latest/develop/reference/

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Every error text of the server, in this one file.
 
 The texts are those of Redis 8 where Redis has one: clients match on them. An error reply is the

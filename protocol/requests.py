@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """An incremental parser of requests.
 
 A request is a RESP array of bulk strings, or one line of words (an *inline command*). hiredis

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A parser of requests that implements every rule of the protocol.
 
 Each byte is processed once: arguments that have been parsed are not parsed again when the rest of

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A running server: its start, its periodic work, its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One declarative description a command, from which everything else follows.
 
 Arity checks, COMMAND, access control, transactions and the documentation all read this table; a

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The way of a command: look up, check, run or queue, apply its effects, encode its reply."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a handler returns: a reply, a :class:`Wait` for one, or :class:`~server.steps.Steps`."""
 
 from __future__ import annotations

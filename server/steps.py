@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Commands that take long, in steps: others are answered between them.
 
 A handler that may have much to do returns :class:`Steps` in place of its reply: work that gives way

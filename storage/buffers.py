@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Editing strings in place, without copying them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Counters of 64 bits that wrap around.
 
 Redis stores entries-added and entries-read in 64 bits and shows them as signed numbers, so values

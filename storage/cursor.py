@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Where a group reads on: the place behind its last-delivered-id, so as not to search for it."""
 
 from __future__ import annotations

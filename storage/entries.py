@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Encoding and decoding of entries; they are stored as the bytes of their reply."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Exceptions of the engine; the server maps each to an error text.
 
 The state is unchanged whenever one of these is raised.

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """An index of keys by expiry time."""
 
 from __future__ import annotations

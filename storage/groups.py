@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Consumer groups: their consumers, deliveries and claims."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Databases: which key holds what, and until when.
 
 A value is a stream or a string. Reading a key that is past its expiry removes it first, which

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Frees large data structures in portions.
 
 Freeing a million entries takes 80 ms, a million pending entries 20 ms. The command that removed

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What every stream of a keyspace follows: settings, and who frees and packs its blocks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Pending entries in the order of their age."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Lower bounds, one for each piece of a long list, in which low ones are found without looking at
 all of them."""
 

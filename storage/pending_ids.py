@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A column of ascending IDs, in a form that takes little memory when nobody adds to it.
 
 An ID above 2**62 is an object of 48 bytes. A packed column keeps a code of 8 bytes for each

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A segment of a pending entries list: consecutive entries, a column for each of their values.
 
 Times and counts are native integers, IDs codes of 64 bits (:mod:`storage.pending_ids`). An owner is

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The index behind SCAN: a linear hash table whose cursors stay valid while keys come and go."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One stream: its entries, its counters, its consumer groups."""
 
 from __future__ import annotations

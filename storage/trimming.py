@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Trimming: removing the oldest entries of a stream, by length or by ID."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Users: who may log in, with which passwords, and what they may do then."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Access control at work: what a client may do, what is noted of denials, what changes entail."""
 
 from __future__ import annotations

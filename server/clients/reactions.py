@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Routes each effect to the append-only file, replicas, WATCH, blocked clients, keyspace events,
 caches and policies.
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Work of commands that take long: clients that wait for it, and the turns in which it goes on.
 
 A handler that may have much to do returns :class:`~server.steps.Steps`. What takes a moment is done

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The options of XADD, and those of them that XTRIM takes too: parsed here, applied elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Commands about the connection: which protocol it speaks, as whom, and with which database."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Replies of many entries, put together in steps."""
 
 from __future__ import annotations

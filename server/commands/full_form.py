@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XINFO STREAM ... FULL: everything that a stream holds.
 
 What may be long, the entries and the pending entries, is taken hold of at once and written out in

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What commands on consumer groups share: finding a group, and telling what happened."""
 
 from __future__ import annotations

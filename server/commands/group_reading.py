@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XREADGROUP: new entries, or pending ones, of one or several streams, and waiting for more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XGROUP, XACK and XACKDEL: making groups, and acknowledging entries."""
 
 from __future__ import annotations

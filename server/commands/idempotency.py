@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Idempotent producing: what XADD does with an IDMP option, XCFGSET and XIDMPRECORD."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XINFO: what a stream, its groups and its consumers look like from inside."""
 
 from __future__ import annotations

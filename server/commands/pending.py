@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XPENDING, XCLAIM, XAUTOCLAIM and XNACK: pending entries, and how they change hands."""
 
 from __future__ import annotations

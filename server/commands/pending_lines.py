@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Pending entries as XPENDING lists them: ID, owner, idle time, delivery count.
 
 Entries that were delivered together have all but their IDs in common, and so have IDs of the same

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What XREAD and XREADGROUP are asked for, and how much their replies may hold."""
 
 from __future__ import annotations

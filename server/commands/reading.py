@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """XREAD: reading on from places in one or several streams, and waiting for more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Adding, deleting, trimming and ranges: the commands on a stream's entries."""
 
 from __future__ import annotations

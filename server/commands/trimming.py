@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Trimming a stream, and what becomes of the references to what goes."""
 
 from __future__ import annotations

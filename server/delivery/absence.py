@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Consumers that have not been seen for long (``consumer-ttl``)."""
 
 from __future__ import annotations

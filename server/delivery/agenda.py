@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What is next in a consumer group with policies: which pending entry may be delivered when.
 
 **The idea.** All that policies decide is kept in the pending entries list, by ordinary effects. An

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Entries that are not delivered any more go to another stream, with what is known of them."""
 
 from __future__ import annotations

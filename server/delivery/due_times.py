@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """When which stream has something to do, with one timer of the event loop for all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What ``order-by`` means: of the pending entries with the same value one at a time is delivered.
 
 The pending entries with the same value form a lane, in ID order. Only the first of a lane may be

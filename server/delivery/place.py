@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A consumer group with policies, where it is, and what is kept of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What XREADGROUP gives a consumer of a group with policies: what is due again, then what is new.
 
 A read goes on from the group's last-delivered-id as it always does. Entries that are not for the

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The policies of a group or a stream, as values that are quick to use."""
 
 from __future__ import annotations

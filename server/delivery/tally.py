@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """How often policies have acted, for metrics and the page."""
 
 from __future__ import annotations

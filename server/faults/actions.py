@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a fault does to a command that it strikes."""
 
 from __future__ import annotations

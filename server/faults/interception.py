@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What requests have to pass before they run while a test looks at them or meddles with them.
 
 ``active`` is false unless there is a trace, or a fault of any kind; then requests run at once, and

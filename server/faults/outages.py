@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Faults of the whole server: it fails over to another one, or answers nobody for a while.
 
 Both take real time, whatever the clock of the server says. DEBUG is heard all the while, so that a

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Which commands a fault strikes: without clients, sockets or clocks.
 
 **The rules.** A command is shown to the faults in the order in which they were added. Each fault

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """How long calls take, counted in a histogram of fixed relative precision.
 
 The slots are those of an HDR histogram with two significant digits, as Redis has them: durations up

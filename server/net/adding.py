@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The fast path for XADD: requests that are added straight from the bytes that a client sent.
 
 **The idea.** Producers send the same XADD over and over, with other values. What such a request

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One client's socket: bytes to requests, replies to bytes, with back-pressure in both directions.
 
 **The idea.** All requests that one read completes are executed in one go, and their replies leave
@@ -17,9 +18,8 @@ ones return steps.
 **Order.** Replies leave in the order of their requests. What a command pushes to its own client
 waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
 already been answered goes behind that answer. Output that may report changes which are not in the
-append-only file yet is held back, whatever it is: replies, messages, even the end of the
-connection. Small output may be kept until the round of the loop ends (``_kept``, see
-:mod:`server.net.round_output`); whatever else is sent goes behind it.
+append-only file yet is held back, even the end of the connection. Small output may be kept until
+the round of the loop ends (``_kept``, see :mod:`server.net.round_output`); all else goes behind it.
 
 **Back-pressure.** A client that does not read is not read from (``_choked``), and neither is one
 with much held-back output (``_swamped``). Reading and writing have limits besides: unfinished and

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Requests of clients while they are traced, or while there are faults.
 
 A request that would be refused anyway is none that a fault could strike: the client hears of its

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Holding replies back until what they speak of is safe.
 
 Whatever goes out to clients, be it a reply, a message or the entries of a woken reader, may tell of

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The connections of a server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The output of one round of the event loop, sent at its end.
 
 **The idea.** A client that is idle has to be woken when its reply is sent, which costs the server

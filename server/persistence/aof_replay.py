@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Loading: the commands of append-only files, applied to a server's keyspace before it listens.
 
 What files consist of for the most part goes straight to the engine

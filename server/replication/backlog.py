@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The stream of replication, as far back as it is kept.
 
 Every replica follows the same stream of bytes; a position in it is how many bytes came before. The

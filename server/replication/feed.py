@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The feed: what happens becomes the stream that replicas follow.
 
 The commands of the stream are those of the append-only file (:mod:`storage.aof.encode_effects`): a

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """How much a command has changed, as ``rdb_changes_since_last_save`` of INFO counts it."""
 
 from __future__ import annotations

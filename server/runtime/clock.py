@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The time of a server, which a test may turn (DEBUG CLOCK)."""
 
 from __future__ import annotations

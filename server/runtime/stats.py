@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Counters of a server's life, as INFO shows them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a script can ask of the server: commands above all."""
 
 from __future__ import annotations

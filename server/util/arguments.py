@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Parsing of arguments that many commands share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The options of commands in an append-only file, as far as Redis and Penstock write them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Penstock's own records, applied to a keyspace."""
 
 from __future__ import annotations

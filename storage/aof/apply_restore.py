@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """RESTORE in an append-only file: Redis writes it for keys that a client restored or moved here."""
 
 from __future__ import annotations

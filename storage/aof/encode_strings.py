@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The commands for effects that can be encoded independently of others."""
 
 from __future__ import annotations

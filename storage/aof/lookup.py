@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Looks up what the arguments of a command in an append-only file refer to."""
 
 from __future__ import annotations

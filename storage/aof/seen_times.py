@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Seen-times and active-times of consumers that are not in the append-only file yet.
 
 Every poll of a consumer changes its seen-time. Writing each change would make up most of the file;

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Values as an RDB has them: strings and streams as bytes.
 
 Nothing is compressed: that is optional in the format, and would take longer than all the rest.

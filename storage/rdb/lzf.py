@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Decompresses LZF, which Redis uses for strings and listpacks above 20 bytes.
 
 The data is a sequence of literal runs and of copies of what has been decompressed already

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The payloads of DUMP and RESTORE: a value, the version of the format, a checksum."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """RDB files, read item by item: keys with their values, and libraries of functions.
 
 Keys of types that Penstock does not hold come without a value, so that they can be named. The

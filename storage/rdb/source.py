@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Bytes of an RDB, read one after the other, with the offset for messages.
 
 What has been read is taken into the checksum. A length that a damaged file claims costs no memory:

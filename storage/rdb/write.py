@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A keyspace as an RDB file, for servers that replicate it and for SAVE.
 
 What the format has no place for is left out: idempotent IDs with their retention, where blocks had

@@ -25,8 +25,9 @@ from tests.support.process import ROOT
 
 pytestmark = pytest.mark.slow
 
-SOURCES = ("penstock", "protocol", "pyspark_redis_streams", "server", "storage")
-FILES = ("LICENSE", "README.md", "pyproject.toml", "setup.py")
+SOURCES = ("building", "penstock", "protocol", "pyspark_redis_streams", "server", "storage")
+FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
+MARK = "# Compiled by mypyc.\n"
 CLASHING = ("server", "storage", "protocol", "pipeline", "migration")
 TIMEOUT_S = 300
 
@@ -173,6 +174,50 @@ def test_a_wheel_of_the_source_distribution_has_the_same_files(
     [source] = tmp_path.iterdir()
     python = {name for name in names(wheel) if not name.endswith(".so")}
     assert set(names(build(source, tmp_path / "wheel"))) == python
+
+
+@pytest.fixture
+def small(checkout: Path, tmp_path: Path) -> Path:
+    """The same, with a single module that is compiled."""
+    folder = tmp_path / "small"
+    shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns("build", "dist", "*.egg-info"))
+    for path in folder.rglob("*.py"):
+        if path.name != "counters.py":
+            path.write_text(path.read_text().removeprefix(MARK))
+    return folder
+
+
+def compiled(source: Path, cache: Path, **environment: str) -> tuple[dict[str, bytes], str]:
+    """The libraries in the wheel of a checkout, and what is said while it is built."""
+    program = "from setuptools.build_meta import build_wheel as b; b('wheel')"
+    shutil.rmtree(source / "wheel", ignore_errors=True)
+    settings = {"PENSTOCK_COMPILE": "1", "XDG_CACHE_HOME": str(cache), **environment}
+    said = run(sys.executable, "-c", program, cwd=source, **settings)
+    [wheel] = (source / "wheel").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        native = [name for name in archive.namelist() if ".cpython-" in name]
+        return {name: archive.read(name) for name in native}, said
+
+
+def test_the_same_is_compiled_once_whatever_becomes_of_what_was_kept(
+    small: Path, tmp_path: Path
+) -> None:
+    # Where the header cannot be used that is compiled first, a warning makes it fail.
+    compiler = f"{os.environ.get('CC', 'gcc')} -Winvalid-pch"
+    first, said = compiled(small, tmp_path, CC=compiler)
+    assert len(first) == 2
+    assert "translating Python to C" in said
+    assert (small / "build").exists()
+    again, said = compiled(small, tmp_path, CC=compiler)
+    assert again == first
+    assert f"taken from {tmp_path}/penstock" in said
+    assert "translating Python to C" not in said
+    [kept] = (tmp_path / "penstock").iterdir()
+    os.truncate(kept, kept.stat().st_size // 2)
+    anew, said = compiled(small, tmp_path, CC=compiler)
+    assert "translating Python to C" in said
+    assert set(anew) == set(first)
+    assert compiled(small, tmp_path, CC=compiler)[0] == anew
 
 
 @pytest.mark.parametrize("demanded", [False, True], ids=["", "PENSTOCK_COMPILE=1"])

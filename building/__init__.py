@@ -1,0 +1,1 @@
+"""What ``setup.py`` builds with: how modules are compiled, and where the result is kept."""

@@ -1,0 +1,166 @@
+"""Compiles the hot modules: which those are, with which options, and with what else it varies.
+
+A module is compiled if its first line is :data:`MARK`, wherever it lies. mypyc translates all of
+them together, each to a C file of its own, so that one calls another directly.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+PACKAGES: Final = ("protocol", "server", "storage")
+
+MARK: Final = "# Compiled by mypyc.\n"
+"""The first line of the modules that are compiled: those that every stream command passes through,
+those that load and write much data, and those whose objects they hold."""
+
+GROUP: Final = "penstock"
+"""What mypyc calls all of them together."""
+
+LIBRARY: Final = f"{GROUP}__mypyc"
+"""The library that they are in; each has a small one beside its source, which leads there."""
+
+COMMON: Final = ("-fvisibility=hidden",)
+"""Calls from one C file to another are direct ones: no other library may step in between."""
+
+LEAN: Final = (
+    *("-fno-tree-dominator-opts", "-fno-tree-pta", "-fno-tree-sra", "-fno-tree-ch"),
+    *("-fno-tree-bit-ccp", "-fno-dse", "-fno-if-conversion", "-fno-if-conversion2"),
+    *("-fno-move-loop-invariants", "-fno-branch-count-reg"),
+)
+"""The passes of ``-O1`` that take gcc a fifth of its time and gain nothing here: nearly all that
+the C consists of is calls, with a test of each result."""
+
+LEVELS: Final = {"1": ("-O1", *LEAN), "2": ("-O2",)}
+"""What PENSTOCK_OPTIMIZE may be, and with which options of the C compiler that is."""
+
+
+class Choice(Exception):
+    """PENSTOCK_OPTIMIZE is none of what it may be."""
+
+
+def chosen_level() -> str:
+    """What PENSTOCK_OPTIMIZE says, 1 unless it is set; raises :class:`Choice`."""
+    level = os.environ.get("PENSTOCK_OPTIMIZE") or "1"
+    if level not in LEVELS:
+        raise Choice(f"PENSTOCK_OPTIMIZE is {level!r}: 1 and 2 are allowed")
+    return level
+
+
+def sources() -> list[str]:
+    """The paths of the modules that are compiled, below the current folder."""
+    return [path for path in _modules() if _first_line(path) == MARK]
+
+
+def _modules() -> list[str]:
+    return sorted(str(path) for package in PACKAGES for path in Path(package).rglob("*.py"))
+
+
+def _first_line(path: str) -> str:
+    with open(path, encoding="utf-8") as module:
+        return module.readline()
+
+
+def generate(folder: str, level: str) -> list[Any]:
+    """Writes C files into a folder; returns the extensions to make of them.
+
+    The result does not depend on what else is installed, nor on what mypy is set to warn of.
+    """
+    from mypyc.build import mypycify
+
+    options = ["--config-file=", "--ignore-missing-imports", f"--cache-dir={folder}/mypy"]
+    extensions: list[Any] = mypycify(
+        [*options, *sources()],
+        opt_level=level,
+        debug_level="0",
+        multi_file=True,
+        target_dir=folder,
+        group_name=GROUP,
+    )
+    for extension in extensions:
+        extension.sources.sort(key=os.path.getsize, reverse=True)
+    return extensions
+
+
+# --- the header that is compiled first -------------------------------------------------------
+
+
+def precompile(command: Sequence[str], options: Sequence[str], folder: str) -> list[str]:
+    """Compiles the header files that every generated C file begins with, into a folder.
+
+    Returns the options with which C files make use of it: none where the compiler cannot do that.
+    gcc uses it only for files that are compiled by the same command with the same options.
+    """
+    header = os.path.join(folder, "first.h")
+    names = (f"__native_{GROUP}.h", f"__native_internal_{GROUP}.h")
+    Path(header).write_text("".join(f'#include "{name}"\n' for name in names))
+    ended = subprocess.run(
+        [*command, "-x", "c-header", header, "-o", f"{header}.gch", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    if ended.returncode:
+        Path(f"{header}.gch").unlink(missing_ok=True)
+        return []
+    return ["-include", header]
+
+
+def is_generated(extension: Any, source: str) -> bool:
+    """Whether a C file is one that mypyc writes, not of the runtime that it adds to the library."""
+    return extension.name != LIBRARY or Path(source).name.startswith("__native_")
+
+
+# --- what the result depends on --------------------------------------------------------------
+
+
+def description(compiler: Any, level: str) -> str:
+    """How the modules are compiled, in the words of ``penstock --version``."""
+    return f"-O{level} mypyc {version('mypy')} {_name(_version_of(tuple(compiler.compiler_so)))}"
+
+
+def _name(told: str) -> str:
+    """The name and the version of a C compiler, of what it prints for ``--version``."""
+    name = "clang" if "clang" in told else "gcc" if "Free Software" in told else "cc"
+    found = re.search(r"\d+\.\d+[.\d]*", told)
+    return f"{name} {found[0]}" if found else name
+
+
+@functools.cache
+def _version_of(command: tuple[str, ...]) -> str:
+    # With its options, as the first word may be that of a program around the compiler.
+    ended = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    return ended.stdout
+
+
+def influences(compiler: Any, level: str) -> Iterator[bytes]:
+    """All that the libraries depend on, piece by piece: sources, tools, options, machine."""
+    for path in (*_modules(), "setup.py", *sorted(map(str, Path("building").glob("*.py")))):
+        yield path.encode()
+        yield Path(path).read_bytes()
+    commands = [tuple(command) for command in (compiler.compiler_so, compiler.linker_so)]
+    words = [
+        *map(shlex.join, commands),
+        *map(_version_of, commands),
+        description(compiler, level),
+        sys.version,
+        str(sysconfig.get_config_var("SOABI")),
+        platform.system(),
+        platform.machine(),
+        *platform.libc_ver(),
+        os.environ.get("MACOSX_DEPLOYMENT_TARGET", ""),
+        # What is compiled for the processor at hand may not run on another one.
+        platform.node() if any("=native" in word for word in commands[0]) else "",
+    ]
+    yield from (word.encode() for word in words)

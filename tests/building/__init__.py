@@ -1,0 +1,1 @@
+"""Tests of how modules are compiled, and of what is kept of that."""

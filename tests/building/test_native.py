@@ -1,0 +1,148 @@
+"""Which modules are compiled, how, and what makes the result another one."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from building import cache, native
+from tests.support.process import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two modules, of which one is compiled."""
+    for name in ("building", "protocol/deep", "storage"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "building" / "native.py").touch()
+    (tmp_path / "storage" / "log.py").write_text('"""The log."""\n')
+    (tmp_path / "protocol" / "deep" / "hot.py").write_text(native.MARK + '"""Hot."""\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(native, "_version_of", lambda command: f"gcc {command}")
+    return tmp_path
+
+
+def compiler(*options: str) -> SimpleNamespace:
+    return SimpleNamespace(compiler_so=["gcc", *options], linker_so=["gcc", "-shared"])
+
+
+def key(level: str = "1", *options: str) -> str:
+    return cache.key_of(native.influences(compiler(*options), level))
+
+
+def test_a_module_is_compiled_if_its_first_line_says_so(checkout: Path) -> None:
+    assert native.sources() == ["protocol/deep/hot.py"]
+    (checkout / "protocol" / "deep" / "hot.py").rename(checkout / "storage" / "moved.py")
+    assert native.sources() == ["storage/moved.py"]
+
+
+def test_no_module_says_it_anywhere_else() -> None:
+    files = [path for name in native.PACKAGES for path in (ROOT / name).rglob("*.py")]
+    marked = [text.index(native.MARK) for text in map(Path.read_text, files) if native.MARK in text]
+    assert set(marked) == {0}
+
+
+def another_source(checkout: Path) -> None:
+    (checkout / "protocol" / "deep" / "hot.py").write_text(native.MARK + '"""Hotter."""\n')
+
+
+def a_plain_source(checkout: Path) -> None:
+    # The types in it go into what is made of modules that import it.
+    (checkout / "storage" / "log.py").write_text('"""Another log."""\n')
+
+
+def a_new_module(checkout: Path) -> None:
+    (checkout / "storage" / "block.py").touch()
+
+
+def another_name(checkout: Path) -> None:
+    (checkout / "storage" / "log.py").rename(checkout / "storage" / "logs.py")
+
+
+def how_it_is_built(checkout: Path) -> None:
+    (checkout / "setup.py").write_text("import setuptools\n")
+
+
+def with_what_it_is_built(checkout: Path) -> None:
+    (checkout / "building" / "native.py").write_text("LEVELS = {}\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        another_source,
+        a_plain_source,
+        a_new_module,
+        another_name,
+        how_it_is_built,
+        with_what_it_is_built,
+    ],
+)
+def test_a_build_of_other_files_is_another_one(
+    checkout: Path, change: Callable[[Path], None]
+) -> None:
+    before = key()
+    assert key() == before
+    change(checkout)
+    assert key() != before
+
+
+def test_a_build_by_other_tools_is_another_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {key(), key("2"), key("1", "-march=armv8-a"), key("1", "-march=native")}
+    for module, name, value in (
+        (platform, "machine", lambda: "riscv64"),
+        (platform, "libc_ver", lambda: ("glibc", "2.99")),
+        (native, "_version_of", lambda command: "clang 99"),
+        (native, "version", lambda name: "9.9"),
+        (sys, "version", "3.99"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            keys.add(key())
+    with monkeypatch.context() as patch:
+        patch.setattr(platform, "node", lambda: "elsewhere")
+        keys.add(key("1", "-march=native"))
+        keys.add(key())  # Which is the first again.
+    assert len(keys) == 10
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright (C) Free Software", "gcc 12.2.0"),
+        ("cc (GCC) 14.1.1 20240522\nCopyright (C) Free Software Foundation", "gcc 14.1.1"),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)\nTarget: arm64", "clang 15.0.0"),
+        ("tcc version 0.9", "cc 0.9"),
+        ("", "cc"),
+    ],
+)
+def test_the_version_names_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, told: str, name: str
+) -> None:
+    monkeypatch.setattr(native, "_version_of", lambda command: told)
+    monkeypatch.setattr(native, "version", lambda package: "2.4.1")
+    assert native.description(compiler(), "2") == f"-O2 mypyc 2.4.1 {name}"
+
+
+def test_the_level_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = []
+    for told in ("", "1", "2"):
+        monkeypatch.setenv("PENSTOCK_OPTIMIZE", told)
+        levels.append(native.chosen_level())
+    assert levels == ["1", "1", "2"]
+    monkeypatch.setenv("PENSTOCK_OPTIMIZE", "fast")
+    with pytest.raises(native.Choice, match=r"^PENSTOCK_OPTIMIZE is 'fast': 1 and 2 are allowed$"):
+        native.chosen_level()
+
+
+def test_a_compiler_that_cannot_precompile_goes_without(tmp_path: Path) -> None:
+    assert native.precompile(["false"], [], str(tmp_path)) == []
+    assert native.precompile(["true"], [], str(tmp_path)) == ["-include", f"{tmp_path}/first.h"]
