@@ -27,12 +27,12 @@ from server.runtime.clock import system_clock
 from server.runtime.event_loop import new_event_loop
 from server.runtime.fd_limits import make_room, require_room
 from server.runtime.log import Log
-from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (
     f"Penstock server v={PENSTOCK_VERSION} redis_version={REDIS_VERSION}"
     f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    f" build={BUILD}"
+    " build="
 )
 
 TOOLS: Final = ("check-aof", "debug", "import", "export", "pipeline")
@@ -69,7 +69,7 @@ def main() -> int:
     if args[:1] and args[0] in TOOLS:
         return run_tool(args[0], args[1:])
     if args[:1] in (["-v"], ["--version"]):
-        print(VERSION)
+        print(VERSION + build_line())
         return 0
     if args[:1] in (["-h"], ["--help"]):
         return print_usage()

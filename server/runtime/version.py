@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from storage import log
@@ -15,3 +16,13 @@ after 8.0 follows the documentation, and was not compared with a server."""
 
 BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
 """Whether the hot modules run as Python or as the native code that mypyc makes of it."""
+
+
+def build_line() -> str:
+    """Return :data:`BUILD`, and of compiled modules how they were compiled, which the build has
+    written beside the packages."""
+    if BUILD == "plain":
+        return BUILD
+    packages = os.path.dirname(os.path.dirname(log.__file__))
+    with open(os.path.join(packages, "compiled"), encoding="utf-8") as file:
+        return f"{BUILD} {file.read().rstrip()}"
