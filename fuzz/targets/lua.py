@@ -18,8 +18,9 @@ from pathlib import Path
 from random import Random
 
 from fuzz.targets.base import Broken, require
-from tests.conformance.resp import Incomplete, parse, request
+from tests.conformance.resp import Incomplete, parse
 from tests.support.process import PenstockProcess
+from tests.support.wire import pack
 
 MEGABYTE = 1024**2
 LIMIT = 16 * MEGABYTE
@@ -75,7 +76,7 @@ class Lua:
         ):
             client.settimeout(TIMEOUT_S)
             other.settimeout(TIMEOUT_S)
-            client.sendall(request([b"EVAL", data, b"1", b"s", b"1"]))
+            client.sendall(pack("EVAL", data, 1, "s", 1))
             ended = _ended(client, other)
             require(process.process.poll() is None, "the server has ended")
             if not ended:
@@ -89,7 +90,7 @@ class Lua:
             limits = ("--script-memory-limit", str(LIMIT), "--busy-reply-threshold", "50")
             self._process = PenstockProcess(*options, *limits).__enter__()
             # Nobody reads the log, and a server whose log is full has to wait.
-            self._process.ask(request([b"CONFIG", b"SET", b"loglevel", b"nothing"]))
+            self._process.ask(pack("CONFIG", "SET", "loglevel", "nothing"))
             self._start = self._resident()
         return self._process
 
@@ -136,7 +137,7 @@ def _ended(client: socket.socket, other: socket.socket) -> bool:
 
 def _ask(client: socket.socket, words: list[bytes]) -> bytes:
     try:
-        client.sendall(request(words))
+        client.sendall(pack(*words))
         return client.recv(4096)
     except (TimeoutError, ConnectionError) as error:
         raise Broken(f"{words[0]!r} was not answered: {error!r}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -12,6 +11,7 @@ from redis import Redis
 
 from tests.clients.observing import until, until_parked
 from tests.support.process import PenstockProcess
+from tests.support.wire import Client
 
 pytestmark = pytest.mark.slow
 
@@ -50,15 +50,14 @@ def client(server: PenstockProcess) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def readers(server: PenstockProcess) -> Iterator[list[socket.socket]]:
+def readers(server: PenstockProcess) -> Iterator[list[Client]]:
     with ExitStack() as stack:
-        connect = socket.create_connection
-        connected = [stack.enter_context(connect(server.address, 10)) for _ in range(READERS)]
+        connected = [stack.enter_context(Client(server.address)) for _ in range(READERS)]
         # The server may accept one in each turn of its loop: who asks INFO meanwhile slows it down.
         for reader in connected:
-            reader.sendall(b"PING\r\n")
+            reader.send("PING")
         for reader in connected:
-            assert reader.recv(7) == b"+PONG\r\n"
+            reader.receive(b"+PONG\r\n")
         yield connected
 
 
@@ -68,26 +67,17 @@ def cpu_seconds(client: Redis) -> float:
     return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 
-def read_plainly(readers: list[socket.socket]) -> None:
+def read_plainly(readers: list[Client]) -> None:
     for reader in readers:
-        reader.sendall(b"XREAD BLOCK 0 STREAMS orders $\r\n")
+        reader.send("XREAD BLOCK 0 STREAMS orders $")
 
 
-def read_in_group(readers: list[socket.socket]) -> None:
+def read_in_group(readers: list[Client]) -> None:
     for number, reader in enumerate(readers):
-        reader.sendall(
-            b"XREADGROUP GROUP packers c%d COUNT 1 BLOCK 0 STREAMS orders >\r\n" % number
-        )
+        reader.send(f"XREADGROUP GROUP packers c{number} COUNT 1 BLOCK 0 STREAMS orders >")
 
 
-def receive(reader: socket.socket, length: int) -> bytes:
-    data = b""
-    while len(data) < length and (chunk := reader.recv(length)):
-        data += chunk
-    return data
-
-
-def test_parked_readers_take_no_computing_time(client: Redis, readers: list[socket.socket]) -> None:
+def test_parked_readers_take_no_computing_time(client: Redis, readers: list[Client]) -> None:
     read_plainly(readers[::2])
     read_in_group(readers[1::2])
     until_parked(client, READERS)
@@ -97,32 +87,26 @@ def test_parked_readers_take_no_computing_time(client: Redis, readers: list[sock
     assert cpu_seconds(client) - before < 0.3
 
 
-def test_one_entry_wakes_every_reader(client: Redis, readers: list[socket.socket]) -> None:
+def test_one_entry_wakes_every_reader(client: Redis, readers: list[Client]) -> None:
     read_plainly(readers)
     until_parked(client, READERS)
     client.xadd("orders", {"n": 1}, id="1-0")
-    expected = ENTRY % b"1-0"
     for reader in readers:
-        assert receive(reader, len(expected)) == expected
+        reader.receive(ENTRY % b"1-0")
     assert client.info("clients")["blocked_clients"] == 0
 
 
-def test_one_entry_wakes_one_consumer_of_a_group(
-    client: Redis, readers: list[socket.socket]
-) -> None:
+def test_one_entry_wakes_one_consumer_of_a_group(client: Redis, readers: list[Client]) -> None:
     read_in_group(readers[:1])
     until_parked(client, 1)
     read_in_group(readers[1:])
     until_parked(client, READERS)
     client.xadd("orders", {"n": 1}, id="1-0")
-    expected = ENTRY % b"1-0"
-    assert receive(readers[0], len(expected)) == expected
+    readers[0].receive(ENTRY % b"1-0")
     assert client.info("clients")["blocked_clients"] == READERS - 1
 
 
-def test_readers_that_disconnect_leave_nothing_behind(
-    client: Redis, readers: list[socket.socket]
-) -> None:
+def test_readers_that_disconnect_leave_nothing_behind(client: Redis, readers: list[Client]) -> None:
     read_plainly(readers[::2])
     read_in_group(readers[1::2])
     until_parked(client, READERS)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import select
-import socket
 import time
 from dataclasses import dataclass, field
 
+from tests.support.wire import connected, pack
+
 from .marks import Version, normalise, parse_version
 from .quoting import split_arguments
-from .resp import Incomplete, escape, parse, request
+from .resp import Incomplete, escape, parse
 from .script import Case, Step
 
 REPLY_TIMEOUT_S = 20.0
@@ -38,8 +39,7 @@ class Connection:
     """One client connection that can be asked for whole replies, as raw bytes."""
 
     def __init__(self, address: tuple[str, int], protocol: int) -> None:
-        self.socket = socket.create_connection(address, REPLY_TIMEOUT_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connected(address)
         self.buffer = b""
         self.sent_at = 0.0
         self.ended = False
@@ -56,7 +56,7 @@ class Connection:
 
     def ask(self, *arguments: bytes) -> bytes:
         """The reply to a command."""
-        self.send(request(list(arguments)))
+        self.send(pack(*arguments))
         return self.receive()
 
     def receive(self) -> bytes:
@@ -227,7 +227,7 @@ class Player:
             connection.send(b"".join(arguments))
             return b""
         if step.action != "waits":
-            connection.send(request(arguments))
+            connection.send(pack(*arguments))
         if step.action == "command":
             return connection.receive()
         self.server.settle()
@@ -247,7 +247,7 @@ class Player:
         """The replies to a numbered pipeline."""
         numbers = range(step.low, step.high + 1)
         values = [{**self.saved, "n": b"%d" % number} for number in numbers]
-        connection.send(b"".join(request(split_arguments(step.text, v)) for v in values))
+        connection.send(b"".join(pack(*split_arguments(step.text, v)) for v in values))
         return b"".join(connection.receive() for _ in numbers)
 
     def _refuse_leftovers(self) -> None:

@@ -76,11 +76,6 @@ def integer(number: int) -> Frame:
     return Frame(b":", b"%d" % number)
 
 
-def request(arguments: list[bytes]) -> bytes:
-    """A command as a client sends it."""
-    return encode(Frame(b"*", items=[bulk(argument) for argument in arguments]))
-
-
 def escape(data: bytes) -> str:
     """Bytes as one readable line of ASCII."""
     return "".join(

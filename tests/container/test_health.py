@@ -15,6 +15,7 @@ from penstock import health
 from tests.support.certificates import Certificates
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 TCP_HEAD = (
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"
@@ -215,9 +216,8 @@ def test_what_a_server_answers_that_takes_nobody_is_told(
 ) -> None:
     with PenstockThread(maxclients=1) as penstock:
         kernel.add(penstock.port, inode=70)
-        with socket.create_connection((penstock.host, penstock.port)) as first:
-            first.sendall(b"PING\r\n")
-            assert first.recv(64) == b"+PONG\r\n"
+        with Client(penstock.address) as first:
+            assert first.ask("PING") == b"PONG"
             assert health.main(proc=kernel.proc) == 1
     message = f"127.0.0.1:{penstock.port}: -ERR max number of clients reached\n"
     assert capsys.readouterr().err == message

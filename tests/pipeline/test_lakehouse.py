@@ -19,10 +19,11 @@ from pyiceberg.catalog import load_catalog
 
 from tests.pipeline.commands import kill, process, write
 from tests.pipeline.conftest import ROOT, SPARK_SETTINGS
-from tests.pipeline.test_processes import more_batches, wait_for
+from tests.pipeline.test_processes import more_batches
 from tests.spark.backends import Backend
 from tests.spark.conftest import LEAN
 from tests.spark.standalone import standalone_cluster
+from tests.support.wire import wait_until
 
 LIMIT_S = 600
 STREAMS = ("a", "b", "c")
@@ -153,10 +154,10 @@ def test_two_lakes_hold_what_pandas_makes_of_three_streams_after_kills(lakes: La
         for _ in range(KILLS):
             publish(lakes, choice)
             running = process(*run, **environment)
-            wait_for(more_batches(lakes.folder, choice.randint(1, 3)), LIMIT_S)
+            wait_until(more_batches(lakes.folder, choice.randint(1, 3)), LIMIT_S)
             for pid in choice.sample(executors(lakes.workers), 1):
                 os.kill(pid, signal.SIGKILL)
-            wait_for(more_batches(lakes.folder, choice.randint(1, 3)), LIMIT_S)
+            wait_until(more_batches(lakes.folder, choice.randint(1, 3)), LIMIT_S)
             time.sleep(choice.uniform(0, 0.5))
             kill(running)
         publish(lakes, choice)

@@ -21,6 +21,7 @@ from tests.pipeline.conftest import SPARK_SETTINGS
 from tests.pipeline.once import rows
 from tests.spark.backends import Backend
 from tests.spark.driving import contents
+from tests.support.wire import wait_until
 
 LIMIT_S = 180
 _MORE = os.environ.get("PENSTOCK_PIPELINE_KILLS")
@@ -89,14 +90,6 @@ def fill(client: redis.Redis, begin: int, end: int) -> None:
         pipeline.execute()
 
 
-def wait_for(condition: Callable[[], Any], limit_s: float = LIMIT_S) -> None:
-    """Returns as soon as it holds."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happens"
-        time.sleep(0.05)
-
-
 def batches(folder: Path) -> list[dict[str, Any]]:
     """What the metrics tell of batches so far."""
     file = folder / "metrics.jsonl"
@@ -121,9 +114,9 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
 ) -> None:
     fill(server, 0, 20)
     running = process("run", write(tmp_path, text(url)), "--metrics-port", "0")
-    wait_for(lambda: len({b["query"] for b in batches(tmp_path)}) == 3)
+    wait_until(lambda: len({b["query"] for b in batches(tmp_path)}) == 3, LIMIT_S)
     fill(server, 20, 40)
-    wait_for(lambda: server.xlen("copied") == 36)
+    wait_until(lambda: server.xlen("copied") == 36, LIMIT_S)
     assert running.stderr is not None
     watched = re.fullmatch(
         r"metrics and page: (http://127.0.0.1:\d+/)\n", running.stderr.readline()
@@ -165,7 +158,7 @@ def test_every_row_is_there_once_after_kills(
     choice = random.Random(5)
     for _ in range(KILLS[mode]):
         running = process("run", file)
-        wait_for(more_batches(tmp_path, choice.randint(1, 4)))
+        wait_until(more_batches(tmp_path, choice.randint(1, 4)), LIMIT_S)
         time.sleep(choice.uniform(0, 0.7))
         kill(running)
     if not is_group:

@@ -24,7 +24,7 @@ from storage.stream import Stream
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 from tests.support.pictures import picture
-from tests.support.wire import Wire
+from tests.support.wire import Wire, pack
 
 ROADS: dict[str, Cut | None] = {
     "parsed": None,
@@ -32,10 +32,6 @@ ROADS: dict[str, Cut | None] = {
     "expression": additions_plain.cut,
 }
 KEYS = [b"s", b"t", b"", b"$1\r\n*\r\n", b"k" * 600]
-
-
-def pack(*words: bytes) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
 
 
 class Road:

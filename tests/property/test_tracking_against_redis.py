@@ -13,9 +13,9 @@ from hypothesis.strategies import SearchStrategy, builds, integers, lists, one_o
 
 from tests.conformance.player import Connection, Server
 from tests.conformance.reference import RealServer
-from tests.conformance.resp import request
 from tests.support.examples import scaled
 from tests.support.servers import PenstockThread
+from tests.support.wire import packed
 
 CLIENTS: Final = 3
 
@@ -110,7 +110,7 @@ class Party:
 
     def take(self, client: int, commands: list[Words]) -> list[bytes]:
         """What everybody has received when the commands have been sent in one piece."""
-        data = b"".join(request([self._word(word) for word in words]) for words in commands)
+        data = packed(*([self._word(word) for word in words] for words in commands))
         self._clients[client].send(data)
         self._server.settle()
         received = [self._received(each) for each in self._clients]

@@ -20,9 +20,9 @@ from tests.property.test_fast_xadd import (
     Road,
     Setup,
     additions_of_one_kind,
-    pack,
 )
 from tests.support.examples import scaled
+from tests.support.wire import pack, packed
 
 ADDITIONS = additions_of_one_kind()
 QUEUED = st.lists(st.one_of(*[ADDITIONS] * 6, OTHERS), min_size=1, max_size=6)
@@ -31,9 +31,7 @@ QUEUED = st.lists(st.one_of(*[ADDITIONS] * 6, OTHERS), min_size=1, max_size=6)
 @st.composite
 def transactions(draw: st.DrawFn) -> list[bytes | int]:
     """Transactions, each in a read of its own, and what time passes between them."""
-    reads: list[bytes | int] = [
-        b"".join(pack(b"XADD", key, b"*", b"f", b"0") for key in b"s t".split())
-    ]
+    reads: list[bytes | int] = [packed("XADD s * f 0", "XADD t * f 0")]
     for requests in draw(st.lists(QUEUED, min_size=1, max_size=4)):
         queued = b"".join(b"".join(piece) for piece in requests)
         reads.append(pack(b"MULTI") + queued + pack(b"EXEC"))

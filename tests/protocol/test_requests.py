@@ -25,14 +25,10 @@ from protocol.requests import (
     StrictParser,
 )
 from protocol.strict import MAX_BULK, MAX_QUERY
+from tests.support.wire import pack
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PREFIX = "ERR Protocol error: "
-
-
-def packed(*request: bytes) -> bytes:
-    body = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in request)
-    return b"*%d\r\n%b" % (len(request), body)
 
 
 def drain(parser: RequestParser) -> list[Request]:
@@ -76,10 +72,10 @@ AGGREGATES = [b"*", b"%", b"~", b">", b"|"]
 ACCEPTED: list[tuple[bytes, list[Request]]] = [
     (PING, [[b"PING"]]),
     (PING * 3, [[b"PING"]] * 3),
-    (packed(b"SET", b"k", b"a\r\n$b\0"), [[b"SET", b"k", b"a\r\n$b\0"]]),
-    (packed(b""), [[b""]]),
-    (packed(b"XRANGE", b"k", b"-", b"+"), [[b"XRANGE", b"k", b"-", b"+"]]),
-    (packed(b">", b"(1", b"=", b"~", b"|#%"), [[b">", b"(1", b"=", b"~", b"|#%"]]),
+    (pack(b"SET", b"k", b"a\r\n$b\0"), [[b"SET", b"k", b"a\r\n$b\0"]]),
+    (pack(b""), [[b""]]),
+    (pack(b"XRANGE", b"k", b"-", b"+"), [[b"XRANGE", b"k", b"-", b"+"]]),
+    (pack(b">", b"(1", b"=", b"~", b"|#%"), [[b">", b"(1", b"=", b"~", b"|#%"]]),
     (b"*0\r\n" + PING + b"*0\r\n", [[b"PING"]]),
     (b"*-1\r\n" + PING, [[b"PING"]]),
     (b"*-9223372036854775808\r\n" + PING, [[b"PING"]]),
@@ -99,15 +95,15 @@ ACCEPTED: list[tuple[bytes, list[Request]]] = [
     (PING + b"+OK\r\n" + PING, [[b"PING"], [b"+OK"], [b"PING"]]),
     (PING + b"$0\r\n\r\n" + PING, [[b"PING"], [b"$0"], [b"PING"]]),
     (PING + b"{}\r\n" + PING, [[b"PING"], [b"{}"], [b"PING"]]),
-    (packed(b"ECHO", b"$1\r\n>\r\n"), [[b"ECHO", b"$1\r\n>\r\n"]]),
-    (packed(b"ECHO", b"a > b"), [[b"ECHO", b"a > b"]]),
-    (packed(b"ECHO", b"a=b"), [[b"ECHO", b"a=b"]]),
-    (packed(*[b"%20\r\n"] * 3), [[b"%20\r\n"] * 3]),
-    (packed(*[b"*1", b"*22", b"\r\n"] * 9), [[b"*1", b"*22", b"\r\n"] * 9]),
+    (pack(b"ECHO", b"$1\r\n>\r\n"), [[b"ECHO", b"$1\r\n>\r\n"]]),
+    (pack(b"ECHO", b"a > b"), [[b"ECHO", b"a > b"]]),
+    (pack(b"ECHO", b"a=b"), [[b"ECHO", b"a=b"]]),
+    (pack(*[b"%20\r\n"] * 3), [[b"%20\r\n"] * 3]),
+    (pack(*[b"*1", b"*22", b"\r\n"] * 9), [[b"*1", b"*22", b"\r\n"] * 9]),
     (b"*9\r\n" + b"$1\rXaYY" * 9, [[b"a"] * 9]),
     (PING + b"_\r\n" + PING, [[b"PING"], [b"_"], [b"PING"]]),
-    (packed(*[b"x"] * 1000), [[b"x"] * 1000]),
-    (packed(b"ECHO", b"*123456789012345"), [[b"ECHO", b"*123456789012345"]]),
+    (pack(*[b"x"] * 1000), [[b"x"] * 1000]),
+    (pack(b"ECHO", b"*123456789012345"), [[b"ECHO", b"*123456789012345"]]),
 ]
 
 
@@ -223,7 +219,7 @@ def test_a_line_with_a_nul_has_no_end(data: bytes) -> None:
 
 
 def test_a_value_may_be_as_long_as_the_limit_and_no_longer() -> None:
-    for pieces in ([packed(b"x" * 10)], bytewise(packed(b"x" * 10))):
+    for pieces in ([pack(b"x" * 10)], bytewise(pack(b"x" * 10))):
         parser = RequestParser(max_bulk=10)
         requests: list[Request] = []
         for piece in pieces:
@@ -231,7 +227,7 @@ def test_a_value_may_be_as_long_as_the_limit_and_no_longer() -> None:
             requests += drain(parser)
         assert requests == [[b"x" * 10]]
     parser = RequestParser(max_bulk=10)
-    parser.feed(packed(b"x" * 11))
+    parser.feed(pack(b"x" * 11))
     with pytest.raises(ProtocolError, match="invalid bulk length"):
         parser.batch()
 
@@ -239,7 +235,7 @@ def test_a_value_may_be_as_long_as_the_limit_and_no_longer() -> None:
 def test_the_limit_may_change_between_requests() -> None:
     parser = RequestParser(max_bulk=10)
     parser.limit(11, MAX_QUERY)
-    parser.feed(packed(b"x" * 11))
+    parser.feed(pack(b"x" * 11))
     assert drain(parser) == [[b"x" * 11]]
 
 
@@ -315,7 +311,7 @@ def test_a_request_of_many_arguments_is_read_in_steps_and_each_argument_once(
     argument: bytes,
 ) -> None:
     count = 20_000
-    data = packed(*[argument] * count)
+    data = pack(*[argument] * count)
     parser = RequestParser()
     parser.feed(data)
     requests: list[Request] = []
@@ -378,9 +374,9 @@ def test_a_request_that_the_end_of_a_read_cuts_is_read_with_the_next_one() -> No
     assert spy.given == [PING + PING[:8], PING * 2]
 
 
-@pytest.mark.parametrize("cut", range(1, len(packed(b"XADD", b"s", b"*", b"field", b"value"))))
+@pytest.mark.parametrize("cut", range(1, len(pack(b"XADD", b"s", b"*", b"field", b"value"))))
 def test_one_batch_has_all_requests_before_the_one_that_the_end_of_a_read_cuts(cut: int) -> None:
-    request = packed(b"XADD", b"s", b"*", b"field", b"value")
+    request = pack(b"XADD", b"s", b"*", b"field", b"value")
     many = 2 * STEPS
     parser = RequestParser()
     parser.feed(request * many + request[:cut])
@@ -394,7 +390,7 @@ def test_a_value_longer_than_the_query_buffer_may_be_ends_in_its_own_error() -> 
     parser = RequestParser()
     parser.limit(MAX_BULK, 200_000)
     values = [b"x" * 199_998, b"x" * 199_999]
-    parser.feed(PING + packed(b"ECHO", values[0]) + packed(b"ECHO", values[1]))
+    parser.feed(PING + pack(b"ECHO", values[0]) + pack(b"ECHO", values[1]))
     requests: list[Request] = []
     with contextlib.suppress(QueryTooLong):
         for _ in range(99):
@@ -406,7 +402,7 @@ def test_a_value_longer_than_the_query_buffer_may_be_ends_in_its_own_error() -> 
 
 def test_a_long_value_in_small_pieces_is_put_together_once() -> None:
     value = bytes(range(256)) * 4096
-    data = packed(b"SET", b"k", value)
+    data = pack(b"SET", b"k", value)
     parser = RequestParser()
     for at in range(0, len(data) - 1000, 1000):
         parser.feed(data[at : at + 1000])
@@ -435,7 +431,7 @@ def test_a_restricted_client_gets_one_request_at_a_time() -> None:
     for _ in range(2):
         parser.restricted = True
     assert parser.restricted
-    parser.feed(PING + packed(b"AUTH", b"x"))
+    parser.feed(PING + pack(b"AUTH", b"x"))
     assert parser.batch() == [[b"PING"]]
     assert parser.batch() == [[b"AUTH", b"x"]]
     assert parser.batch() == []
@@ -444,7 +440,7 @@ def test_a_restricted_client_gets_one_request_at_a_time() -> None:
 def test_a_restriction_that_is_lifted_does_not_hold_for_what_was_sent_along() -> None:
     parser = RequestParser()
     parser.restricted = True
-    parser.feed(packed(b"AUTH", b"x") + packed(*[b"a"] * 20) + PING)
+    parser.feed(pack(b"AUTH", b"x") + pack(*[b"a"] * 20) + PING)
     assert parser.batch() == [[b"AUTH", b"x"]]
     parser.restricted = False
     assert drain(parser) == [[b"a"] * 20, [b"PING"]]
@@ -469,7 +465,7 @@ def test_a_restricted_client_may_not_send_much(data: bytes, text: str) -> None:
 def test_a_restricted_client_may_send_up_to_its_limits() -> None:
     parser = RequestParser()
     parser.restricted = True
-    parser.feed(packed(*[b"a"] * 9, b"x" * 16384))
+    parser.feed(pack(*[b"a"] * 9, b"x" * 16384))
     assert parser.batch() == [[b"a"] * 9 + [b"x" * 16384]]
     parser.feed(b"PING 1 2 3 4 5 6 7 8 9 10 11\r\n")
     assert len(parser.batch()[0]) == 12
@@ -478,7 +474,7 @@ def test_a_restricted_client_may_send_up_to_its_limits() -> None:
 # --- any pipeline, cut anywhere --------------------------------------------------------------
 
 WORDS = st.binary(max_size=12) | st.sampled_from([b"+", b">", b"(1", b"$", b"*3", b"\r\n$1", b"=7"])
-WHOLE = st.lists(WORDS, min_size=1, max_size=5).map(lambda words: packed(*words))
+WHOLE = st.lists(WORDS, min_size=1, max_size=5).map(lambda words: pack(*words))
 ODD = st.sampled_from(
     [
         b"*0\r\n",
@@ -532,13 +528,13 @@ def test_short_reads_are_remembered_and_only_so_many() -> None:
     reader = ChunkReader()
     parser = RequestParser(reader=reader)
     for number in range(MOST_REMEMBERED + 1):
-        parser.feed(packed(b"%d" % number))
+        parser.feed(pack(b"%d" % number))
         assert drain(parser) == [[b"%d" % number]]
-    assert reader.recall(packed(b"0")) is None
-    assert reader.recall(packed(b"1")) == [[b"1"]]
-    parser.feed(packed(b"1"))
+    assert reader.recall(pack(b"0")) is None
+    assert reader.recall(pack(b"1")) == [[b"1"]]
+    parser.feed(pack(b"1"))
     assert drain(parser) == [[b"1"]]
-    long = packed(b"v" * MEMORABLE)
+    long = pack(b"v" * MEMORABLE)
     parser.feed(long)
     assert drain(parser) == [[b"v" * MEMORABLE]]
     assert reader.recall(long) is None
@@ -548,9 +544,9 @@ def test_a_read_that_is_remembered_still_has_to_keep_the_limit() -> None:
     reader = ChunkReader()
     generous, strict = RequestParser(reader=reader), RequestParser(4, reader)
     for _ in range(2):
-        generous.feed(packed(b"12345"))
+        generous.feed(pack(b"12345"))
         assert drain(generous) == [[b"12345"]]
-    strict.feed(packed(b"12345"))
+    strict.feed(pack(b"12345"))
     with pytest.raises(ProtocolError):
         drain(strict)
 
@@ -561,21 +557,21 @@ def test_a_read_that_is_remembered_still_has_to_keep_the_limit() -> None:
 def test_what_has_been_fed_can_be_looked_at_and_passed_over() -> None:
     parser = RequestParser()
     assert parser.peek(0) == b""
-    parser.feed(packed(b"one") + packed(b"two"))
+    parser.feed(pack(b"one") + pack(b"two"))
     peeked = parser.peek(1)
-    assert peeked == packed(b"one") + packed(b"two")
+    assert peeked == pack(b"one") + pack(b"two")
     assert parser.peek(len(peeked)) == peeked
     assert parser.peek(len(peeked) + 1) == b""
-    parser.skip(peeked, len(packed(b"one")))
+    parser.skip(peeked, len(pack(b"one")))
     assert drain(parser) == [[b"two"]]
     assert parser.peek(1) == b""
 
 
 def test_a_request_that_was_cut_is_looked_at_with_what_comes_next() -> None:
     parser = RequestParser()
-    request = packed(b"XADD", b"value")
-    parser.feed(packed(b"one") + request[:6])
-    parser.skip(parser.peek(1), len(packed(b"one")))
+    request = pack(b"XADD", b"value")
+    parser.feed(pack(b"one") + request[:6])
+    parser.skip(parser.peek(1), len(pack(b"one")))
     assert drain(parser) == []
     assert parser.held == len(b"$4")
     parser.feed(request[6:] + request[:9])
@@ -589,8 +585,8 @@ def test_a_request_that_was_cut_is_looked_at_with_what_comes_next() -> None:
 
 def test_a_request_that_was_cut_twice_is_not_looked_at_again() -> None:
     parser = RequestParser()
-    request = packed(b"XADD", b"value")
-    parser.feed(packed(b"one") + request[:9])
+    request = pack(b"XADD", b"value")
+    parser.feed(pack(b"one") + request[:9])
     assert drain(parser) == [[b"one"]]
     parser.feed(request[9:11])
     assert parser.peek(1) == request[:11]
@@ -602,11 +598,11 @@ def test_a_request_that_was_cut_twice_is_not_looked_at_again() -> None:
 
 def test_what_goes_beyond_a_limit_or_a_restriction_is_not_looked_at() -> None:
     parser = RequestParser(max_bulk=15)
-    parser.feed(packed(b"one"))
-    assert parser.peek(1) == packed(b"one")
-    parser.feed(packed(b"two"))
+    parser.feed(pack(b"one"))
+    assert parser.peek(1) == pack(b"one")
+    parser.feed(pack(b"two"))
     assert parser.peek(1) == b""
     parser = RequestParser()
     parser.restricted = True
-    parser.feed(packed(b"one"))
+    parser.feed(pack(b"one"))
     assert parser.peek(1) == b""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 Exchange = Callable[[bytes], bytes]
 
@@ -37,11 +37,8 @@ def exchange(penstock: PenstockThread) -> Exchange:
     """Sends bytes over a new connection and returns what comes until the server closes it."""
 
     def run(data: bytes) -> bytes:
-        with socket.create_connection((penstock.host, penstock.port), timeout=10) as connection:
-            connection.sendall(data)
-            received = b""
-            while chunk := connection.recv(65536):
-                received += chunk
-            return received
+        with Client(penstock.address) as client:
+            client.write(data)
+            return client.rest()
 
     return run

@@ -17,6 +17,7 @@ from server.net.listener import ListenError
 from tests.support.direct import Direct
 from tests.support.folders import folder_of
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client, wait_until
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 PONG = b"+PONG\r\n"
@@ -221,23 +222,20 @@ def test_a_client_that_waits_or_listens_is_not_idle() -> None:
 
 def test_periodic_work_goes_on_by_itself() -> None:
     with PenstockThread(hz=500) as penstock:
-        with socket.create_connection((penstock.host, penstock.port)) as client:
-            client.sendall(b"SET k v PX 1\r\n")
-            assert client.recv(100) == b"+OK\r\n"
+        with Client(penstock.address) as client:
+            assert client.ask("SET", "k", "v", "PX", 1) == b"OK"
         keyspace = penstock.server.state.keyspace
-        while penstock.call(lambda: len(keyspace.databases[0].values)):
-            pass
+        wait_until(lambda: not penstock.call(lambda: len(keyspace.databases[0].values)))
 
 
 def test_the_longest_argument_changes_for_clients_that_are_connected() -> None:
     with (
         PenstockThread() as penstock,
-        socket.create_connection((penstock.host, penstock.port)) as client,
+        Client(penstock.address) as client,
     ):
-        client.sendall(b"CONFIG SET proto-max-bulk-len 1mb\r\n")
-        assert client.recv(100) == b"+OK\r\n"
-        client.sendall(b"*2\r\n$4\r\nECHO\r\n$1048577\r\n")
-        assert client.recv(100) == b"-ERR Protocol error: invalid bulk length\r\n"
+        assert client.ask("CONFIG", "SET", "proto-max-bulk-len", "1mb") == b"OK"
+        client.write(b"*2\r\n$4\r\nECHO\r\n$1048577\r\n")
+        assert client.line() == b"-ERR Protocol error: invalid bulk length\r\n"
 
 
 def test_a_server_thread_that_cannot_start_says_why() -> None:

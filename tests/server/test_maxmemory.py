@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import redis
 
 from tests.support.process import PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
+from tests.support.wire import wait_until
 
 MEGABYTE = 1024**2
 ROOM = 24 * MEGABYTE
@@ -51,10 +51,7 @@ def test_a_full_server_refuses_more_and_takes_it_when_there_is_room_again(tmp_pa
             with pytest.raises(redis.OutOfMemoryError, match=OOM):
                 client.set("k", "v")
             assert client.delete("s") == 1
-            deadline = time.monotonic() + TIMEOUT_S
-            while not written(client):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            wait_until(lambda: written(client))
         assert process.stop() == 0
     assert not process.errors
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import socket
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-import hiredis
+from hiredis import ReplyError
 
-READ_SIZE: Final = 64 * 1024
+from tests.support.direct import Argument
+from tests.support.wire import AsyncClient
 
 
 @dataclass
@@ -19,40 +21,22 @@ class Tally:
     faults: int = 0
 
 
-class Client:
+class Client(AsyncClient):
     """A connection; a request is sent and its reply awaited. What is answered is tallied."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tally: Tally
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, address: tuple[str, int], tally: Tally) -> None:
+        super().__init__(address)
         self._tally = tally
-        self._replies = hiredis.Reader()
 
-    @classmethod
-    async def connect(cls, address: tuple[str, int], tally: Tally) -> Client:
-        """A new connection."""
-        return cls(*await asyncio.open_connection(*address), tally)
-
-    async def ask(self, *words: Any) -> Any:
+    async def ask(self, *words: Argument) -> Any:
         """The reply to a request; raises :class:`hiredis.ReplyError` and :class:`OSError`."""
-        self._writer.write(hiredis.pack_command(words))
-        while (reply := self._replies.gets()) is False:
-            data = await self._reader.read(READ_SIZE)
-            if not data:
-                raise ConnectionResetError("the server has closed the connection")
-            self._replies.feed(data)
+        reply = await super().ask(*words)
         self._tally.answered += 1
-        if isinstance(reply, hiredis.ReplyError):
+        if isinstance(reply, ReplyError):
             raise reply
         return reply
 
     def cut(self) -> None:
         """Ends the connection at once, whatever is under way."""
-        self._writer.transport.abort()
-
-    async def close(self) -> None:
-        """Ends the connection."""
-        self._writer.close()
-        await self._writer.wait_closed()
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)

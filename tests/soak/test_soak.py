@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import resource
-import socket
 import time
 from pathlib import Path
 from random import Random
@@ -16,7 +15,9 @@ import pytest
 
 from tests.soak.clients import Client, Tally
 from tests.soak.conftest import MEGABYTE, RedisProcess, memory_of
+from tests.support import wire
 from tests.support.process import PenstockProcess
+from tests.support.wire import AsyncClient, connected, pack, packed
 
 SCALE: Final = float(os.environ.get("PENSTOCK_SOAK", "0.01"))
 
@@ -84,7 +85,7 @@ class Workshop:
         self._ended = False
 
     async def run(self) -> None:
-        admin = await self._connect()
+        admin = Client(self.address, self.tally)
         await admin.ask("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
         tasks = [asyncio.create_task(self._produce(number)) for number in range(PRODUCERS)]
         workers = [asyncio.create_task(self._consume(number)) for number in range(CONSUMERS)]
@@ -98,10 +99,7 @@ class Workshop:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         assert await admin.ask("XLEN", "s") == len(self.produced)
-        await admin.close()
-
-    async def _connect(self) -> Client:
-        return await Client.connect(self.address, self.tally)
+        admin.close()
 
     async def _until_all_are_acknowledged(self, admin: Client) -> None:
         left, since = -1, time.monotonic()
@@ -116,27 +114,27 @@ class Workshop:
         return int(fields[fields.index(b"lag") + 1])
 
     async def _produce(self, number: int) -> None:
-        client = await self._connect()
+        client = Client(self.address, self.tally)
         count = 0
         while not self._ended:
             count += 1
             self.produced.add(await client.ask("XADD", "s", "*", "n", f"{number}-{count}"))
             await asyncio.sleep(0.01)
-        await client.close()
+        client.close()
 
     async def _consume(self, number: int) -> None:
         """A consumer; when it is cut off, another takes its place."""
         turn = 0
         while True:
             turn += 1
-            client = await self._connect()
+            client = Client(self.address, self.tally)
             self.consumers.append(client)
             try:
                 with contextlib.suppress(OSError):
                     await self._work(client, f"{number}-{turn}")
             finally:
                 self.consumers.remove(client)
-                client.cut()
+                client.close()
 
     async def _work(self, client: Client, name: str) -> None:
         group = ("XREADGROUP", "GROUP", "g", name, "COUNT", 5, "BLOCK", 50, "STREAMS", "s", ">")
@@ -182,7 +180,7 @@ async def test_every_entry_is_acknowledged_though_consumers_are_cut_off(
 
 
 async def test_many_connections_are_served_at_once(server: PenstockProcess, tally: Tally) -> None:
-    clients = [await Client.connect(server.address, tally) for _ in range(CONNECTIONS)]
+    clients = [Client(server.address, tally) for _ in range(CONNECTIONS)]
     replies = await asyncio.gather(*(client.ask("INCR", "n") for client in clients))
     assert sorted(replies) == list(range(1, CONNECTIONS + 1))
     parked = [
@@ -195,7 +193,7 @@ async def test_many_connections_are_served_at_once(server: PenstockProcess, tall
     await clients[0].ask("XADD", "s", "1-1", "f", "v")
     assert await asyncio.gather(*parked) == len(parked) * [[[b"s", [[b"1-1", [b"f", b"v"]]]]]]
     for client in clients:
-        client.cut()
+        client.close()
 
 
 async def test_connections_that_come_and_go_leave_nothing_behind(
@@ -204,28 +202,25 @@ async def test_connections_that_come_and_go_leave_nothing_behind(
     def storm(count: int) -> None:
         for _ in range(count // 50):
             with contextlib.ExitStack() as stack:
-                batch = [
-                    stack.enter_context(socket.create_connection(server.address, TIMEOUT_S))
-                    for _ in range(50)
-                ]
+                batch = [stack.enter_context(connected(server.address)) for _ in range(50)]
                 for one in batch:
                     one.sendall(b"PING\r\n")
                 assert [one.recv(64) for one in batch] == 50 * [b"+PONG\r\n"]
             tally.answered += len(batch)
 
-    async def connected() -> int:
+    async def count() -> int:
         text = (await admin.ask("INFO", "clients")).decode()
         return int(text.partition("connected_clients:")[2].split("\r")[0])
 
-    admin = await Client.connect(server.address, tally)
-    others = await connected()
+    admin = Client(server.address, tally)
+    others = await count()
     storm(min(50_000, CONNECTS // 3))
     before = memory_of(server, "VmRSS")
     storm(CONNECTS)
-    while await connected() != others:
+    while await count() != others:
         await asyncio.sleep(0.01)
     assert memory_of(server, "VmRSS") - before < 4 * MEGABYTE
-    await admin.close()
+    admin.close()
 
 
 def test_a_server_without_descriptors_goes_on_when_it_has_some_again(
@@ -233,24 +228,21 @@ def test_a_server_without_descriptors_goes_on_when_it_has_some_again(
 ) -> None:
     pid = server.process.pid
     limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    with socket.create_connection(server.address, TIMEOUT_S) as first:
-        first.sendall(b"PING\r\n")
-        assert first.recv(64) == b"+PONG\r\n"
+    with wire.Client(server.address) as first:
+        assert first.ask("PING") == b"PONG"
         used = len(os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
         for _ in range(STRANGERS):
             tally.faults += 1
-            with socket.create_connection(server.address, TIMEOUT_S) as refused:
+            with connected(server.address) as refused:
                 refused.settimeout(0.2)
                 with contextlib.suppress(OSError):
                     refused.sendall(b"PING\r\n")
                     assert refused.recv(64) == b""
-        first.sendall(b"PING\r\n")
-        assert first.recv(64) == b"+PONG\r\n", "those who are there are served"
+        assert first.ask("PING") == b"PONG", "those who are there are served"
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
-        with socket.create_connection(server.address, TIMEOUT_S) as again:
-            again.sendall(b"PING\r\n")
-            assert again.recv(64) == b"+PONG\r\n"
+        with wire.Client(server.address) as again:
+            assert again.ask("PING") == b"PONG"
     tally.answered += 3
 
 
@@ -259,10 +251,7 @@ def test_silent_connections_are_closed_after_the_timeout(
 ) -> None:
     assert server.ask(b"CONFIG SET timeout 1\r\n") == b"+OK\r\n"
     with contextlib.ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(server.address, TIMEOUT_S))
-            for _ in range(HALVES)
-        ]
+        silent = [stack.enter_context(connected(server.address)) for _ in range(HALVES)]
         for one in silent[::2]:
             with contextlib.suppress(OSError):
                 one.sendall(b"*2\r\n$4\r\nECHO\r\n$5\r\nhal")
@@ -276,43 +265,39 @@ def test_silent_connections_are_closed_after_the_timeout(
 async def test_requests_may_come_byte_by_byte_and_others_go_on(
     server: PenstockProcess, tally: Tally
 ) -> None:
-    data = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200\r\n" + b"v" * 200 + b"\r\n"
+    data = pack("SET", "k", "v" * 200)
 
-    async def trickle() -> bytes:
-        reader, writer = await asyncio.open_connection(*server.address)
-        for byte in data:
-            writer.write(bytes([byte]))
-            await asyncio.sleep(0)
-        reply = await reader.readexactly(5)
-        writer.close()
-        tally.answered += 1
-        tally.faults += len(data)
-        return reply
+    async def trickle() -> object:
+        with AsyncClient(server.address) as client:
+            for byte in data:
+                client.write(bytes([byte]))
+                await asyncio.sleep(0)
+            tally.faults += len(data)
+            tally.answered += 1
+            return await client.reply()
 
     async def bystander() -> int:
-        client = await Client.connect(server.address, tally)
+        client = Client(server.address, tally)
         for turn in range(200):
             assert await client.ask("ECHO", turn) == b"%d" % turn
-        await client.close()
+        client.close()
         return 200
 
     replies = await asyncio.gather(bystander(), *(trickle() for _ in range(TRICKLES)))
-    assert replies == [200, *(TRICKLES * [b"+OK\r\n"])]
+    assert replies == [200, *(TRICKLES * [b"OK"])]
 
 
 async def test_a_slow_reader_gets_everything_and_takes_no_memory(
     server: PenstockProcess, tally: Tally
 ) -> None:
-    client = await Client.connect(server.address, tally)
+    client = Client(server.address, tally)
     value = b"x" * 100_000
     await client.ask("SET", "k", value)
     before = memory_of(server, "VmRSS")
-    slow = socket.create_connection(server.address, TIMEOUT_S)
-    request = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
     count = BYTES // len(value) * 10
     peak = 0
-    with slow:
-        slow.sendall(request * count)
+    with connected(server.address) as slow:
+        slow.sendall(packed("GET k") * count)
         wanted = count * (len(value) + len(b"$100000\r\n\r\n"))
         while wanted:
             data = slow.recv(min(wanted, 1 << 20))
@@ -322,4 +307,4 @@ async def test_a_slow_reader_gets_everything_and_takes_no_memory(
     tally.answered += count
     # Redis keeps in memory what is not read.
     assert peak < 16 * MEGABYTE or isinstance(server, RedisProcess)
-    await client.close()
+    client.close()

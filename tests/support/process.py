@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.folders import folder_of
+from tests.support.wire import connected
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,11 +111,7 @@ class PenstockProcess:
 
     def ask(self, request: bytes, address: tuple[str, int] | str | None = None) -> bytes:
         """The first bytes of the reply to a request on a new connection."""
-        where = address or self.address
-        family = socket.AF_UNIX if isinstance(where, str) else socket.AF_INET
-        with socket.socket(family) as sock:
-            sock.settimeout(TIMEOUT_S)
-            sock.connect(where)
+        with connected(address or self.address) as sock:
             sock.sendall(request)
             return sock.recv(65536)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -11,6 +10,7 @@ from tests.support.certificates import Certificates
 from tests.support.following import Follower
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 REQUESTS = b"""\
 XADD orders 1-1 item tea
@@ -39,11 +39,10 @@ def scraped() -> str:
             **Certificates(Path(folder)).settings(tls_port=free_port()),
         ) as penstock,
     ):
-        with socket.create_connection((penstock.host, penstock.port)) as client:
-            client.sendall(REQUESTS)
-            while client.recv(65536):
-                pass
-        with Follower((penstock.host, penstock.port)) as follower:
+        with Client(penstock.address) as client:
+            client.write(REQUESTS)
+            client.rest()
+        with Follower(penstock.address) as follower:
             follower.synchronise()
             return _scrape(port)
 

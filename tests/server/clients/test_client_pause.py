@@ -1,48 +1,32 @@
 from __future__ import annotations
 
-import socket
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 ALL_DAY = 24 * 3600 * 1000
 
 
-class Line:
-    """A connection that shows what has come, and what has not."""
+class Line(Client):
+    """A connection whose replies are known."""
 
-    def __init__(self, penstock: PenstockThread) -> None:
-        self._socket = socket.create_connection((penstock.host, penstock.port), timeout=10)
-
-    def send(self, *requests: str) -> None:
-        self._socket.sendall("".join(request + "\r\n" for request in requests).encode())
-
-    def receive(self, expected: bytes) -> None:
-        """Takes so many bytes as are expected, which must be these."""
-        received = b""
-        while len(received) < len(expected) and (chunk := self._socket.recv(len(expected))):
-            received += chunk
-        assert received == expected
-
-    def ask(self, request: str, expected: bytes) -> None:
+    def tell(self, request: str, expected: bytes) -> None:
         self.send(request)
         self.receive(expected)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture
 def lines(penstock: PenstockThread) -> Iterator[list[Line]]:
-    opened = [Line(penstock) for _ in range(3)]
-    for number, line in enumerate(opened, 1):
-        line.ask("CLIENT ID", b":%d\r\n" % number)
-    yield opened
-    for line in opened:
-        line.close()
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(Line(penstock.address)) for _ in range(3)]
+        for number, line in enumerate(opened, 1):
+            line.tell("CLIENT ID", b":%d\r\n" % number)
+        yield opened
 
 
 def held(penstock: PenstockThread) -> int:
@@ -63,18 +47,18 @@ def unpause(penstock: PenstockThread) -> None:
 
 
 def test_writes_wait_and_reads_do_not(penstock: PenstockThread, lines: list[Line]) -> None:
-    lines[0].ask("CLIENT PAUSE 86400000 WRITE", b"+OK\r\n")
+    lines[0].tell("CLIENT PAUSE 86400000 WRITE", b"+OK\r\n")
     lines[1].send("SET k v", "GET k")
-    lines[2].ask("GET k", b"$-1\r\n")
+    lines[2].tell("GET k", b"$-1\r\n")
     assert penstock.call(held, penstock) == 1
-    lines[0].ask("CLIENT UNPAUSE", b"+OK\r\n")
+    lines[0].tell("CLIENT UNPAUSE", b"+OK\r\n")
     lines[1].receive(b"+OK\r\n$1\r\nv\r\n")
 
 
 def test_publishing_counts_as_writing(penstock: PenstockThread, lines: list[Line]) -> None:
     pause(penstock, "WRITE")
     lines[1].send("PUBLISH c m")
-    lines[2].ask("PING", b"+PONG\r\n")
+    lines[2].tell("PING", b"+PONG\r\n")
     assert penstock.call(held, penstock) == 1
     unpause(penstock)
     lines[1].receive(b":0\r\n")
@@ -85,8 +69,8 @@ def test_every_command_waits_in_a_pause_of_all(penstock: PenstockThread, lines: 
     lines[0].send("CLIENT UNPAUSE")
     lines[1].send("PING")
     # What would be refused is answered all the same, so the others have been read by then.
-    lines[2].ask("GET", b"-ERR wrong number of arguments for 'get' command\r\n")
-    lines[2].ask("XGROUP FOO", b"-ERR unknown subcommand 'FOO'. Try XGROUP HELP.\r\n")
+    lines[2].tell("GET", b"-ERR wrong number of arguments for 'get' command\r\n")
+    lines[2].tell("XGROUP FOO", b"-ERR unknown subcommand 'FOO'. Try XGROUP HELP.\r\n")
     lines[2].send("FOO")
     lines[2].receive(b"-ERR unknown command 'FOO', with args beginning with: \r\n")
     assert penstock.call(held, penstock) == 2
@@ -96,17 +80,17 @@ def test_every_command_waits_in_a_pause_of_all(penstock: PenstockThread, lines: 
 
 
 def test_a_transaction_waits_if_it_writes(penstock: PenstockThread, lines: list[Line]) -> None:
-    lines[0].ask("MULTI", b"+OK\r\n")
-    lines[0].ask("SET k v", b"+QUEUED\r\n")
-    lines[1].ask("MULTI", b"+OK\r\n")
-    lines[1].ask("GET k", b"+QUEUED\r\n")
-    lines[2].ask("MULTI", b"+OK\r\n")
+    lines[0].tell("MULTI", b"+OK\r\n")
+    lines[0].tell("SET k v", b"+QUEUED\r\n")
+    lines[1].tell("MULTI", b"+OK\r\n")
+    lines[1].tell("GET k", b"+QUEUED\r\n")
+    lines[2].tell("MULTI", b"+OK\r\n")
     pause(penstock, "WRITE")
     lines[0].send("EXEC")
-    lines[1].ask("EXEC", b"*1\r\n$-1\r\n")
-    lines[1].ask("EXEC", b"-ERR EXEC without MULTI\r\n")
+    lines[1].tell("EXEC", b"*1\r\n$-1\r\n")
+    lines[1].tell("EXEC", b"-ERR EXEC without MULTI\r\n")
     lines[2].send("SET l w")
-    lines[1].ask("PING", b"+PONG\r\n")
+    lines[1].tell("PING", b"+PONG\r\n")
     assert penstock.call(held, penstock) == 2
     unpause(penstock)
     lines[0].receive(b"*1\r\n+OK\r\n")
@@ -116,10 +100,10 @@ def test_a_transaction_waits_if_it_writes(penstock: PenstockThread, lines: list[
 def test_a_client_that_leaves_is_not_held(penstock: PenstockThread, lines: list[Line]) -> None:
     pause(penstock, "WRITE")
     lines[1].send("SET k v")
-    lines[0].ask("CLIENT KILL ID 2", b":1\r\n")
+    lines[0].tell("CLIENT KILL ID 2", b":1\r\n")
     assert penstock.call(held, penstock) == 0
     unpause(penstock)
-    lines[0].ask("GET k", b"$-1\r\n")
+    lines[0].tell("GET k", b"$-1\r\n")
 
 
 def test_a_pause_ends_by_itself(lines: list[Line]) -> None:

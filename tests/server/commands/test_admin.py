@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from tests.support.direct import START_MS, Direct, DirectClient
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 SYNTAX = b"-ERR syntax error\r\n"
 
@@ -40,16 +39,11 @@ class TestShutdown:
 
     def test_every_connection_is_closed(self) -> None:
         with PenstockThread() as penstock:
-            address = (penstock.host, penstock.port)
-            with (
-                socket.create_connection(address, timeout=10) as one,
-                socket.create_connection(address, timeout=10) as other,
-            ):
-                other.sendall(b"PING\r\n")
-                assert other.recv(100) == b"+PONG\r\n"
-                one.sendall(b"SHUTDOWN NOSAVE\r\nSET k v\r\n")
-                assert one.recv(100) == b""
-                assert other.recv(100) == b""
+            with Client(penstock.address) as one, Client(penstock.address) as other:
+                assert other.ask("PING") == b"PONG"
+                one.send("SHUTDOWN NOSAVE", "SET k v")
+                assert one.rest() == b""
+                assert other.rest() == b""
             assert not penstock.server.state.keyspace.databases[0].values
 
 

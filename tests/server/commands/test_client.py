@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +8,7 @@ from server.session import Session
 from tests.server.conftest import Exchange
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 SYNTAX = b"-ERR syntax error\r\n"
 BAD_NAME = b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n"
@@ -439,12 +439,11 @@ class TestKill:
     def test_another_connection_is_really_closed(
         self, penstock: PenstockThread, exchange: Exchange
     ) -> None:
-        with socket.create_connection((penstock.host, penstock.port), timeout=10) as other:
-            other.sendall(b"CLIENT ID\r\n")
-            assert other.recv(100) == b":1\r\n"
+        with Client(penstock.address) as other:
+            assert other.ask("CLIENT", "ID") == 1
             received = exchange(b"CLIENT KILL ID 1\r\nCLIENT LIST ID 1\r\nQUIT\r\n")
             assert received == b":1\r\n$0\r\n\r\n+OK\r\n"
-            assert other.recv(100) == b""
+            assert other.rest() == b""
 
 
 class TestUnblock:

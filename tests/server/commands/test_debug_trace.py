@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.direct import START_MS, Direct
-from tests.support.wire import Wire
+from tests.support.wire import Wire, pack, packed
 
 OK = b"+OK\r\n"
 
@@ -28,11 +28,7 @@ def bulk(text: str) -> bytes:
 
 def traced(client: int, name: str, db: int, *words: str) -> bytes:
     head = b"*5\r\n:%d\r\n:%d\r\n%b:%d\r\n" % (START_MS, client, bulk(name), db)
-    return head + b"*%d\r\n" % len(words) + b"".join(map(bulk, words))
-
-
-def request(*words: str) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(map(bulk, words))
+    return head + pack(*words)
 
 
 def test_a_trace_shows_what_other_clients_have_sent(direct: Direct, tester: Wire) -> None:
@@ -99,13 +95,13 @@ def test_pipelined_xadds_are_seen_one_by_one_and_take_the_fast_path_when_the_tra
     other = Wire(direct)
     ask(other, "XADD k * a 0")
     ask(tester, "DEBUG TRACE START")
-    other.read(request("XADD", "k", "*", "a", "1") * 3)
+    other.read(packed("XADD k * a 1") * 3)
     assert ask(tester, "DEBUG TRACE GET") == b"*3\r\n" + 3 * traced(
         2, "", 0, "XADD", "k", "*", "a", "1"
     )
     assert ask(tester, "DEBUG TRACE STOP") == OK
     assert not direct.server.services.interception.active
-    other.read(request("XADD", "k", "*", "a", "1") * 3)
+    other.read(packed("XADD k * a 1") * 3)
     assert ask(tester, "DEBUG TRACE GET") == b"*0\r\n"
 
 

@@ -39,7 +39,7 @@ def compare(real_server: str) -> Iterator[Compare]:
     with PenstockThread() as penstock:
 
         def both(data: bytes) -> None:
-            assert answer((penstock.host, penstock.port), data) == answer(real.address, data)
+            assert answer(penstock.address, data) == answer(real.address, data)
 
         yield both
     real.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -25,15 +26,8 @@ def client(penstock: PenstockThread) -> Iterator[redis.Redis]:
 @pytest.fixture
 def connect(penstock: PenstockThread) -> Iterator[Callable[[], Follower]]:
     """Makes connections for replicas, which are closed in the end."""
-    made: list[Follower] = []
-
-    def make() -> Follower:
-        made.append(Follower((penstock.host, penstock.port)))
-        return made[-1]
-
-    yield make
-    for follower in made:
-        follower.close()
+    with contextlib.ExitStack() as stack:
+        yield lambda: stack.enter_context(Follower(penstock.address))
 
 
 @pytest.fixture

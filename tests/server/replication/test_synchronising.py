@@ -11,6 +11,7 @@ from storage.checksums import crc64
 from tests.server.replication.conftest import Follow
 from tests.support.following import Follower
 from tests.support.servers import PenstockThread
+from tests.support.wire import wait_until
 
 Connect = Callable[[], Follower]
 
@@ -75,7 +76,7 @@ def test_who_wants_nothing_but_a_snapshot_is_sent_no_stream(
     client.set("k", "v")
     assert client.execute_command("ROLE")[2] == []
     assert client.info("replication")["slave0"]["state"] == "rdb_transmitted"
-    follower.send("REPLCONF", "GETACK", "*")
+    follower.send("REPLCONF GETACK *")
     follower.send("PING")
     assert follower.line() == b"+PONG"  # The stream would have come before it.
 
@@ -85,7 +86,7 @@ def test_replicas_that_come_at_the_same_time_share_a_snapshot(
 ) -> None:
     followers = [connect() for _ in range(3)]
     for follower in followers:
-        follower.send("PSYNC", "?", "-1")
+        follower.send("PSYNC ? -1")
     greetings = {follower.line() for follower in followers}
     assert len({greeting.split()[1] for greeting in greetings}) == 1
     snapshots = {follower.snapshot() for follower in followers}
@@ -95,7 +96,7 @@ def test_replicas_that_come_at_the_same_time_share_a_snapshot(
 
 def test_a_replica_that_asks_again_is_not_answered(follow: Follow, client: redis.Redis) -> None:
     follower = follow()
-    follower.send("PSYNC", "?", -1)
+    follower.send(("PSYNC", "?", -1))
     follower.send("SYNC")
     client.set("k", "v")
     follower.until("SET", "k", "v")
@@ -107,7 +108,7 @@ def test_a_large_snapshot_arrives_whole_while_others_are_served(
 ) -> None:
     client.set("large", "x" * 20_000_000)
     follower = connect()
-    follower.send("PSYNC", "?", "-1")
+    follower.send("PSYNC ? -1")
     greeting = follower.line()
     client.set("meanwhile", "y")
     snapshot = follower.snapshot()
@@ -121,11 +122,10 @@ def test_a_replica_that_leaves_before_its_snapshot_is_there_leaves_nothing_behin
     connect: Connect, client: redis.Redis, penstock: PenstockThread
 ) -> None:
     follower = connect()
-    follower.send("PSYNC", "?", "-1")
+    follower.send("PSYNC ? -1")
     follower.line()
     follower.close()
-    while client.info("replication")["connected_slaves"]:
-        pass
+    wait_until(lambda: not client.info("replication")["connected_slaves"])
     again = connect()
     assert again.synchronise().startswith(b"REDIS0010")
 
@@ -136,7 +136,7 @@ def test_a_snapshot_that_cannot_be_made_ends_the_connection_and_the_next_one_wor
     with monkeypatch.context() as patch:
         patch.setattr("server.replication.full_sync.write_rdb", lambda *_, **__: iter([None]))
         follower = connect()
-        follower.send("PSYNC", "?", "-1")
+        follower.send("PSYNC ? -1")
         assert follower.is_cut_off()
     assert connect().synchronise().startswith(b"REDIS0010")
 
@@ -149,7 +149,7 @@ def test_where_no_file_can_be_made_the_replica_is_cut_off(
 
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     follower = connect()
-    follower.send("PSYNC", "?", "-1")
+    follower.send("PSYNC ? -1")
     assert follower.is_cut_off()
 
 
@@ -168,7 +168,7 @@ def test_a_snapshot_that_cannot_be_read_ends_the_connection(
 
     monkeypatch.setattr("server.replication.snapshot_file.SnapshotFile.read", refuse)
     follower = connect()
-    follower.send("PSYNC", "?", "-1")
+    follower.send("PSYNC ? -1")
     assert follower.is_cut_off()
     assert penstock.server.services.replication.replicas == {}
 
@@ -234,8 +234,7 @@ def test_when_nobody_has_followed_for_long_the_backlog_is_given_up(
 ) -> None:
     first = follow()
     first.close()
-    while client.info("replication")["connected_slaves"]:
-        pass
+    wait_until(lambda: not client.info("replication")["connected_slaves"])
     client.execute_command("DEBUG", "CLOCK", "ADVANCE", 3_599_000)
     assert client.info("replication")["repl_backlog_active"] == 1
     client.execute_command("DEBUG", "CLOCK", "ADVANCE", 3_000)
@@ -250,8 +249,7 @@ def test_data_that_are_loaded_anew_begin_another_history(
 ) -> None:
     first = follow()
     client.config_set("appendonly", "yes")
-    while client.info("persistence")["aof_rewrite_in_progress"]:
-        pass
+    wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
     client.execute_command("DEBUG", "LOADAOF")
     assert first.is_cut_off()
     assert connect().go_on(first.replication_id, first.offset).startswith(b"+FULLRESYNC ")
@@ -273,6 +271,6 @@ def test_a_user_needs_three_commands_to_follow(connect: Connect, client: redis.R
         ("PING", b"+PONG"),
         ("REPLCONF capa psync2", b"+OK"),
     ):
-        follower.send(*words.split())
+        follower.send(words)
         assert follower.line() == reply
     assert follower.synchronise().startswith(b"REDIS0010")

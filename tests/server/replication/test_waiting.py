@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -11,35 +10,16 @@ import redis
 from tests.server.replication.conftest import Follow
 from tests.support.following import Follower
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client, wait_until
 
 GETACK = ("REPLCONF", "GETACK", "*")
 
 
-class Asking:
-    """A client of its own, whose reply is read later."""
-
-    def __init__(self, penstock: PenstockThread) -> None:
-        self._socket = socket.create_connection((penstock.host, penstock.port), timeout=30)
-
-    def send(self, *lines: str) -> None:
-        """Sends commands in one go."""
-        self._socket.sendall("".join(f"{line}\r\n" for line in lines).encode())
-
-    def reply(self) -> bytes:
-        """What comes next, which must come as one piece."""
-        return self._socket.recv(65536)
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._socket.close()
-
-
 @pytest.fixture
-def asking(penstock: PenstockThread) -> Iterator[Asking]:
-    """Another client."""
-    asking = Asking(penstock)
-    yield asking
-    asking.close()
+def asking(penstock: PenstockThread) -> Iterator[Client]:
+    """A client of its own, whose reply is read later."""
+    with Client(penstock.address) as asking:
+        yield asking
 
 
 def synchronised(follow: Follow, client: redis.Redis) -> Follower:
@@ -55,15 +35,15 @@ def synchronised(follow: Follow, client: redis.Redis) -> Follower:
 
 
 def test_wait_ends_when_the_replicas_have_what_the_client_wrote(
-    follow: Follow, client: redis.Redis, asking: Asking
+    follow: Follow, client: redis.Redis, asking: Client
 ) -> None:
     followers = [synchronised(follow, client), synchronised(follow, client)]
     asking.send("SET k v", "WAIT 2 0")
-    assert asking.reply() == b"+OK\r\n"
+    asking.receive(b"+OK\r\n")
     for follower in followers:
         follower.until(*GETACK)
         follower.acknowledge()
-    assert asking.reply() == b":2\r\n"
+    asking.receive(b":2\r\n")
 
 
 def test_wait_tells_how_many_have_it_when_its_time_is_up(
@@ -82,19 +62,19 @@ def test_wait_asks_for_nothing_that_is_known(follow: Follow, client: redis.Redis
     client.set("k", "v")
     follower.until("SET", "k", "v")
     follower.acknowledge()
-    while client.execute_command("ROLE")[2][0][2] != str(follower.offset).encode():
-        pass
+    offset = str(follower.offset).encode()
+    wait_until(lambda: client.execute_command("ROLE")[2][0][2] == offset)
     assert [client.wait(number, 0) for number in (0, 1)] == [1, 1]
     client.set("end", "v")
     assert follower.until("SET", "end", "v") == []
 
 
 def test_wait_is_about_the_writes_of_its_own_client(
-    follow: Follow, client: redis.Redis, asking: Asking
+    follow: Follow, client: redis.Redis, asking: Client
 ) -> None:
     synchronised(follow, client)
     asking.send("SET k v")
-    assert asking.reply() == b"+OK\r\n"
+    asking.receive(b"+OK\r\n")
     assert client.wait(1, 1) == 1
     assert client.wait(1, 0) == 1
 
@@ -115,7 +95,7 @@ def test_an_older_acknowledgement_takes_nothing_back(follow: Follow, client: red
     offset = follower.offset
     follower.acknowledge(offset)
     follower.acknowledge(1)
-    follower.send("REPLCONF", "ACK", "x")
+    follower.send("REPLCONF ACK x")
     assert client.wait(1, 1) == 1
 
 
@@ -123,15 +103,15 @@ def test_an_older_acknowledgement_takes_nothing_back(follow: Follow, client: red
 
 
 def test_waitaof_counts_replicas_that_have_it_on_their_disk(
-    follow: Follow, client: redis.Redis, asking: Asking
+    follow: Follow, client: redis.Redis, asking: Client
 ) -> None:
     follower = synchronised(follow, client)
     asking.send("SET k v", "WAITAOF 0 1 0")
-    assert asking.reply() == b"+OK\r\n"
+    asking.receive(b"+OK\r\n")
     follower.until(*GETACK)
     follower.acknowledge()
     follower.acknowledge(on_disk=follower.offset)
-    assert asking.reply() == b"*2\r\n:0\r\n:1\r\n"
+    asking.receive(b"*2\r\n:0\r\n:1\r\n")
 
 
 def test_waitaof_tells_what_is_missing_when_its_time_is_up(
@@ -155,12 +135,10 @@ def test_writes_are_taken_while_enough_replicas_follow(follow: Follow, client: r
     client.config_set("min-replicas-to-write", 1)
     assert refused(client)
     follower = follow()
-    while refused(client):
-        pass
+    wait_until(lambda: not refused(client))
     assert client.info("replication")["min_slaves_good_slaves"] == 1
     follower.close()
-    while not refused(client):
-        pass
+    wait_until(lambda: refused(client))
     client.config_set("min-slaves-to-write", 0)
     assert not refused(client)
 
@@ -175,8 +153,7 @@ def test_a_replica_that_is_silent_does_not_count(follow: Follow, client: redis.R
     client.config_set("min-replicas-max-lag", 10)
     assert refused(client)
     follower.acknowledge()
-    while refused(client):
-        pass
+    wait_until(lambda: not refused(client))
 
 
 # --- the end of the server -------------------------------------------------------------------
@@ -218,7 +195,7 @@ def test_shutdown_now_waits_for_nobody(
 def test_it_waits_no_longer_than_shutdown_timeout() -> None:
     with (
         PenstockThread(shutdown_timeout=0) as penstock,
-        Follower((penstock.host, penstock.port)) as follower,
+        Follower(penstock.address) as follower,
     ):
         follower.synchronise()
         with redis.Redis(port=penstock.port) as writer:

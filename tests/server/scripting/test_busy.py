@@ -10,6 +10,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError, ResponseError
 
 from tests.support.servers import ONCE, PenstockThread
+from tests.support.wire import wait_until
 
 FOREVER = "while true do end"
 
@@ -106,8 +107,7 @@ def test_what_parked_readers_wait_for_comes_when_the_script_has_ended(
     with Redis(penstock.host, penstock.port, decode_responses=True) as reader:
         waiting = connection_of(reader)
         waiting.send_command("XREAD", "BLOCK", "0", "STREAMS", "s", "$")
-        while not penstock.call(lambda: len(penstock.server.services.blocking.waiters)):
-            pass
+        wait_until(lambda: penstock.call(lambda: len(penstock.server.services.blocking.waiters)))
         script = (
             "redis.call('xadd','s','1-1','a','b') local stop=os.clock()+0.5"
             " while os.clock()<stop do end redis.call('xadd','s','2-1','c','d') return 'done'"

@@ -35,6 +35,7 @@ from tests.support.missing import check_extra
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client, wait_until
 
 
 class Answer(NamedTuple):
@@ -136,14 +137,13 @@ def test_wake_ups_syncs_and_the_lag_of_the_loop_are_timed() -> None:
     settings = {"appendonly": True, "appendfsync": "always"}
     with PenstockThread(metrics_port=port, metrics_bind="127.0.0.1", **settings) as penstock:
         with (
-            socket.create_connection((penstock.host, penstock.port)) as reader,
-            socket.create_connection((penstock.host, penstock.port)) as writer,
+            Client(penstock.address) as reader,
+            Client(penstock.address) as writer,
         ):
-            reader.sendall(b"XREAD BLOCK 0 STREAMS s 0\r\n")
-            while not penstock.call(lambda: penstock.server.services.blocking.waiters):
-                pass
-            writer.sendall(b"XADD s 1-1 f v\r\n")
-            assert reader.recv(100).startswith(b"*1\r\n")
+            reader.send("XREAD BLOCK 0 STREAMS s 0")
+            wait_until(lambda: penstock.call(lambda: penstock.server.services.blocking.waiters))
+            writer.send("XADD s 1-1 f v")
+            assert reader.line() == b"*1\r\n"
         # A client is told before the thread of the disk has ended its job, or after.
         penstock.call(penstock.server.services.persistence.make_safe)
         found = samples(get(port, "/metrics").text)
@@ -152,8 +152,8 @@ def test_wake_ups_syncs_and_the_lag_of_the_loop_are_timed() -> None:
         assert syncs is not None
         assert syncs >= 1
         assert value(found, "penstock_aof_unsynced_seconds") == 0
-        while not value(samples(get(port, "/metrics").text), "penstock_loop_lag_seconds_count"):
-            pass
+        lag = "penstock_loop_lag_seconds_count"
+        wait_until(lambda: value(samples(get(port, "/metrics").text), lag))
 
 
 def test_no_port_is_listened_on_unless_it_is_asked_for() -> None:

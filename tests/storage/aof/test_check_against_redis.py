@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import subprocess
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,49 +17,21 @@ from storage.aof.folder import Folder
 from storage.aof.framing import Command
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.reader import Reader
-from tests.conformance.reference import START_TIMEOUT_S
 from tests.storage.aof.samples import EXEC, MULTI, STAMP, encoded, xadd, xclaim
 from tests.support.bits import flipped
 from tests.support.checksum_lines import with_lines
-from tests.support.ports import free_port
+from tests.support.redis_files import RdbServer
+from tests.support.wire import wait_until
 
 ONE = encoded(xadd(1))
 
 
-class Appending:
-    """A real server with an append-only file in a folder; killed when the context ends."""
-
-    def __init__(self, binary: str, folder: Path, *options: str) -> None:
-        self.port = free_port()
-        words = ["--port", str(self.port), "--dir", str(folder), "--save", "", *options]
-        words += ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]
-        self.process = subprocess.Popen([binary, *words], stdout=subprocess.DEVNULL)
-
-    def __enter__(self) -> redis.Redis:
-        self.client = redis.Redis(port=self.port)
-        wait_for(self._answers)
-        return self.client
-
-    def __exit__(self, *_: object) -> None:
-        self.client.close()
-        self.process.kill()
-        self.process.wait()
-
-    def _answers(self) -> bool:
-        try:
-            return bool(self.client.ping())
-        except redis.ConnectionError:
-            assert self.process.poll() is None, "the server has refused to start"
-            return False
-
-
-def wait_for(condition: object) -> None:
-    """Returns when the condition holds."""
-    assert callable(condition)
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+@contextmanager
+def appending(path: str, folder: Path, *options: str) -> Iterator[redis.Redis]:
+    """A client of a real server that appends to files in the folder."""
+    words = ("--appendonly", "yes", "--aof-use-rdb-preamble", "no", *options)
+    with RdbServer(path, folder, None, *words) as server, redis.Redis(port=server.port) as client:
+        yield client
 
 
 def commands_of(folder: Folder) -> Iterator[Command]:
@@ -76,10 +48,10 @@ def rewritten(client: redis.Redis) -> bool:
 @pytest.mark.parametrize("name", ["appendonly.aof", "my caf\u00e9.aof"])
 def test_the_folder_of_a_real_server_is_read(real_server: str, tmp_path: Path, name: str) -> None:
     stamps = ["--aof-timestamp-enabled", "yes", "--appendfilename", name]
-    with Appending(real_server, tmp_path, *stamps) as client:
+    with appending(real_server, tmp_path, *stamps) as client:
         client.xadd("s", {"f": "a\r\nb"}, "1-1")
         client.bgrewriteaof()
-        wait_for(lambda: rewritten(client))
+        wait_until(lambda: rewritten(client))
         client.xgroup_create("s", "g", "0")
         client.xreadgroup("g", "c", {"s": ">"})
         with client.pipeline(transaction=True) as group:
@@ -111,7 +83,7 @@ def test_a_real_server_opens_our_folder(real_server: str, tmp_path: Path, name: 
     Path(folder.path_of(base.name)).write_bytes(encoded(xadd(1), xadd(2)))
     folder.commit(folder.manifest.with_base(base, 2))
     folder.release()
-    with Appending(real_server, tmp_path, "--appendfilename", name) as client:
+    with appending(real_server, tmp_path, "--appendfilename", name) as client:
         entries = client.xrange("s")
     assert entries == [(b"%d-1" % number, {b"field": b"v"}) for number in (1, 2, 3, 4)]
 
@@ -119,10 +91,10 @@ def test_a_real_server_opens_our_folder(real_server: str, tmp_path: Path, name: 
 def test_a_real_server_leaves_the_lock_alone(real_server: str, tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "appendonlydir"), "appendonly.aof")
     folder.open()
-    with Appending(real_server, tmp_path) as client:
+    with appending(real_server, tmp_path) as client:
         client.xadd("s", {"f": "v"})
         client.bgrewriteaof()
-        wait_for(lambda: rewritten(client))
+        wait_until(lambda: rewritten(client))
     lock = tmp_path / "appendonlydir" / "appendonly.aof.lock"
     assert lock.read_text() != ""
     folder.release()
@@ -207,7 +179,7 @@ def test_other_servers_load_files_with_checksums_and_append_to_them(
     path.write_bytes(data)
     folder.commit(folder.manifest.with_increment(file))
     folder.release()
-    with Appending(str(server), tmp_path) as client:
+    with appending(str(server), tmp_path) as client:
         assert client.xlen("s") == data.count(b"XADD")
         client.xadd("s", {"field": "v"}, "9-1")
     appended = path.read_bytes()[len(data) :]

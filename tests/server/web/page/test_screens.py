@@ -18,6 +18,7 @@ from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import HOSTILE, Filled, fill, fill_with_hostile_names
 from tests.support.direct import Direct
 from tests.support.servers import ONCE
+from tests.support.wire import wait_until
 
 GROUP = "/group?db=0&key=orders&group=kitchen"
 
@@ -239,8 +240,7 @@ def test_a_consumer_that_waits_is_told_from_one_that_is_away(
     waiting = threading.Thread(target=wait)
     waiting.start()
     address = "/group?db=0&key=payments&group=ledger2"
-    while not filled.client.info("clients")["blocked_clients"]:
-        pass
+    wait_until(lambda: filled.client.info("clients")["blocked_clients"])
     assert "1 readers wait" in asking.get(address).text
     assert asking.get(address).rows()[0][:2] == ["w", "waiting"]
     filled.client.xgroup_destroy("payments", "ledger2")
