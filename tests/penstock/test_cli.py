@@ -160,21 +160,43 @@ def test_the_password_may_come_from_the_environment(tmp_path: Path) -> None:
     assert passwords_taken("--requirepass", "option", PENSTOCK_PASSWORD="sesame") == ["option"]
 
 
-def test_a_password_that_cannot_be_read_is_told_in_one_line(tmp_path: Path) -> None:
-    missing, empty = tmp_path / "missing", tmp_path / "empty"
-    empty.write_text("\n")
-    for variables, message in (
-        ({"_FILE": missing}, f"can't read the password in '{missing}': No such file or directory"),
-        ({"_FILE": empty}, f"there is no password in '{empty}'"),
+def told_by_main(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str
+) -> str:
+    """What the command says of arguments with which no server starts, without a process."""
+    monkeypatch.setattr("sys.argv", ["penstock", *args])
+    assert cli.main() == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
         (
-            {"": "sesame", "_FILE": empty},
+            {"_FILE": "missing"},
+            "can't read the password in 'missing': No such file or directory",
+        ),
+        ({"_FILE": "empty"}, "there is no password in 'empty'"),
+        (
+            {"": "sesame", "_FILE": "empty"},
             "PENSTOCK_PASSWORD and PENSTOCK_PASSWORD_FILE are both set: use one of them",
         ),
-    ):
-        environment = {f"PENSTOCK_PASSWORD{name}": str(value) for name, value in variables.items()}
-        process = PenstockProcess("--port", "0", environment=environment)
-        assert process.wait() == 1
-        assert process.errors == f"penstock: {message}\n"
+    ],
+)
+def test_a_password_that_cannot_be_read_is_told_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    variables: dict[str, str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").write_text("\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PENSTOCK_PASSWORD{name}", value)
+    assert told_by_main(monkeypatch, capsys, "--port", "0") == f"penstock: {message}\n"
 
 
 def test_the_whole_configuration_may_come_from_standard_input() -> None:
@@ -250,6 +272,23 @@ def test_an_option_takes_several_words() -> None:
             ["--logfile", "none/log"],
             "can't open the log file 'none/log': No such file or directory",
         ),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.conf").write_text("port 0\ntimeout x\n")
+    assert told_by_main(monkeypatch, capsys, *args) == f"penstock: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
         (
             ["--bind", "192.0.2.1"],
             "cannot listen on 192.0.2.1:6379: Cannot assign requested address",
@@ -262,9 +301,8 @@ def test_an_option_takes_several_words() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_in_one_line(tmp_path: Path, args: list[str], message: str) -> None:
-    (tmp_path / "bad.conf").write_text("port 0\ntimeout x\n")
-    ended = run_penstock(*args, cwd=tmp_path)
+def test_an_address_that_cannot_be_had_is_told_in_one_line(args: list[str], message: str) -> None:
+    ended = run_penstock(*args)
     assert (ended.returncode, ended.stderr) == (1, f"penstock: {message}\n")
 
 
