@@ -26,10 +26,10 @@ ASYNCIO: Final = "python -c 'import asyncio'"
 FIXTURE: Final = "the pytest fixture, first use"
 
 _USE_FIXTURE: Final = """
-import time
+import sys, time, pytest
 begin = time.perf_counter()
 from penstock.testing import PenstockServer
-with PenstockServer() as server:
+with PenstockServer(command=sys.argv[1:]) as server:
     server.ask("PING")
     print(time.perf_counter() - begin)
 """
@@ -61,10 +61,9 @@ def run(python: str, code: str) -> Start:
 
 
 def use_fixture(python: str) -> Start:
-    """Starts a server for tests, as the first test does that asks for one."""
-    ended = subprocess.run(
-        [python, "-c", _USE_FIXTURE], stdout=subprocess.PIPE, text=True, check=True
-    )
+    """Starts a server for tests, as the first test does that asks for one; ``python`` runs it."""
+    command = [sys.executable, "-c", _USE_FIXTURE, python, "-m", "penstock"]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return Start(float(ended.stdout) * 1e3, None)
 
 
