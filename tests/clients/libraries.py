@@ -7,14 +7,13 @@ where a worker waits for them. Entries are told by the value of their field ``n`
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import subprocess
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ import pytest
 import redis
 import redis.asyncio
 
+from tests.clients.in_loop import InLoop, Loop
 from tests.support.servers import PenstockThread
 
 STREAM: Final = "orders"
@@ -106,8 +106,13 @@ class RedisPy(Library):
     """redis-py, with threads for those who wait."""
 
     def __init__(self, penstock: PenstockThread, protocol: int) -> None:
-        self._client: Any = redis.Redis(penstock.host, penstock.port, protocol=protocol, **OPTIONS)
-        self._threads = ThreadPoolExecutor()
+        self._stack = ExitStack()
+        self._threads = self._stack.enter_context(ThreadPoolExecutor())
+        address = {"host": penstock.host, "port": penstock.port, "protocol": protocol}
+        self._client = self._stack.enter_context(self._connected({**address, **OPTIONS}))
+
+    def _connected(self, options: dict[str, Any]) -> Any:
+        return redis.Redis(**options)
 
     def add(self, fields: dict[str, Any]) -> str:
         return str(self._client.xadd(STREAM, fields))
@@ -141,69 +146,14 @@ class RedisPy(Library):
         return int(self._client.xack(STREAM, GROUP, *ids))
 
     def close(self) -> None:
-        self._client.close()
-        self._threads.shutdown()
+        self._stack.close()
 
 
-class RedisPyAsyncio(Library):
-    """redis-py in tasks of an event loop, which runs in a thread."""
+class RedisPyAsyncio(RedisPy):
+    """The same with the client of asyncio, in tasks of an event loop that runs in a thread."""
 
-    def __init__(self, penstock: PenstockThread, protocol: int) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self._client: Any = redis.asyncio.Redis(
-            host=penstock.host, port=penstock.port, protocol=protocol, **OPTIONS
-        )
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._start(work).result(PATIENCE_S)
-
-    async def _read(self, consumer: str, place: str, **options: Any) -> list[Any]:
-        places = {STREAM: place}
-        return _entries(await self._client.xreadgroup(GROUP, consumer, places, **options))
-
-    def add(self, fields: dict[str, Any]) -> str:
-        return str(self._run(self._client.xadd(STREAM, fields)))
-
-    def add_many(self, rows: list[dict[str, Any]]) -> None:
-        async def add() -> None:
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for row in rows:
-                    pipeline.xadd(STREAM, row)
-                await pipeline.execute()
-
-        self._run(add())
-
-    def create(self) -> None:
-        assert self._run(self._client.xgroup_create(STREAM, GROUP, id="0", mkstream=True))
-
-    def read(self, consumer: str, most: int = 100, *, noack: bool = False) -> list[Any]:
-        found: list[Any] = self._run(self._read(consumer, ">", count=most, noack=noack))
-        return found
-
-    def history(self, consumer: str) -> list[Any]:
-        found: list[Any] = self._run(self._read(consumer, "0"))
-        return found
-
-    def wait(self, consumer: str) -> Future[list[Any]]:
-        return self._start(self._read(consumer, ">", block=0))
-
-    def claim(self, consumer: str, min_idle_ms: int) -> list[Any]:
-        reply = self._run(self._client.xautoclaim(STREAM, GROUP, consumer, min_idle_ms))
-        return list(reply[1])
-
-    def acknowledge(self, *ids: str) -> int:
-        return int(self._run(self._client.xack(STREAM, GROUP, *ids)))
-
-    def close(self) -> None:
-        self._run(self._client.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    def _connected(self, options: dict[str, Any]) -> Any:
+        return InLoop(redis.asyncio.Redis(**options), self._stack.enter_context(Loop()))
 
 
 NODE: Final = Path(__file__).parent / "node"

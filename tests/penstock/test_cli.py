@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -160,43 +161,43 @@ def test_the_password_may_come_from_the_environment(tmp_path: Path) -> None:
     assert passwords_taken("--requirepass", "option", PENSTOCK_PASSWORD="sesame") == ["option"]
 
 
-def told_by_main(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: str
-) -> str:
-    """What the command says of arguments with which no server starts, without a process."""
-    monkeypatch.setattr("sys.argv", ["penstock", *args])
-    assert cli.main() == 1
-    output, errors = capsys.readouterr()
-    assert output == ""
-    return errors
+Told = Callable[..., str]
+"""What the command says of arguments with which no server starts, without a process."""
 
 
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
+@pytest.fixture
+def told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Told:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> str:
+        monkeypatch.setattr("sys.argv", ["penstock", *args])
+        assert cli.main() == 1
+        output, errors = capsys.readouterr()
+        assert output == ""
+        return errors
+
+    return run
+
+
+def test_a_password_that_cannot_be_read_is_told_in_one_line(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("empty").write_text("\n")
+    for word, file, message in (
+        (None, "missing", "can't read the password in 'missing': No such file or directory"),
+        (None, "empty", "there is no password in 'empty'"),
         (
-            {"_FILE": "missing"},
-            "can't read the password in 'missing': No such file or directory",
-        ),
-        ({"_FILE": "empty"}, "there is no password in 'empty'"),
-        (
-            {"": "sesame", "_FILE": "empty"},
+            "sesame",
+            "empty",
             "PENSTOCK_PASSWORD and PENSTOCK_PASSWORD_FILE are both set: use one of them",
         ),
-    ],
-)
-def test_a_password_that_cannot_be_read_is_told_in_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    variables: dict[str, str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("empty").write_text("\n")
-    for name, value in variables.items():
-        monkeypatch.setenv(f"PENSTOCK_PASSWORD{name}", value)
-    assert told_by_main(monkeypatch, capsys, "--port", "0") == f"penstock: {message}\n"
+    ):
+        if word:
+            monkeypatch.setenv("PENSTOCK_PASSWORD", word)
+        monkeypatch.setenv("PENSTOCK_PASSWORD_FILE", file)
+        assert told("--port", "0") == f"penstock: {message}\n"
 
 
 def test_the_whole_configuration_may_come_from_standard_input() -> None:
@@ -274,16 +275,9 @@ def test_an_option_takes_several_words() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_in_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    args: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_mistake_is_told_in_one_line(told: Told, args: list[str], message: str) -> None:
     Path("bad.conf").write_text("port 0\ntimeout x\n")
-    assert told_by_main(monkeypatch, capsys, *args) == f"penstock: {message}\n"
+    assert told(*args) == f"penstock: {message}\n"
 
 
 @pytest.mark.parametrize(
