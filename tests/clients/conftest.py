@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -13,6 +14,8 @@ import redis.asyncio
 from redis import Redis
 
 from tests.clients.in_loop import InLoop, Loop
+from tests.clients.secure import Secure, secure_server
+from tests.clients.story import Observer
 from tests.support.servers import PenstockThread
 
 START_MS = 1_700_000_000_000
@@ -124,3 +127,18 @@ def pool() -> Iterator[ThreadPoolExecutor]:
     """Threads in which a client may wait."""
     with ThreadPoolExecutor(64) as executor:
         yield executor
+
+
+@pytest.fixture
+def observer(penstock: PenstockThread) -> Iterator[Observer]:
+    """Looks at the server, apart from the client that is tested."""
+    observer = Observer(penstock)
+    yield observer
+    observer.close()
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[Secure]:
+    """A server that wants certificates of its clients."""
+    with secure_server(tmp_path) as server:
+        yield server

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,13 +17,6 @@ coredis = pytest.importorskip("coredis", reason="coredis is not installed", exc_
 
 Connect = Callable[[], Any]
 """Makes a client of the server; it is a context manager, which one task has to enter and leave."""
-
-
-@pytest.fixture
-def observer(penstock: PenstockThread) -> Iterator[Observer]:
-    observer = Observer(penstock)
-    yield observer
-    observer.close()
 
 
 @pytest.fixture

@@ -113,13 +113,6 @@ def open_terminal(penstock: PenstockThread, tmp_path: Path) -> Iterator[Callable
         terminal.child.close(force=True)
 
 
-@pytest.fixture
-def observer(penstock: PenstockThread) -> Iterator[Observer]:
-    observer = Observer(penstock)
-    yield observer
-    observer.close()
-
-
 def test_a_killed_consumer_is_replaced(
     open_terminal: Callable[[], Terminal], observer: Observer
 ) -> None:

@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,13 +55,6 @@ def program(request: pytest.FixtureRequest, penstock: PenstockThread, protocol: 
     if not NODE or not package.is_dir():
         pytest.skip(f"needs Node and, in {PROGRAMS.name}/, npm install ({request.param})")
     return Program(request.param, penstock, protocol)
-
-
-@pytest.fixture
-def observer(penstock: PenstockThread) -> Iterator[Observer]:
-    observer = Observer(penstock)
-    yield observer
-    observer.close()
 
 
 def told(process: subprocess.Popen[str]) -> Any:

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clients.secure import (
-    ALERTS,
-    HOST,
-    NO_KEY,
-    NO_RIGHT,
-    USER,
-    WRONG_PASSWORD,
-    Secure,
-    secure_server,
-)
+from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, WRONG_PASSWORD, Secure
 from tests.clients.test_node import NODE, PACKAGES, PROGRAMS, TIMEOUT_S
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def secure(tmp_path: Path) -> Iterator[Secure]:
-    with secure_server(tmp_path) as server:
-        yield server
 
 
 @pytest.fixture(params=PACKAGES)

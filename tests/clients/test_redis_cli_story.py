@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +13,6 @@ from tests.clients.test_redis_cli import TIMEOUT_S, Cli, version
 from tests.support.servers import PenstockThread
 
 pytestmark = pytest.mark.skipif(version() < (7,), reason="redis-cli 7 or later is not installed")
-
-
-@pytest.fixture
-def observer(penstock: PenstockThread) -> Iterator[Observer]:
-    observer = Observer(penstock)
-    yield observer
-    observer.close()
 
 
 @pytest.fixture

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.clients.secure import (
-    ALERTS,
-    HOST,
-    NO_KEY,
-    NO_RIGHT,
-    USER,
-    WRONG_PASSWORD,
-    Secure,
-    secure_server,
-)
+from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, WRONG_PASSWORD, Secure
 
 PROGRAM = shutil.which("redis-cli") or ""
 TIMEOUT_S = 20
@@ -33,12 +22,6 @@ def speaks_tls() -> bool:
 
 
 pytestmark = pytest.mark.skipif(not speaks_tls(), reason="no redis-cli with TLS is installed")
-
-
-@pytest.fixture
-def secure(tmp_path: Path) -> Iterator[Secure]:
-    with secure_server(tmp_path) as server:
-        yield server
 
 
 def run(secure: Secure, name: str, *words: str) -> tuple[int, str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -13,7 +12,7 @@ from redis.exceptions import AuthenticationError, ConnectionError, NoPermissionE
 
 from tests.clients.conftest import BOTH_CLIENTS, Connect
 from tests.clients.observing import until
-from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, Secure, secure_server
+from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, Secure
 from tests.clients.secure import WRONG_PASSWORD as WRONG
 
 pytestmark = BOTH_CLIENTS
@@ -27,12 +26,6 @@ WRONG_PASSWORD: Final = WRONG.removeprefix("WRONGPASS ")
 
 def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-@pytest.fixture
-def secure(tmp_path: Path) -> Iterator[Secure]:
-    with secure_server(tmp_path) as server:
-        yield server
 
 
 Connecting = Callable[[str], AbstractContextManager[Any]]

@@ -17,13 +17,6 @@ walrus = pytest.importorskip("walrus", reason="walrus is not installed", exc_typ
 ENTRIES = list(ITEMS.items())
 
 
-@pytest.fixture
-def observer(penstock: PenstockThread) -> Iterator[Observer]:
-    observer = Observer(penstock)
-    yield observer
-    observer.close()
-
-
 def open_database(penstock: PenstockThread, protocol: int, **options: Any) -> Any:
     """A database of the server.
 
