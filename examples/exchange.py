@@ -21,6 +21,7 @@ BEFORE: Final = [
         [["orders", [["1-1", ["item", "tea"]], ["1-2", ["item", "soup"]]]]],
     ),
     ("XACK orders kitchen 1-1", 1),
+    ("EVAL return(redis.call('XLEN',KEYS[1])) 1 orders", 2),
 ]
 """What is asked, and the reply."""
 

@@ -9,7 +9,7 @@ from examples import exchange
 
 def test_it_serves_and_finds_everything_after_a_restart(capsys: pytest.CaptureFixture[str]) -> None:
     assert exchange.main() is None
-    assert capsys.readouterr().out.endswith("): asked 7 commands and restarted once\n")
+    assert capsys.readouterr().out.endswith("): asked 8 commands and restarted once\n")
 
 
 def test_it_says_which_reply_was_another_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ def test_the_command_runs_beside_clashing_names(scripts: Path, project: Path, mo
 def test_a_server_of_the_wheel_keeps_its_data_over_a_restart(scripts: Path, tmp_path: Path) -> None:
     shown = run(scripts / "python", ROOT / "examples" / "exchange.py", cwd=tmp_path, PYTHONPATH="")
     assert re.fullmatch(
-        r"penstock \((plain|compiled)\): asked 7 commands and restarted once\n", shown
+        r"penstock \((plain|compiled)\): asked 8 commands and restarted once\n", shown
     )
 
 
