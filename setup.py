@@ -7,11 +7,13 @@ the command ``penstock`` finds them (``penstock/_path.py``).
 The same Python source runs either way: mypyc makes extension modules of it, which are imported in
 place of the source. ``PENSTOCK_COMPILE=0`` leaves that out, ``PENSTOCK_COMPILE=1`` fails where it
 cannot be done; else a machine without a C compiler gets plain Python, and one line that says so.
-Editable installs are never compiled: what is edited would not be what runs.
+Editable installs are never compiled: what is edited would not be what runs. ``PENSTOCK_OPTIMIZE=2``
+takes longer for a little more speed; ``PENSTOCK_CACHE=0`` neither keeps nor takes finished modules.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -97,6 +99,28 @@ class PenstockDistribution(Distribution):
         """Whether a wheel is for one platform and one version of Python."""
         return COMPILE == "1" or (COMPILE != "0" and not obstacle())
 
+    @functools.cached_property
+    def key(self) -> str:
+        """What stands for all that the libraries depend on, as it was when this was first asked."""
+        return current_key()
+
+
+def current_key() -> str:
+    """What stands for all that the libraries depend on, as it is now."""
+    try:
+        return cache.key_of(native.influences(native_compiler(), native.chosen_level()))
+    except native.Choice as error:
+        raise SetupError(str(error)) from None
+
+
+def lock(path: str) -> None:
+    """Waits until no other process builds in the same folder; the lock ends with this one."""
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), fcntl.LOCK_EX)
+
 
 # --- how it is compiled ----------------------------------------------------------------------
 
@@ -106,11 +130,14 @@ class Build(build):
 
     def run(self) -> None:
         """Builds, and says so where the result is plain Python for want of a compiler."""
+        lock(f"{self.build_base}.lock")
         shutil.rmtree(self.build_base, ignore_errors=True)
         if COMPILE != "0" and obstacle():
             if COMPILE == "1":
                 raise SetupError(f"the hot modules cannot be compiled: {obstacle()}")
             say(f"plain Python, at about half the speed: {obstacle()}")
+        if self.distribution.has_ext_modules():
+            _ = self.distribution.key  # Before anything is read that it stands for.
         super().run()
 
 
@@ -121,26 +148,24 @@ class BuildNative(build_ext):
         """Puts the libraries where they belong, unless the install is editable."""
         if self.inplace or not self.distribution.has_ext_modules():
             return
-        try:
-            self.level = native.chosen_level()
-        except native.Choice as error:
-            raise SetupError(str(error)) from None
         self.extensions: list[Extension] = []
-        compiler, inner = native_compiler(), os.path.join(self.build_lib, *INNER.split("."))
-        key = cache.key_of(native.influences(compiler, self.level))
-        folder = cache.folder_of_user()
+        key, folder = self.distribution.key, cache.folder_of_user()
+        inner = os.path.join(self.build_lib, *INNER.split("."))
         if folder and cache.take(folder, key, inner):
             say(f"the same was compiled before: taken from {folder}")
         else:
             self._compile_all()
+            if current_key() != key:
+                raise SetupError("a source has changed while it was compiled: build it again")
             if folder:
                 cache.keep(folder, key, inner, map(self.get_ext_fullpath, self._names()))
-        Path(inner, "compiled").write_text(native.description(compiler, self.level) + "\n")
+        said = native.description(native_compiler(), native.chosen_level())
+        Path(inner, "compiled").write_text(f"{said}\n")
 
     def _compile_all(self) -> None:
         """Makes C of the modules, and libraries of the C."""
         say("translating Python to C")
-        self.extensions = native.generate(self.build_temp, self.level)
+        self.extensions = native.generate(self.build_temp, native.chosen_level())
         for extension in self.extensions:
             extension._needs_stub = False
         super().run()
@@ -171,7 +196,7 @@ class BuildNative(build_ext):
         """Finds the options for all C files, and compiles the header that most begin with."""
         [library] = [one for one in self.extensions if one.name == native.LIBRARY]
         self.folders = [*self.include_dirs, *library.include_dirs]
-        levels = native.LEVELS[self.level]
+        levels = native.LEVELS[native.chosen_level()]
         self.options = [*library.extra_compile_args, *native.COMMON, *levels]
         command = [*self.compiler.compiler_so, *(f"-I{folder}" for folder in self.folders)]
         self.header = native.precompile(command, self.options, self.build_temp)

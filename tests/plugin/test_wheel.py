@@ -16,6 +16,7 @@ import sys
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -187,13 +188,15 @@ def small(checkout: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def compiled(source: Path, cache: Path, **environment: str) -> tuple[dict[str, bytes], str]:
+BUILD = "from setuptools.build_meta import build_wheel as b; import sys; b(sys.argv[1])"
+COMPILING = "Penstock: translating Python to C\n"
+
+
+def compiled(source: Path, wheels: Path, **environment: str) -> tuple[dict[str, bytes], str]:
     """The libraries in the wheel of a checkout, and what is said while it is built."""
-    program = "from setuptools.build_meta import build_wheel as b; b('wheel')"
-    shutil.rmtree(source / "wheel", ignore_errors=True)
-    settings = {"PENSTOCK_COMPILE": "1", "XDG_CACHE_HOME": str(cache), **environment}
-    said = run(sys.executable, "-c", program, cwd=source, **settings)
-    [wheel] = (source / "wheel").glob("*.whl")
+    settings = {"PENSTOCK_COMPILE": "1", "XDG_CACHE_HOME": str(source.parent), **environment}
+    said = run(sys.executable, "-c", BUILD, wheels, cwd=source, **settings)
+    [wheel] = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         native = [name for name in archive.namelist() if ".cpython-" in name]
         return {name: archive.read(name) for name in native}, said
@@ -204,29 +207,54 @@ def test_the_same_is_compiled_once_whatever_becomes_of_what_was_kept(
 ) -> None:
     # Where the header cannot be used that is compiled first, a warning makes it fail.
     compiler = f"{os.environ.get('CC', 'gcc')} -Winvalid-pch"
-    first, said = compiled(small, tmp_path, CC=compiler)
+    with ThreadPoolExecutor() as pool:
+        # In the same folder, at the same time: one waits for the other, and takes what that made.
+        building = [
+            pool.submit(compiled, small, tmp_path / name, CC=compiler) for name in ("a", "b")
+        ]
+    (first, one), (second, other) = (future.result() for future in building)
     assert len(first) == 2
-    assert "translating Python to C" in said
-    assert (small / "build").exists()
-    again, said = compiled(small, tmp_path, CC=compiler)
-    assert again == first
-    assert f"taken from {tmp_path}/penstock" in said
-    assert "translating Python to C" not in said
+    assert second == first
+    assert (COMPILING in one) != (COMPILING in other)
+    assert f"taken from {tmp_path}/penstock\n" in one + other
     [kept] = (tmp_path / "penstock").iterdir()
     os.truncate(kept, kept.stat().st_size // 2)
-    anew, said = compiled(small, tmp_path, CC=compiler)
-    assert "translating Python to C" in said
+    anew, said = compiled(small, tmp_path / "c", CC=compiler)
     assert set(anew) == set(first)
-    assert compiled(small, tmp_path, CC=compiler)[0] == anew
+    assert COMPILING in said
+
+
+def test_of_sources_that_change_meanwhile_no_wheel_is_built(small: Path, tmp_path: Path) -> None:
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        f"""#!/bin/sh
+        case "$*" in *__native_*) echo '# More.' >>{small}/storage/log.py ;; esac
+        exec {os.environ.get("CC", "gcc")} "$@"
+        """
+    )
+    compiler.chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, "-c", BUILD, tmp_path / "wheels"],
+        cwd=small,
+        env={**os.environ, "CC": str(compiler), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.stderr.endswith(
+        "error: a source has changed while it was compiled: build it again\n"
+    )
+    assert not list((tmp_path / "wheels").glob("*.whl"))
+    assert not list((tmp_path / "penstock").iterdir())
 
 
 @pytest.mark.parametrize("demanded", [False, True], ids=["", "PENSTOCK_COMPILE=1"])
 def test_without_a_c_compiler_a_wheel_is_of_plain_python_unless_it_must_not_be(
     checkout: Path, tmp_path: Path, demanded: bool
 ) -> None:
-    program = "from setuptools.build_meta import build_wheel as b; import sys; b(sys.argv[1])"
     ended = subprocess.run(
-        [sys.executable, "-c", program, tmp_path],
+        [sys.executable, "-c", BUILD, tmp_path],
         cwd=checkout,
         env={**os.environ, "CC": "false", "PENSTOCK_COMPILE": "1" if demanded else ""},
         capture_output=True,
