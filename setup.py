@@ -196,8 +196,8 @@ class BuildNative(build_ext):
         """Finds the options for all C files, and compiles the header that most begin with."""
         [library] = [one for one in self.extensions if one.name == native.LIBRARY]
         self.folders = [*self.include_dirs, *library.include_dirs]
-        levels = native.LEVELS[native.chosen_level()]
-        self.options = [*library.extra_compile_args, *native.COMMON, *levels]
+        more = native.options(self.compiler, native.chosen_level())
+        self.options = [*library.extra_compile_args, *more]
         command = [*self.compiler.compiler_so, *(f"-I{folder}" for folder in self.folders)]
         self.header = native.precompile(command, self.options, self.build_temp)
 

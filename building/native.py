@@ -40,10 +40,10 @@ LEAN: Final = (
     *("-fno-move-loop-invariants", "-fno-branch-count-reg"),
 )
 """The passes of ``-O1`` that take gcc a fifth of its time and gain nothing here: nearly all that
-the C consists of is calls, with a test of each result."""
+the C consists of is calls, with a test of each result. Other compilers know no such options."""
 
-LEVELS: Final = {"1": ("-O1", *LEAN), "2": ("-O2",)}
-"""What PENSTOCK_OPTIMIZE may be, and with which options of the C compiler that is."""
+LEVELS: Final = ("1", "2")
+"""What PENSTOCK_OPTIMIZE may be: ``-O1``, by gcc without those passes, or ``-O2``."""
 
 
 class Choice(Exception):
@@ -93,10 +93,16 @@ def generate(folder: str, level: str) -> list[Any]:
     return extensions
 
 
+def options(compiler: Any, level: str) -> list[str]:
+    """The options of the C compiler beside those of mypyc."""
+    lean = level == "1" and _compiler_name(compiler).startswith("gcc ")
+    return [*COMMON, *(LEAN if lean else ())]
+
+
 # --- the header that is compiled first -------------------------------------------------------
 
 
-def precompile(command: Sequence[str], options: Sequence[str], folder: str) -> list[str]:
+def precompile(command: Sequence[str], flags: Sequence[str], folder: str) -> list[str]:
     """Compiles the header files that every generated C file begins with, into a folder.
 
     Returns the options with which C files make use of it: none where the compiler cannot do that.
@@ -106,7 +112,7 @@ def precompile(command: Sequence[str], options: Sequence[str], folder: str) -> l
     names = (f"__native_{GROUP}.h", f"__native_internal_{GROUP}.h")
     Path(header).write_text("".join(f'#include "{name}"\n' for name in names))
     ended = subprocess.run(
-        [*command, "-x", "c-header", header, "-o", f"{header}.gch", *options],
+        [*command, "-x", "c-header", header, "-o", f"{header}.gch", *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
@@ -127,11 +133,11 @@ def is_generated(extension: Any, source: str) -> bool:
 
 def description(compiler: Any, level: str) -> str:
     """How the modules are compiled, in the words of ``penstock --version``."""
-    return f"-O{level} mypyc {version('mypy')} {_name(_version_of(tuple(compiler.compiler_so)))}"
+    return f"-O{level} mypyc {version('mypy')} {_compiler_name(compiler)}"
 
 
-def _name(told: str) -> str:
-    """The name and the version of a C compiler, of what it prints for ``--version``."""
+def _compiler_name(compiler: Any) -> str:
+    told = _version_of(tuple(compiler.compiler_so))
     name = "clang" if "clang" in told else "gcc" if "Free Software" in told else "cc"
     found = re.search(r"\d+\.\d+[.\d]*", told)
     return f"{name} {found[0]}" if found else name

@@ -132,6 +132,17 @@ def test_the_version_names_the_compiler(
     assert native.description(compiler(), "2") == f"-O2 mypyc 2.4.1 {name}"
 
 
+def test_only_gcc_leaves_passes_out_and_only_at_level_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    for told in ("gcc 12.2.0\nFree Software", "clang version 14.0.6", "tcc 0.9"):
+        monkeypatch.setattr(native, "_version_of", lambda command, told=told: told)
+        for level in native.LEVELS:
+            found[told[:3], level] = set(native.options(compiler(), level))
+    assert found.pop(("gcc", "1")) == {*native.COMMON, *native.LEAN}
+    assert len(found) == 5
+    assert set(map(frozenset, found.values())) == {frozenset(native.COMMON)}
+
+
 def test_the_level_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = []
     for told in ("", "1", "2"):
