@@ -1,5 +1,6 @@
-# make run [ARGS="--port 7000"]   serve on 127.0.0.1:6379, or as the options say; compiles first, where a
-#                                 C compiler is there, unless PENSTOCK_COMPILE=0 is set
+# make run [ARGS="--port 7000"]   serve on 127.0.0.1:6379, or as the options say, with the data in build/data; at
+#                                 once in plain Python, and compiled from the next start on (PENSTOCK_COMPILE=0:
+#                                 never, PENSTOCK_COMPILE=1: wait for it); tools/run.py says more
 # make wheel                      a wheel with compiled modules for this platform, in dist
 # make test                       formatting, lint, types, and the tests that are not slow
 # make lint | types | suite       one of its parts
@@ -25,7 +26,7 @@
 # make pictures                   draw the pictures of the documentation again
 # make bench-spark                measures the data source beside a plain loop of redis-py
 # make format                     put the sources into the form that lint asks for
-# make clean                      remove what these commands have made
+# make clean                      remove what these commands have made, but for the data in build/data
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ENV := .venv
@@ -52,24 +53,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What a wheel is made of.
 SOURCES := setup.py pyproject.toml $(shell find building penstock protocol pyspark_redis_streams server storage \
-	-name "*.py" -o -name "*.lua" -o -name "*.properties")
+	-type f ! -path "*/__pycache__/*")
 # As pip does it, but what happens is seen.
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container image drive-image \
 	sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark bench docs \
-	pictures format clean
+	pictures format clean alone
 
-ifeq ($(PENSTOCK_COMPILE),0)
-run: $(ENV)/installed
-	@$(BIN)/penstock $(ARGS)
-else
-# Both environments are made at once, which saves a quarter of the first start.
 run:
-	@$(MAKE) --no-print-directory --jobs=2 compiled
-	@$(COMPILED)/bin/penstock $(ARGS)
-endif
+	@exec $(PYTHON) tools/run.py run $(ARGS)
 
 wheel: $(BUILDER)/installed
 	@$(BUILD_WHEEL) dist
@@ -111,7 +105,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r tests docs examples benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r tests tools docs examples benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
@@ -191,10 +185,13 @@ $(COMPILED)/installed: $(COMPILED)/dependencies $(COMPILED)-wheel/built
 	@$(COMPILED)/bin/python -m pip --disable-pip-version-check install --quiet --force-reinstall --no-deps $(COMPILED)-wheel/*.whl
 	@touch $@
 
+# As old as its beginning: a source that has been changed since then is newer.
 $(COMPILED)-wheel/built: $(SOURCES) $(BUILDER)/installed
 	@rm -rf $(COMPILED)-wheel
-	@$(BUILD_WHEEL) $(COMPILED)-wheel
-	@touch $@
+	@mkdir $(COMPILED)-wheel
+	@touch $(COMPILED)-wheel/begun
+	@PENSTOCK_COMPILE=1 $(BUILD_WHEEL) $(COMPILED)-wheel
+	@mv $(COMPILED)-wheel/begun $@
 
 $(PLAIN)/installed: $(PLAIN)/dependencies $(PLAIN)-wheel/built
 	@$(PLAIN)/bin/python -m pip --disable-pip-version-check install --quiet --force-reinstall --no-deps $(PLAIN)-wheel/*.whl
@@ -205,6 +202,14 @@ $(PLAIN)-wheel/built: $(SOURCES) $(BUILDER)/installed | $(COMPILED)-wheel/built
 	@rm -rf $(PLAIN)-wheel
 	@PENSTOCK_COMPILE=0 $(BUILD_WHEEL) $(PLAIN)-wheel
 	@touch $@
+
+# What is being made behind `make run` is ended: it would use the same folders.
+ifndef BEHIND
+$(BUILDER)/installed $(COMPILED)/dependencies: | alone
+endif
+
+alone:
+	@$(PYTHON) tools/run.py end
 
 build/%/dependencies: pyproject.toml
 	@$(PYTHON) -m venv --clear build/$*
@@ -282,6 +287,8 @@ $(NODE)/installed: tests/clients/node/package.json
 	cd tests/clients/node && npm install --silent --no-package-lock
 	@touch $@
 
-clean:
-	rm -rf $(ENV) $(NODE) build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean: alone
+	rm -rf $(ENV) $(NODE) dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find build -mindepth 1 -maxdepth 1 ! -name data -exec rm -rf {} +
 	find . -name __pycache__ -prune -exec rm -rf {} +
+	@rmdir build/data 2>/dev/null; rmdir build 2>/dev/null || echo "The data of make run is still in build/data"

@@ -10,7 +10,7 @@ from tests.support.process import ROOT
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 MESSAGES = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 
-FOLDERS = ("penstock", "protocol", "pyspark_redis_streams", "server", "storage")
+FOLDERS = ("penstock", "protocol", "pyspark_redis_streams", "server", "storage", "tools")
 OF_PYTEST = "fixture 'penstock' not found"
 
 
