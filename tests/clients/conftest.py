@@ -68,16 +68,6 @@ def protocol(request: pytest.FixtureRequest) -> int:
     return version
 
 
-@pytest.fixture
-def url(penstock: PenstockThread, protocol: int) -> str:
-    """The server's address for programs that are built on redis-py, and read its older replies.
-
-    It speaks RESP3 if nothing is asked for, and gives those replies as well; to ask for RESP3 gives
-    the newer ones.
-    """
-    return f"{penstock.url}?protocol=2" if protocol == 2 else penstock.url
-
-
 BOTH_CLIENTS = pytest.mark.parametrize("kind", ["blocking", "asyncio"])
 """Marks tests that each of redis-py's clients goes through; the others take the blocking one."""
 

@@ -44,6 +44,8 @@ class Workers(Shop, ABC):
     def __init__(self, protocol: int, *lines: str) -> None:
         super().__init__(*lines)
         self.url = f"{self.penstock.url}?protocol=2" if protocol == 2 else self.penstock.url
+        """Frameworks read redis-py's older replies. It speaks RESP3 if nothing is asked for, and
+        gives those replies as well; to ask for RESP3 gives the newer ones."""
         self.stack = ExitStack()
         """What ends the workers."""
 

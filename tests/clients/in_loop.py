@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from inspect import isasyncgen
 from typing import Any
 
 from tests.clients.observing import PATIENCE_S
@@ -35,7 +34,7 @@ class Loop:
 class InLoop:
     """Something of ``redis.asyncio``, each coroutine of which runs in the loop until it is over.
 
-    Clients, pipelines, subscriptions and connections are used as those of the blocking client are.
+    Clients, pipelines, pools and connections are used as those of the blocking client are.
     """
 
     def __init__(self, real: Any, loop: Loop) -> None:
@@ -45,7 +44,7 @@ class InLoop:
     def _given(self, value: Any) -> Any:
         if asyncio.iscoroutine(value):
             value = self._loop.run(value)
-        own = type(value).__module__.startswith("redis.asyncio") or isasyncgen(value)
+        own = type(value).__module__.startswith("redis.asyncio")
         return InLoop(value, self._loop) if own else value
 
     def __getattr__(self, name: str) -> Any:
@@ -60,18 +59,6 @@ class InLoop:
 
     def __exit__(self, *error: object) -> None:
         self._loop.run(self._real.__aexit__(*error))
-
-    def __iter__(self) -> InLoop:
-        return self
-
-    def __next__(self) -> Any:
-        async def following() -> Any:
-            return await anext(self._real)
-
-        try:
-            return self._loop.run(following())
-        except StopAsyncIteration:
-            raise StopIteration from None
 
     def transaction(self, function: Callable[[InLoop], Any], *watches: str) -> Any:
         """Lets a function queue commands, in a thread where it may wait for the loop."""
