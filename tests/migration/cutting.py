@@ -5,7 +5,6 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from types import TracebackType
 
 
 class CuttingProxy:
@@ -39,12 +38,7 @@ class CuttingProxy:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.close()
         self._thread.join()
         self._selector.close()

@@ -6,7 +6,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import hiredis
@@ -39,12 +38,7 @@ class Pretender:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:

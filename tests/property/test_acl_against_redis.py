@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, rule
 from hypothesis.strategies import SearchStrategy, builds, just, lists, one_of, sampled_from
 
 from tests.conformance.reference import RealServer
 from tests.property.stream_commands import Words
-from tests.property.test_streams_against_redis import RealClient
+from tests.property.test_streams_against_redis import RealClient, run
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 
@@ -181,12 +180,12 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
         def __init__(self) -> None:
             super().__init__()
             self.ours = Direct().client(resp3=resp3)
-            theirs.send(["ACL", "DELUSER", "t"])
+            theirs.raw("ACL", "DELUSER", "t")
 
         def both(self, *command: str) -> bytes:
             reply = self.ours.send(*command)
             assert reply is not None
-            assert reply == theirs.send(list(command)), command
+            assert reply == theirs.raw(*command), command
             return reply
 
         @rule(rules=lists(USER_RULES, max_size=6))
@@ -212,14 +211,5 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
 
 @pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
 def test_users_are_what_the_real_server_makes_of_the_rules(real: RealServer, resp3: bool) -> None:
-    theirs = RealClient(real.address, resp3)
-    run_state_machine_as_test(
-        machine_for(theirs, resp3),
-        settings=settings(
-            max_examples=scaled(25),
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-    theirs.close()
+    with RealClient(real.address, resp3) as theirs:
+        run(machine_for(theirs, resp3), scaled(25), steps=40)

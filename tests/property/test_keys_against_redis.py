@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, rule
 from hypothesis.strategies import one_of
 
 from tests.conformance.reference import RealServer
 from tests.property import key_commands as commands
 from tests.property.stream_commands import Words
-from tests.property.test_streams_against_redis import RealClient
+from tests.property.test_streams_against_redis import RealClient, run
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 
@@ -25,13 +24,13 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
             super().__init__()
             self.direct = Direct()
             self.ours = self.direct.client(resp3=resp3)
-            theirs.send(["FLUSHALL"])
-            theirs.send(["SELECT", "0"])
+            theirs.raw("FLUSHALL")
+            theirs.raw("SELECT", 0)
 
         @rule(command=one_of(*commands.EVERYTHING))
         def send(self, command: Words) -> None:
             self.direct.now_ms = time.time_ns() // 1_000_000
-            assert self.ours.send(*command) == theirs.send(command), command
+            assert self.ours.send(*command) == theirs.raw(*command), command
             self.direct.server.state.keyspace.check()
 
     return Comparison
@@ -39,14 +38,5 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
 
 @pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
 def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -> None:
-    theirs = RealClient(real.address, resp3)
-    run_state_machine_as_test(
-        machine_for(theirs, resp3),
-        settings=settings(
-            max_examples=scaled(25),
-            stateful_step_count=60,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-    theirs.close()
+    with RealClient(real.address, resp3) as theirs:
+        run(machine_for(theirs, resp3), scaled(25))

@@ -16,9 +16,10 @@ from tests.property.policy_histories import (
     History,
     Step,
 )
-from tests.property.test_streams_against_redis import RealClient, comparable
+from tests.property.test_streams_against_redis import comparable
 from tests.support.direct import parsed
 from tests.support.examples import scaled
+from tests.support.wire import Client
 
 SETTINGS = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -112,8 +113,8 @@ class Beside(History):
     """A history whose commands go to a real server as well; every reply must be the same."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.real = RealClient(address, resp3=False)
-        self.real.send(["FLUSHALL"])
+        self.real = Client(address)
+        self.real.raw("FLUSHALL")
         super().__init__(())
 
     def do_autoclaim(self, consumer: str, idle: int) -> None:
@@ -124,25 +125,19 @@ class Beside(History):
         reply = self.recording.send(*words)
         command = [str(word) for word in words]
         assert reply is not None
-        assert comparable(command, reply) == comparable(command, self.real.send(command))
+        assert comparable(command, reply) == comparable(command, self.real.raw(*words))
         return parsed(reply)
 
 
 def test_without_policies_the_same_histories_have_the_replies_of_a_real_server(
     real_server: str,
 ) -> None:
-    real = RealServer(real_server)
-
     @SETTINGS
     @given(HISTORIES)
     def play(steps: list[Step]) -> None:
         history = Beside(real.address)
-        try:
+        with history.real:
             history.play([step for step in steps if step[0] in PLAIN])
-        finally:
-            history.real.close()
 
-    try:
+    with RealServer(real_server) as real:
         play()
-    finally:
-        real.stop()

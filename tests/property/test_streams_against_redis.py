@@ -3,61 +3,39 @@
 from __future__ import annotations
 
 import re
-import socket
+from typing import Any
 
 import pytest
-from hiredis import Reader
 from hypothesis import HealthCheck, given, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from hypothesis.strategies import lists, one_of
 
-from protocol.encoder import array, bulk
 from tests.conformance.reference import RealServer
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.examples import scaled
+from tests.support.wire import Client
 
 Words = commands.Words
-
-
-def encode_request(command: Words) -> bytes:
-    """The command as a RESP array of bulk strings."""
-    return array([bulk(word.encode()) for word in command])
 
 
 EXAMPLES = scaled(45)
 """How many sessions are tried in each protocol."""
 
 
-class RealClient:
+class RealClient(Client):
     """One connection to a real server; replies come back as the bytes they were."""
 
     def __init__(self, address: tuple[str, int], resp3: bool) -> None:
-        self._socket = socket.create_connection(address)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(address)
         if resp3:
-            self.send(["HELLO", "3"])
-
-    def send(self, command: Words) -> bytes:
-        """The raw reply to a command."""
-        self._socket.sendall(encode_request(command))
-        reader, data = Reader(), b""
-        while True:
-            piece = self._socket.recv(1 << 20)
-            data += piece
-            reader.feed(piece)
-            if reader.gets() is not False:
-                return data
+            self.raw("HELLO", 3)
 
     def start_anew(self) -> None:
         """Removes all data, and sets what a test before may have changed."""
-        self.send(["FLUSHALL"])
-        for setting, value in (("entries", "100"), ("bytes", "4096")):
-            self.send(["CONFIG", "SET", f"stream-node-max-{setting}", value])
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._socket.close()
+        self.raw("FLUSHALL")
+        for setting, value in (("entries", 100), ("bytes", 4096)):
+            self.raw("CONFIG", "SET", f"stream-node-max-{setting}", value)
 
 
 _PENDING_LINE = re.compile(rb"(\*4\r\n\$\d+\r\n\d+-\d+\r\n\$\d+\r\n[a-z]*\r\n):\d+\r\n")
@@ -92,24 +70,23 @@ def machine_for(real: RealServer, resp3: bool) -> type[RuleBasedStateMachine]:
 
         @rule(command=one_of(*commands.EVERYTHING))
         def send(self, command: Words) -> None:
-            mine, reference = self.ours.send(*command), theirs.send(command)
+            mine, reference = self.ours.send(*command), theirs.raw(*command)
             assert mine is not None
             assert comparable(command, mine) == comparable(command, reference), command
 
     return Comparison
 
 
+def run(machine: type[RuleBasedStateMachine], examples: int, steps: int = 60) -> None:
+    """Lets hypothesis take so many steps in each of so many examples."""
+    options: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    how = settings(max_examples=examples, stateful_step_count=steps, **options)
+    run_state_machine_as_test(machine, settings=how)
+
+
 @pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
 def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -> None:
-    run_state_machine_as_test(
-        machine_for(real, resp3),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=60,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run(machine_for(real, resp3), EXAMPLES)
 
 
 STATE: list[Words] = [
@@ -132,9 +109,9 @@ def test_wrong_arguments_are_answered_as_by_the_real_server(real: RealServer, re
         ours = direct.client(resp3=resp3)
         theirs.start_anew()
         for command in STATE:
-            assert ours.send(*command) == theirs.send(command)
+            assert ours.send(*command) == theirs.raw(*command)
         for command in requests:
-            mine, reference = ours.send(*command), theirs.send(command)
+            mine, reference = ours.send(*command), theirs.raw(*command)
             if mine is None:
                 direct.advance(1)
                 mine = ours.reply_when_woken

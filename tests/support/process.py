@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.folders import folder_of
 from tests.support.wire import connected
@@ -94,12 +93,7 @@ class PenstockProcess:
         self.stop()
         raise AssertionError(f"the server ended before it was ready: {self.errors}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

@@ -35,14 +35,12 @@ def answer(address: Address, data: bytes) -> bytes:
 @pytest.fixture(scope="module")
 def compare(real_server: str) -> Iterator[Compare]:
     """Sends bytes to both servers and compares what they answer."""
-    real = RealServer(real_server)
-    with PenstockThread() as penstock:
+    with RealServer(real_server) as real, PenstockThread() as penstock:
 
         def both(data: bytes) -> None:
             assert answer(penstock.address, data) == answer(real.address, data)
 
         yield both
-    real.stop()
 
 
 @pytest.mark.parametrize("data", [data for data, _ in [*ACCEPTED, *REFUSED]])

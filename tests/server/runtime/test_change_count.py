@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conformance.reference import RealServer
-from tests.property.test_streams_against_redis import RealClient
 from tests.support.direct import DirectClient
+from tests.support.wire import Client
 
 Send = Callable[[list[str]], bytes]
 
@@ -212,11 +212,8 @@ def _changes(send: Send) -> int:
 
 @pytest.fixture(scope="module")
 def real(real_server: str) -> Iterator[Send]:
-    server = RealServer(real_server)
-    client = RealClient(server.address, resp3=False)
-    yield client.send
-    client.close()
-    server.stop()
+    with RealServer(real_server) as server, Client(server.address) as client:
+        yield lambda words: client.raw(*words)
 
 
 @pytest.mark.parametrize(("before", "commands", "changes"), CASES)

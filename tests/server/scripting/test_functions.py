@@ -152,17 +152,13 @@ def test_redis_loads_the_file_with_functions(real_server: str, tmp_path: Path) -
         client.function_load(OTHER.decode())
         client.save()
         client.function_load(COUNTER.decode())
-    server = RealServer(real_server)
-    try:
-        with Redis(*server.address) as redis:
-            for file in sorted((tmp_path / "appendonlydir").glob("*.aof")):
-                for command in parse(file.read_bytes()).commands:
-                    if command[0] == b"FUNCTION":
-                        redis.execute_command(*command)
-            assert redis.fcall("say", 0) == b"hello"
-            assert redis.fcall("add", 1, "n", "2") == 2
-    finally:
-        server.stop()
+    with RealServer(real_server) as server, Redis(*server.address) as redis:
+        for file in sorted((tmp_path / "appendonlydir").glob("*.aof")):
+            for command in parse(file.read_bytes()).commands:
+                if command[0] == b"FUNCTION":
+                    redis.execute_command(*command)
+        assert redis.fcall("say", 0) == b"hello"
+        assert redis.fcall("add", 1, "n", "2") == 2
 
 
 # --- details ---------------------------------------------------------------------------------
