@@ -119,7 +119,12 @@ def lock(path: str) -> None:
         import fcntl
 
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), fcntl.LOCK_EX)
+        held = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another build in this folder")
+            fcntl.flock(held, fcntl.LOCK_EX)
 
 
 # --- how it is compiled ----------------------------------------------------------------------
@@ -155,10 +160,11 @@ class BuildNative(build_ext):
             say(f"the same was compiled before: taken from {folder}")
         else:
             self._compile_all()
-            if current_key() != key:
-                raise SetupError("a source has changed while it was compiled: build it again")
-            if folder:
-                cache.keep(folder, key, inner, map(self.get_ext_fullpath, self._names()))
+        if current_key() != key:
+            raise SetupError("a source has changed while it was compiled: build it again")
+        if folder and self.extensions:
+            paths = [self.get_ext_fullpath(extension.name) for extension in self.extensions]
+            cache.keep(folder, key, inner, paths)
         said = native.description(native_compiler(), native.chosen_level())
         Path(inner, "compiled").write_text(f"{said}\n")
 
@@ -169,9 +175,6 @@ class BuildNative(build_ext):
         for extension in self.extensions:
             extension._needs_stub = False
         super().run()
-
-    def _names(self) -> list[str]:
-        return [extension.name for extension in self.extensions]
 
     def build_extensions(self) -> None:
         """Compiles every file, then links every library."""
