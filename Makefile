@@ -4,7 +4,8 @@
 # make wheel                      a wheel with compiled modules for this platform, in dist
 # make test                       formatting, lint, types, and the tests that are not slow
 # make lint | types | suite       one of its parts
-# make test-all [TESTS="-k xadd"] the same with every test, and what they cover
+# make coverage                   what these tests cover
+# make test-all [TESTS="-k xadd"] formatting, lint, types, and every test with all random examples
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
@@ -44,8 +45,12 @@ NODE := tests/clients/node/node_modules
 # Each worker has servers, ports and folders of its own; see tests/README.md.
 # How often a test that failed is run again: not at all, unless someone says so, as .ci/run does.
 RERUNS ?= 0
-ONE_BY_ONE := -m pytest $(if $(filter-out 0,$(RERUNS)),--reruns $(RERUNS) --reruns-delay 2) -r fEsR
-PYTEST := $(ONE_BY_ONE) --numprocesses auto --dist worksteal
+ONE_BY_ONE := -m pytest $(if $(filter-out 0,$(RERUNS)),--reruns $(RERUNS) --reruns-delay 2) -r fER
+# One more than there are processors, as tests wait now and then: each more takes four seconds to find its tests.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST = $(ONE_BY_ONE) --numprocesses $(WORKERS) --dist worksteal
+# Not those that take long, or compare with a real server.
+FAST := not slow and not reference
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 # Tests start hundreds of processes, each of which would compile all that it imports.
@@ -58,9 +63,9 @@ SOURCES := setup.py pyproject.toml $(shell find building penstock protocol pyspa
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: run wheel test lint types suite test-all compiled plain test-compiled test-clients test-container image drive-image \
-	sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark bench docs \
-	pictures format clean alone
+.PHONY: run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
+	image drive-image sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark \
+	bench docs pictures format clean alone
 
 run:
 	@exec $(PYTHON) tools/run.py run $(ARGS)
@@ -73,9 +78,9 @@ wheel: $(BUILDER)/installed
 # whole, with the environment if that had to be made.
 test:
 	@begin=$$(date +%s); $(MAKE) --no-print-directory lint || exit; \
-		output=$$(mktemp); $(MAKE) --no-print-directory types >$$output 2>&1 & types=$$!; \
+		mkdir -p build; $(MAKE) --no-print-directory types >build/types.log 2>&1 & types=$$!; \
 		$(MAKE) --no-print-directory suite; suite=$$?; \
-		wait $$types; types=$$?; cat $$output; rm $$output; \
+		wait $$types; types=$$?; cat build/types.log; \
 		[ $$suite = 0 ] && [ $$types = 0 ] && echo "make test took $$(($$(date +%s) - begin)) s"
 
 lint: $(ENV)/installed-dev
@@ -86,15 +91,22 @@ types: $(ENV)/installed-dev
 	$(BIN)/mypy
 
 suite: $(ENV)/installed-dev
-	$(BIN)/python $(PYTEST) -m 'not slow and not reference'
+	tests/in-memory $(BIN)/python $(PYTEST) -m '$(FAST)'
 
+# What else tests try (real servers, more random examples, kills) covers nothing that these do not. Scripts run on
+# stacks of their own, which costs as much again to follow, so their tests run apart.
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
-test-all: lint types $(ENV)/installed-clients $(PROGRAMS)/installed
+SCRIPTS := tests/scripting tests/server/scripting
+coverage: $(ENV)/installed-clients
 	$(BIN)/coverage erase
-	PENSTOCK_HYPOTHESIS_PROFILE=ci $(BIN)/coverage run $(PYTEST) $(TESTS)
+	tests/in-memory $(BIN)/coverage run $(PYTEST) -m '$(FAST)' $(SCRIPTS:%=--ignore=%)
+	tests/in-memory $(BIN)/coverage run --concurrency=thread,greenlet $(PYTEST) -m '$(FAST)' $(SCRIPTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='protocol/*,storage/*' --fail-under=100
+
+test-all: lint types $(ENV)/installed-clients $(PROGRAMS)/installed
+	PENSTOCK_HYPOTHESIS_PROFILE=ci tests/in-memory $(BIN)/python $(PYTEST) $(TESTS)
 
 # What people get, below `build`: the wheel with compiled modules, and the one without.
 compiled: $(COMPILED)/installed
@@ -109,7 +121,8 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
-		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) $(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled
+		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) PENSTOCK_HYPOTHESIS_PROFILE=ci \
+		$(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled $(TESTS)
 
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
@@ -239,9 +252,11 @@ $(ENV)/installed: pyproject.toml
 	$(PIP) --editable .
 	@touch $@
 
-$(ENV)/installed-dev: $(ENV)/installed
+# All in one go, as a second one would look at everything again.
+$(ENV)/installed-dev: pyproject.toml
+	$(PYTHON) -m venv --clear $(ENV)
 	$(PIP) --editable '.[dev]'
-	@touch $@
+	@touch $(ENV)/installed $@
 
 $(ENV)/installed-bench: $(ENV)/installed
 	$(PIP) --editable '.[bench]'

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partialmethod
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,12 @@ import redis.asyncio
 from hypothesis import settings
 
 from tests.conformance.reference import FOLDER_VARIABLE, RECORDED_VERSION, find_server
+from tests.support.skipped import summary
 
 REFERENCE_FIXTURES = frozenset({"real_server", "real_port"})
 """A test that needs one of these, even indirectly, has the marker ``reference``."""
+
+CLIENTS_FOLDER = Path(__file__).with_name("clients")
 
 SLOWEST = 10
 
@@ -49,10 +53,12 @@ def real_server() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that need a real server, before ``-m`` makes its choice."""
+    """Marks tests by what they use, before ``-m`` makes its choice."""
     for item in items:
         if not REFERENCE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("reference")
+        if item.path.is_relative_to(CLIENTS_FOLDER):
+            item.add_marker("clients")
 
 
 class Durations:
@@ -71,13 +77,17 @@ class Durations:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-        """Prints the slowest tests, and the whole, in front of other summaries."""
+        """Prints the slowest tests and the whole; after other summaries, what was not there."""
         if len(self._seconds) > SLOWEST:
             elapsed = time.monotonic() - self._started
             terminalreporter.section(f"{len(self._seconds)} tests in {elapsed:.0f} s")
             for nodeid, seconds in self._seconds.most_common(SLOWEST):
                 terminalreporter.line(f"{seconds:8.2f} s  {nodeid}")
-        return (yield)
+        yield
+        for line in summary(
+            report.longrepr[2] for report in terminalreporter.getreports("skipped")
+        ):
+            terminalreporter.line(line)
 
 
 @pytest.hookimpl(trylast=True)

@@ -14,6 +14,7 @@ from tests.conformance.reference import RealServer
 from tests.support import ports
 from tests.support.direct import Direct, in_loop
 from tests.support.servers import PenstockThread
+from tests.support.skipped import summary
 
 
 @pytest.fixture
@@ -22,6 +23,18 @@ def sure(monkeypatch: pytest.MonkeyPatch) -> int:
     port = ports.free_port()
     monkeypatch.setattr(ports, "_numbers", count(port - ports.FIRST))
     return port
+
+
+def test_what_was_skipped_is_told_with_how_to_have_it() -> None:
+    reasons = [
+        "Skipped: no redis-cli on PATH",
+        "needs Linux's /proc",
+        "Skipped: no redis-cli on PATH",
+    ]
+    assert summary(reasons) == [
+        "2 skipped: no redis-cli on PATH; to have it: apt-get install redis-tools",
+        "1 skipped: needs Linux's /proc",
+    ]
 
 
 @pytest.mark.skipif("sys.platform != 'linux'", reason="elsewhere nothing can be kept")

@@ -151,7 +151,10 @@ class Results:
         """Replaces the table in the page."""
         head, _, rest = self._page.read_text().partition(BEGIN)
         table, _, tail = rest.partition(END)
-        self._page.write_text(f"{head}{BEGIN}\n\n{self._renewed(table)}\n{END}{tail}")
+        # In one step, as other tests may be reading the page.
+        new = self._page.with_name(f".{self._page.name}")
+        new.write_text(f"{head}{BEGIN}\n\n{self._renewed(table)}\n{END}{tail}")
+        new.replace(self._page)
 
     def _renewed(self, table: str) -> str:
         """The table with new rows for the clients of this run."""

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.conformance.reference import FOLDER_VARIABLE, RealServer
 from tests.migration.streams import Client
@@ -24,6 +25,11 @@ def real_servers() -> list[str]:
     there = [str(Path(folder) / name) for name in NAMES] if folder else []
     found = [path for path in there if os.access(path, os.X_OK)]
     return found + [path for path in map(shutil.which, NAMES) if path is not None]
+
+
+def each_server() -> list[ParameterSet]:
+    """Parameters of a fixture that needs a real server: each that there is; "" if there is none."""
+    return [pytest.param(path, marks=pytest.mark.reference) for path in real_servers() or [""]]
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def target(target_thread: PenstockThread) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="module", params=real_servers() or [""], ids=str)
+@pytest.fixture(scope="module", params=each_server(), ids=str)
 def real_port(request: pytest.FixtureRequest) -> Iterator[int]:
     """The port of a real server; each of those that there are takes its turn."""
     if not request.param:

@@ -9,7 +9,7 @@ import redis
 from redis.crc import key_slot
 
 from tests.conformance.reference import FOLDER_VARIABLE, RealServer
-from tests.migration.conftest import real_servers
+from tests.migration.conftest import each_server
 from tests.migration.running import Ended, allowed, migrate
 from tests.migration.streams import RICH, Client, everything
 from tests.support.cluster import SLOTS, emptied, real_cluster
@@ -18,7 +18,7 @@ from tests.support.servers import PenstockThread
 STREAMS = sorted(["orders", "trimmed", "empty", "counted", *(f"s{number}" for number in range(30))])
 
 
-@pytest.fixture(scope="module", params=real_servers() or [""], ids=str)
+@pytest.fixture(scope="module", params=each_server(), ids=str)
 def running(request: pytest.FixtureRequest) -> Iterator[list[RealServer]]:
     """Three primaries; each kind of real server that there is takes its turn."""
     if not request.param:

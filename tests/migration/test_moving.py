@@ -18,7 +18,7 @@ from redis.cluster import ClusterNode
 
 from tests.conformance.reference import FOLDER_VARIABLE, RealServer
 from tests.docs.markdown import blocks, fences, sections, shell_blocks
-from tests.migration.conftest import real_servers
+from tests.migration.conftest import each_server
 from tests.migration.shop import TIMEOUT_S, Client, Shop
 from tests.support.certificates import Certificates
 from tests.support.cluster import real_cluster
@@ -39,7 +39,7 @@ PLAIN: dict[str, Any] = {"protocol": 2, "decode_responses": True, "socket_timeou
 """Replies that are the same for servers and clusters, from clients that outwait a pause."""
 
 
-@pytest.fixture(params=real_servers() or [""], ids=lambda path: Path(path).name)
+@pytest.fixture(params=each_server(), ids=lambda path: Path(path).name)
 def program(request: pytest.FixtureRequest) -> str:
     """A real server's program; each of those that there are takes its turn."""
     path: str = request.param
