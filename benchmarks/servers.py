@@ -164,7 +164,8 @@ class Running:
         self.kind = kind
         self._patience = patience
         self._cpu = cpu
-        self.address: Address = ("127.0.0.1", _free_port())
+        self._keeper, port = _kept_port()
+        self.address: Address = ("127.0.0.1", port)
         self._folder = tempfile.TemporaryDirectory(prefix="benchmark-")
         self._output = Path(self._folder.name, "output")
         self.output = ""
@@ -224,6 +225,7 @@ class Running:
     def stop(self) -> None:
         """Ends the process, by force if it does not end by itself, and removes its folder."""
         self.end()
+        self._keeper.close()
         self.output = self._output.read_text(errors="replace").strip()
         self._folder.cleanup()
 
@@ -300,11 +302,19 @@ def _environment(kind: Kind) -> dict[str, str]:
     return {**environment, "PYTHONPATH": str(ROOT)} if kind.name == "fakeredis" else environment
 
 
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+def _kept_port() -> tuple[socket.socket, int]:
+    """Return a socket and its port, which the system gives to nobody else until that is closed.
+
+    Linux lets a server listen beside a socket that does not; elsewhere that is closed already.
+    """
+    keeper = socket.socket()
+    keeper.bind(("127.0.0.1", 0))
+    port: int = keeper.getsockname()[1]
+    # Not before: two sockets that both say so may be bound to one port.
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if sys.platform != "linux":
+        keeper.close()
+    return keeper, port
 
 
 def _package_version(name: str) -> str:
