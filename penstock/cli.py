@@ -1,7 +1,9 @@
 """The ``penstock`` command: options and configuration file, start, signals, and the end.
 
-Clients expect an answer within 300 ms of the start of the process, so this module and those that it
-imports do without the bigger parts of the standard library (argparse, dataclasses, tempfile).
+Clients expect an answer within 150 ms of the start of the process, so this module and those that it
+imports do without the bigger parts of the standard library (argparse, dataclasses, tempfile). What
+only some commands and settings need is imported in their functions: tests/penstock/test_start.py
+has a list of it.
 """
 
 from __future__ import annotations
