@@ -14,6 +14,9 @@ GROUP: Final = "kitchen"
 PRODUCERS: Final = ("ann", "bob")
 CONSUMERS: Final = ("carol", "dave")
 
+PAUSE_S: Final = 0.005
+"""How long a producer waits between two entries: they are never done, and leave time to others."""
+
 TIMEOUT_S: Final = 60
 """How long to wait for anything before it is taken to have failed."""
 
@@ -107,7 +110,7 @@ class Shop:
 
     def _produce(self, name: str) -> None:
         client, number = self._connect(), 0
-        while not self._closed.is_set():
+        while not self._closed.wait(PAUSE_S):
             text = f"{name}-{number}"
             try:
                 self.added[client.xadd(STREAM, {"n": text})] = text
