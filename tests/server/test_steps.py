@@ -122,8 +122,7 @@ def test_several_clients_take_turns(direct: Direct) -> None:
     assert all(keys_in(client.reply_when_woken) == ALL for client in clients)
 
 
-def test_a_client_that_is_gone_ends_its_work(direct: Direct) -> None:
-    client = direct.client()
+def test_a_client_that_is_gone_ends_its_work(direct: Direct, client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     farewell(direct.server.services, client.session)
     assert len(direct.server.services.working) == 0
@@ -131,15 +130,13 @@ def test_a_client_that_is_gone_ends_its_work(direct: Direct) -> None:
     direct.server.services.working.turn()
 
 
-def test_the_end_of_the_server_ends_all_work(direct: Direct) -> None:
-    client = direct.client()
+def test_the_end_of_the_server_ends_all_work(direct: Direct, client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     direct.server.services.working.close()
     assert len(direct.server.services.working) == 0
 
 
-def test_in_a_transaction_all_steps_are_taken_at_once(direct: Direct) -> None:
-    client = direct.client()
+def test_in_a_transaction_all_steps_are_taken_at_once(client: DirectClient) -> None:
     for request in ("MULTI", "KEYS *", "SET key:1 w", "SCAN 0 COUNT 5000"):
         client.send(*request.split())
     reply = client.send("EXEC")
@@ -152,8 +149,7 @@ def test_in_a_script_all_steps_are_taken_at_once(direct: Direct) -> None:
     assert direct.client().send("EVAL", "return #redis.call('keys', '*')", "0") == b":3000\r\n"
 
 
-def test_a_command_in_steps_counts_once(direct: Direct) -> None:
-    client = direct.client()
+def test_a_command_in_steps_counts_once(direct: Direct, client: DirectClient) -> None:
     client.send("CONFIG", "RESETSTAT")
     client.send("KEYS", "*")
     finish(direct)
@@ -209,8 +205,7 @@ def test_a_defect_in_a_step_closes_the_connection(
     assert client.closed
 
 
-async def test_the_loop_does_the_work_by_itself(direct: Direct) -> None:
-    client = direct.client()
+async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     assert client.session.job is not None
     pieces = await asyncio.wait_for(client.session.job.future, None)

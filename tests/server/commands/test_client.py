@@ -232,8 +232,7 @@ class TestTheLine:
         client.send("GET")
         assert fields(other.send("CLIENT", "LIST", "ID", 1))["cmd"] == "get"
 
-    def test_a_client_at_a_unix_socket_is_marked(self, direct: Direct) -> None:
-        client = direct.client()
+    def test_a_client_at_a_unix_socket_is_marked(self, client: DirectClient) -> None:
         client.session.addr = "/run/penstock.sock:0"
         assert fields(client.send("CLIENT", "INFO"))["flags"] == "U"
 

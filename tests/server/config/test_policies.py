@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from server.config.file import ConfigError, apply, read_text, rewritten
+from server.config.file import apply, rewritten
 from server.config.policies import settings_of_group
 from server.config.registry import Config
+from tests.server.config.test_file import error, read
 
 LINE = 'stream-policy "orders:*" kitchen max-deliveries 5 dead-letter orders:dead\n'
-
-
-def read(text: str) -> Config:
-    config = Config()
-    read_text(config, text.encode(), "test.conf")
-    return config
-
-
-def error(text: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        read(text)
-    return str(caught.value)
 
 
 def test_lines_add_up_in_their_order() -> None:

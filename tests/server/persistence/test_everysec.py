@@ -12,7 +12,7 @@ import pytest
 
 from server.persistence import disk_thread
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Rig
+from tests.server.persistence.rig import Rig, RigClient
 from tests.support.checksum_lines import without_lines
 
 
@@ -120,15 +120,21 @@ async def test_writers_stall_when_the_disk_is_silent_for_two_seconds(
     )
 
 
-async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def stalled(start: Start, monkeypatch: pytest.MonkeyPatch) -> tuple[Rig, RigClient]:
+    """A server whose disk has been silent for too long, and a client that writes."""
     rig = await start()
     await hang(rig)
     let_time_pass(monkeypatch, 2.1)
     rig.cron()
     writer = rig.client()
     writer.send("SET late 1")
+    return rig, writer
+
+
+async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, writer = await stalled(start, monkeypatch)
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     assert await rig.ask("CLIENT", "UNPAUSE") == b"OK"
     assert not await writer.has_reply()
@@ -139,12 +145,7 @@ async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
 async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = await start()
-    await hang(rig)
-    let_time_pass(monkeypatch, 2.1)
-    rig.cron()
-    writer = rig.client()
-    writer.send("SET late 1")
+    rig, writer = await stalled(start, monkeypatch)
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     rig.disk.gate.set()
     await rig.disk_rests()
@@ -156,12 +157,7 @@ async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(
 async def test_a_command_that_stalled_does_not_run_when_the_server_ends(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = await start()
-    await hang(rig)
-    let_time_pass(monkeypatch, 2.1)
-    rig.cron()
-    writer = rig.client()
-    writer.send("SET late 1")
+    rig, writer = await stalled(start, monkeypatch)
     await rig.until(lambda: rig.server.services.pauses.held)
     rig.disk.gate.set()
     await rig.server.stop()
