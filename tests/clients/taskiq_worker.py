@@ -16,6 +16,9 @@ from taskiq_redis import RedisStreamBroker
 URL = os.environ["URL"]
 NAME = os.environ.get("NAME", "producer")
 
+# With a timeout redis-py sends by asyncio.wait_for, which before Python 3.12 may lose a
+# cancellation that comes just when it is done. The read that taskiq cancels as the worker is to end
+# then goes on, and taskiq waits for its next message for ever.
 broker = RedisStreamBroker(
     URL,
     queue_name="orders",
@@ -27,6 +30,7 @@ broker = RedisStreamBroker(
     # No task is idle for so long.
     idle_timeout=int(os.environ.get("CLAIM_MS", "0")) or 10**12,
     unacknowledged_lock_timeout=1,
+    socket_timeout=None,
 )
 book = Redis.from_url(URL)
 
