@@ -14,7 +14,7 @@
 #                                 the image, with labels that say what it was built from
 # make sbom [IMAGE=penstock]      what the image consists of, as CycloneDX, in dist/sbom.cdx.json
 # make lock                       which Python packages the image has, anew, in their newest versions
-# make reliability                every attack at its full scale, beside Redis; takes half an hour
+# make reliability                every attack at its full scale, beside Redis, and the heavy tests; takes half an hour
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
 #                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise
@@ -167,9 +167,10 @@ ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
 fuzz: $(ENV)/installed-dev
 	$(BIN)/python -m fuzz $(ARGS_OF_FUZZ)
 
-# The run writes the table of docs/reliability.md.
+# The first run writes the table of docs/reliability.md.
 reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
+	$(BIN)/python -m pytest -m heavy
 
 test-spark: $(SPARK)/installed
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/spark

@@ -52,13 +52,18 @@ def real_server() -> str:
     return path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they use, before ``-m`` makes its choice."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests by what they use, before ``-m`` makes its choice; the heavy ones have to be
+    asked for."""
     for item in items:
         if not REFERENCE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("reference")
         if item.path.is_relative_to(CLIENTS_FOLDER):
             item.add_marker("clients")
+    if "heavy" not in config.option.markexpr:
+        heavy = [item for item in items if item.get_closest_marker("heavy")]
+        config.hook.pytest_deselected(items=heavy)
+        items[:] = [item for item in items if item not in heavy]
 
 
 class Durations:

@@ -202,7 +202,14 @@ def damaged(image: Image, count: int) -> Iterator[Image]:
         yield files
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count",
+    [
+        60,
+        pytest.param(500, marks=pytest.mark.slow),
+        pytest.param(2000, marks=pytest.mark.heavy),
+    ],
+)
 def test_both_come_to_the_same_for_damaged_files(image: Image, tmp_path: Path, count: int) -> None:
     outcomes = [compare(tmp_path, files) for files in damaged(image, count)]
     assert {"refused", "torn", "whole"} == set(outcomes)

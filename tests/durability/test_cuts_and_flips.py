@@ -96,7 +96,7 @@ def test_a_damaged_file_stops_the_start_with_one_line_that_says_where(
 # --- bits ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.heavy)])
 def test_a_flipped_bit_in_a_file_is_found_wherever_it_is(history: History, step: int) -> None:
     written = [len(group) + len(line_of(group)) for group in groups(history.data)]
     ends = [0, *accumulate(written)]
@@ -131,7 +131,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {name: data for name, data in image.items() if not name.endswith(".lock")}
 
 
-@pytest.mark.parametrize("step", [41, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [41, pytest.param(7, marks=pytest.mark.heavy)])
 async def test_no_file_with_a_flipped_bit_is_loaded(
     image: dict[str, bytes], tmp_path: Path, step: int
 ) -> None:

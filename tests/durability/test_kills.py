@@ -37,7 +37,8 @@ def kill_often(folder: Path, seed: int, kills: int, policy: str) -> None:
     ("policy", "kills"),
     [
         ("always", 4),
-        pytest.param("always", 40, marks=pytest.mark.slow),
+        pytest.param("always", 10, marks=pytest.mark.slow),
+        pytest.param("always", 40, marks=pytest.mark.heavy),
         pytest.param("everysec", 12, marks=pytest.mark.slow),
         pytest.param("no", 8, marks=pytest.mark.slow),
     ],

@@ -229,15 +229,18 @@ def resident(penstock: PenstockProcess) -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
+STRUCTURE = (
+    "local s=('x'):rep(1e7) local t={} for i=1,%d do t[i]=s end"
+    " struct.pack(('s'):rep(%d),unpack(t))"
+)
+"""Each of the texts becomes bytes of Python on its way: a thousand of them take 10 GB."""
+
 BOMBS = [
     "local t={} while true do t[#t+1]={} end",
     "local s='x' while true do s=s..s end",
     pytest.param("local t={} for i=1,math.huge do t[i]=i..'abc' end", marks=pytest.mark.slow),
-    pytest.param(
-        "local s=('x'):rep(1e7) local t={} for i=1,1e3 do t[i]=s end"
-        " struct.pack(('s'):rep(1e3),unpack(t))",
-        marks=pytest.mark.slow,
-    ),
+    STRUCTURE % (30, 30),
+    pytest.param(STRUCTURE % (1000, 1000), marks=pytest.mark.heavy),
     "return struct.pack(('x'):rep(5e7))",
     "local s=('x'):rep(5e7) return struct.unpack('c50000000',s)",
     "return {assert(loadstring(('local a=1 '):rep(1e6)))}",
