@@ -12,7 +12,7 @@ settings.
 ``B silent: CLIENT REPLY OFF``  the same, for commands that are never answered
 ``B still waits``               nothing has come for B
 ``B receives``                  the next reply comes; ``receives 3`` for three of them
-``B receives in 90..300 ms``    ... so long after B's last command
+``B receives after 90 ms``      ... no sooner than that after B's last command
 ``A repeats 1..5: XADD k {n}``  a pipeline of commands, as many replies
 ``A sends "PING\\r\\n" "..."``    raw bytes, no reply read
 ``A closed``                    the server has closed the connection and sent nothing more
@@ -43,7 +43,7 @@ FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(r"(?P<client>[A-Z]) repeats (?P<low>\d+)\.\.(?P<high>\d+): (?P<text>.*)"),
     ),
     ("sends", re.compile(r"(?P<client>[A-Z]) sends (?P<text>.*)")),
-    ("receives", re.compile(r"(?P<client>[A-Z]) receives in (?P<low>\d+)\.\.(?P<high>\d+) ms")),
+    ("receives", re.compile(r"(?P<client>[A-Z]) receives after (?P<low>\d+) ms")),
     ("receives", re.compile(r"(?P<client>[A-Z]) receives(?: (?P<count>\d+))?")),
     ("waits", re.compile(r"(?P<client>[A-Z]) still waits")),
     ("closed", re.compile(r"(?P<client>[A-Z]) closed")),

@@ -55,9 +55,7 @@ def test_a_plain_server_imports_only_what_it_needs() -> None:
 
 
 def test_what_a_command_needs_is_imported_for_it() -> None:
-    assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER == {
-        *("decimal", "fractions", "server.util.long_double")
-    }
+    assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER > {"server.util.long_double"}
 
 
 def test_no_garbage_is_looked_for_until_the_server_serves() -> None:
