@@ -20,10 +20,29 @@ local collectgarbage, loadstring, setfenv = collectgarbage, loadstring, setfenv
 
 -- Memory ------------------------------------------------------------------------------------------
 
+-- The server gets a copy of each text, and one that Lua has once may be given a thousand times: all
+-- copies together must fit into the limit (in KB). Those of a few arguments are not counted, as
+-- that would cost each call, and they take four times the limit at most.
+local UNCOUNTED = 4
+local function check_copies(...)
+  local bytes, values = 0, { ... }
+  for place = 1, select("#", ...) do
+    if type(values[place]) == "string" then
+      bytes = bytes + #values[place]
+    end
+  end
+  if bytes / 1024 > native.state.limit then
+    error("not enough memory", 0)
+  end
+end
+
 -- What calls into the server must not run out of memory on the way, where no error can be raised:
--- it is checked before. Some room above the limit (in KB) is kept for that.
+-- it is checked before. Some room above the limit is kept for that.
 local function guarded(call)
   return function(...)
+    if select("#", ...) > UNCOUNTED then
+      check_copies(...)
+    end
     if collectgarbage("count") > native.state.limit then
       collectgarbage("collect")
       if collectgarbage("count") > native.state.limit then
