@@ -21,9 +21,7 @@ local collectgarbage, loadstring, setfenv = collectgarbage, loadstring, setfenv
 -- Memory ------------------------------------------------------------------------------------------
 
 -- The server gets a copy of each text, and one that Lua has once may be given a thousand times: all
--- copies together must fit into the limit (in KB). Those of a few arguments are not counted, as
--- that would cost each call, and they take four times the limit at most.
-local UNCOUNTED = 4
+-- copies together must fit into the limit (in KB).
 local function check_copies(...)
   local bytes, values = 0, { ... }
   for place = 1, select("#", ...) do
@@ -40,10 +38,11 @@ end
 -- it is checked before. Some room above the limit is kept for that.
 local function guarded(call)
   return function(...)
-    if select("#", ...) > UNCOUNTED then
+    local used = collectgarbage("count")
+    if used * select("#", ...) > native.state.limit then -- No text is larger than all memory.
       check_copies(...)
     end
-    if collectgarbage("count") > native.state.limit then
+    if used > native.state.limit then
       collectgarbage("collect")
       if collectgarbage("count") > native.state.limit then
         error("not enough memory", 0)
