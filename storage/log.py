@@ -309,16 +309,6 @@ class EntryLog:
             held.append(block.hold(low, high))
         return number, map(read_reversed, held)
 
-    def chunks_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
-        """The same as :meth:`chunks`, with the IDs instead of their number."""
-        packer = self._limits.packer
-        identities: list[int] = []
-        found: list[bytes] = []
-        for block, low, high in self._spans(start, end, count):
-            identities += block.ids_at(low, high)
-            found += block.chunks_at(low, high, packer)
-        return identities, found
-
     def reverse(self, start: int, end: int, count: int) -> list[bytes]:
         """Up to ``count`` entries with IDs from ``end`` down to ``start``."""
         packer = self._limits.packer

@@ -140,8 +140,6 @@ class Model(RuleBasedStateMachine):
         assert self.log.reverse(start, end, count) == wanted[::-1][:count]
         number, chunks = self.log.chunks(start, end, count)
         assert (number, b"".join(chunks)) == (len(wanted[:count]), b"".join(wanted[:count]))
-        known, chunks = self.log.chunks_with_ids(start, end, count)
-        assert (known, b"".join(chunks)) == (identities[:count], b"".join(wanted[:count]))
 
     @rule(wanted=st.sets(NUMBERS))
     def get(self, wanted: set[int]) -> None:

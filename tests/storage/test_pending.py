@@ -385,6 +385,14 @@ def test_packed_ids_are_those_that_were_packed(shift: int) -> None:
     assert [column.before(each) for each in (0, *identities, 2**127)] == [0, 0, 1, 2, 3]
 
 
+def test_packing_what_is_packed_or_empty_changes_nothing() -> None:
+    column, empty = IDColumn([5, 6]), IDColumn([])
+    for each in (column, column, empty):
+        each.pack()
+    assert column.slice(0, 2) == [5, 6]
+    assert not empty.is_packed
+
+
 def test_ids_that_are_too_far_apart_stay_as_they_are() -> None:
     column = IDColumn([1, 2**127])
     column.pack()
