@@ -14,14 +14,24 @@ from typing import Any, Final, TypeVar
 import redis
 from redis.backoff import ExponentialBackoff
 from redis.cluster import ClusterNode
-from redis.driver_info import DriverInfo
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
+    BusyLoadingError,
+    ClusterCrossSlotError,
+    ClusterDownError,
     ConnectionError,
+    ExecAbortError,
+    MasterDownError,
+    MovedError,
     NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
     RedisClusterException,
     ResponseError,
     TimeoutError,
+    TryAgainError,
 )
 from redis.retry import Retry
 
@@ -36,6 +46,22 @@ RAW: Final = (
     *("XINFO STREAM", "XINFO GROUPS", "XINFO CONSUMERS", "COMMAND INFO"),
 )
 """Commands whose replies come as hiredis has parsed them."""
+
+_CODES: Final[dict[type[Exception], str]] = {
+    BusyLoadingError: "LOADING",
+    ClusterCrossSlotError: "CROSSSLOT",
+    ExecAbortError: "EXECABORT",
+    MasterDownError: "MASTERDOWN",
+    ClusterDownError: "CLUSTERDOWN",
+    MovedError: "MOVED",
+    AskError: "ASK",
+    NoPermissionError: "NOPERM",
+    NoScriptError: "NOSCRIPT",
+    OutOfMemoryError: "OOM",
+    ReadOnlyError: "READONLY",
+    TryAgainError: "TRYAGAIN",
+}
+"""The first word of the errors of each class; a class stands before its base."""
 
 Client = Any
 """A client of redis-py, for a server or a cluster: its methods have no common type."""
@@ -52,25 +78,31 @@ _TEXTS = {
 }
 
 
+class _Hopeless(Exception):
+    """Stands for an error, its cause, that no further attempt would change."""
+
+
 class _Retry(Retry):
     """Tries again when a server can't be reached, but not when credentials or TLS do not fit.
 
     For redis-py both are kinds of lost connections.
     """
 
-    def call_with_retry(
-        self,
-        do: Callable[[], T],
-        fail: Callable[[Exception], Any] | Callable[[Exception, int], Any],
-        is_retryable: Callable[[Exception], bool] | None = None,
-        with_failure_count: bool = False,
-    ) -> T:
-        def worth_it(error: Exception) -> bool:
-            return not (isinstance(error, AuthenticationError) or _is_tls(error)) and (
-                is_retryable is None or is_retryable(error)
-            )
+    def call_with_retry(self, do: Callable[[], T], *handlers: Any, **options: Any) -> T:
+        def attempt() -> T:
+            try:
+                return do()
+            except Exception as error:
+                if isinstance(error, AuthenticationError) or _is_tls(error):
+                    raise _Hopeless from error
+                raise
 
-        return super().call_with_retry(do, fail, worth_it, with_failure_count)
+        try:
+            return super().call_with_retry(attempt, *handlers, **options)
+        except _Hopeless as hopeless:
+            error = hopeless.__cause__
+        assert error is not None
+        raise error
 
 
 def _raw(client: redis.Redis) -> redis.Redis:
@@ -194,9 +226,20 @@ def describe(name: str, error: Exception, tries: int = 1) -> str:
     return f"{name} can't be reached after {tries} tries: {_reason(error)}"
 
 
+def error_code(error: Exception) -> str | None:
+    """The first word of the server's error if redis-py has taken it off.
+
+    Before redis-py 8 the class of the error alone tells of it.
+    """
+    if code := getattr(error, "status_code", None):
+        return str(code)
+    if isinstance(error, AuthenticationError):
+        return "NOAUTH" if "Authentication required" in str(error) else "WRONGPASS"
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), None)
+
+
 def _reply_text(error: Exception) -> str:
-    """The server's error with its first word, which redis-py takes off some of them."""
-    code = getattr(error, "status_code", None)
+    code = error_code(error)
     return f"{code} {error}" if code and code != "ERR" else str(error)
 
 
@@ -238,8 +281,7 @@ def connect(settings: ServerSettings, url: ServerUrl) -> Client:
         **_arguments(settings.client, "redis."),
         "retry": _Retry(ExponentialBackoff(cap=2, base=0.1), settings.retries),
         "protocol": 2,
-        # Or else every client looks its version up in the files of the installation.
-        "driver_info": DriverInfo(lib_version=redis.__version__),
+        **_driver_info(),
     }
     if url.tls:
         arguments["ssl"] = True
@@ -247,6 +289,16 @@ def connect(settings: ServerSettings, url: ServerUrl) -> Client:
         nodes = [ClusterNode(host, port) for host, port in url.nodes]
         return _raw_cluster(redis.RedisCluster(startup_nodes=nodes, **arguments))
     return _raw(_single(url, arguments))
+
+
+def _driver_info() -> dict[str, Any]:
+    """The version of redis-py, which every client of a newer one looks up in the files of the
+    installation unless it is told."""
+    try:
+        from redis.driver_info import DriverInfo
+    except ModuleNotFoundError:
+        return {}
+    return {"driver_info": DriverInfo(lib_version=redis.__version__)}
 
 
 def _single(url: ServerUrl, arguments: dict[str, Any]) -> Client:

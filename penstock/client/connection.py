@@ -78,9 +78,10 @@ class Connection:
         url = replace(address.server, database=db)
         given = dict(url.settings)
         defaults = {name: value for name, value in TIMEOUTS_S.items() if name not in given}
-        self._client = connect(ServerSettings((url,), 0, defaults), url)
+        client = connect(ServerSettings((url,), 0, defaults), url)
+        self._connection = client.connection_pool.make_connection()
         try:
-            self._connection = self._client.connection_pool.get_connection()
+            self._connection.connect()
             self._known = self._look_up_commands()
         except (RedisError, CommandRefused) as error:
             self.close()
@@ -89,7 +90,7 @@ class Connection:
 
     def close(self) -> None:
         """Disconnects."""
-        self._client.connection_pool.disconnect()
+        self._connection.disconnect()
 
     def __enter__(self) -> Connection:
         return self

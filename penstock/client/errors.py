@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from redis.exceptions import AuthenticationError, ResponseError
 
-from pyspark_redis_streams.servers import describe
+from pyspark_redis_streams.servers import describe, error_code
 
 
 class ClientError(Exception):
@@ -50,4 +50,4 @@ def reply_or_refusal(server: str, reply: Any) -> Any:
 def _code(error: ResponseError) -> str:
     """The first word of the server's error, which redis-py takes off some of them."""
     first = str(error).partition(" ")[0]
-    return getattr(error, "status_code", None) or (first if first.isupper() else "ERR")
+    return error_code(error) or (first if first.isupper() else "ERR")
