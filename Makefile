@@ -15,6 +15,7 @@
 # make sbom [IMAGE=penstock]      what the image consists of, as CycloneDX, in dist/sbom.cdx.json
 # make lock                       which Python packages the image has, anew, in their newest versions
 # make reliability                every attack at its full scale, beside Redis, and the heavy tests; takes half an hour
+# make test-redis-py              what is a client itself, with the redis-py that people may have: 5, 6, 7 and 8
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
 #                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise
@@ -40,6 +41,8 @@ PROGRAMS := build/clients
 SUITES := build/suites
 LOCK := build/lock
 SPARK := build/spark
+# The versions of redis-py that others may hold on to: the oldest that works, and the newest 6, 7 and 8.
+REDIS_PY := 5.0.1 6.4.0 7.4.1 8.1.0
 DOCS := build/docs/env
 NODE := tests/clients/node/node_modules
 # Each worker has servers, ports and folders of its own; see tests/README.md.
@@ -64,8 +67,8 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
-	image drive-image sbom lock reliability soak replication-histories fuzz test-spark pipeline-histories demo bench-spark \
-	bench docs pictures format clean alone
+	image drive-image sbom lock reliability soak replication-histories fuzz test-redis-py test-spark pipeline-histories demo \
+	bench-spark bench docs pictures format clean alone
 
 run:
 	@exec $(PYTHON) tools/run.py run $(ARGS)
@@ -172,6 +175,17 @@ reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
 	$(BIN)/python -m pytest -m heavy
 
+# In the environment of Spark, which holds what all of these need, with another redis-py before its own. What starts
+# Spark is left out, and a page that is tried with the servers' own programs.
+WITH_REDIS_PY := tests/penstock/client tests/migration --ignore=tests/migration/test_moving.py \
+	tests/plugin/test_plugin.py tests/plugin/test_aio.py tests/spark/test_servers.py
+test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
+	for version in $(REDIS_PY); do \
+		export PYTHONPATH=$(CURDIR)/build/redis-py/$$version; \
+		$(SPARK)/bin/python -c 'import redis; print("redis-py", redis.__version__, flush=True)' && \
+		$(SPARK)/bin/python $(ONE_BY_ONE) -m '$(FAST)' -k 'not spark_' $(WITH_REDIS_PY) || exit; \
+	done
+
 test-spark: $(SPARK)/installed
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/spark
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/pipeline
@@ -271,6 +285,10 @@ $(ENV)/installed-clients: $(ENV)/installed-dev
 $(SPARK)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(SPARK)
 	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark,web]'
+	@touch $@
+
+build/redis-py/%/installed: | $(SPARK)/installed
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --target build/redis-py/$* redis==$*
 	@touch $@
 
 # Of the project itself only the source is read.

@@ -28,14 +28,14 @@ class Client:
 
     def __init__(self, port: int, **options: Any) -> None:
         self.port = port
-        self._pool = ConnectionPool(port=port, protocol=2, **options)
-        self._connection = self._pool.get_connection()
+        self._connection = ConnectionPool(port=port, protocol=2, **options).make_connection()
+        self._connection.connect()
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.disconnect()
+        self._connection.disconnect()
 
     def send(self, text: str) -> Any:
         """The reply to a command without blanks in its arguments."""

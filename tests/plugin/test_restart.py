@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from redis import Redis
+from redis import ConnectionPool, Redis
 from redis.exceptions import ConnectionError
 
 from penstock.testing import PenstockError, PenstockServer
@@ -179,14 +179,15 @@ def test_clients_connect_again_and_waiting_ones_are_told(plain: PenstockServer) 
     plain.restart()
     assert client.xlen("orders") == 1
     client.close()
-    no_retry = Redis.from_url(plain.url, retry=None)
-    connection = no_retry.connection_pool.get_connection()
+    pool = ConnectionPool.from_url(plain.url, retry=None)
+    connection = pool.make_connection()
+    connection.connect()
     connection.send_command("XREAD", "BLOCK", 0, "STREAMS", "orders", "$")
     plain.wait_for_readers(1)
     plain.restart(lose="everything")
     with pytest.raises(ConnectionError):
         connection.read_response()
-    no_retry.close()
+    connection.disconnect()
 
 
 def test_the_log_of_both_processes_is_there(plain: PenstockServer) -> None:

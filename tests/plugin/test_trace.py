@@ -62,7 +62,7 @@ def test_what_libraries_send_for_themselves_is_told_apart(handle: Penstock) -> N
     with handle.trace() as trace:
         handle.client.ping()
     assert trace.names == ["PING"]
-    assert trace.all[0].name == "HELLO"
+    assert trace.all[0].name in ("HELLO", "CLIENT"), "before redis-py 8 there is no HELLO"
     assert trace.all[-1].name == "PING"
 
 
