@@ -10,7 +10,10 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,22 +104,40 @@ class Checkout:
         path.write_text(text)
         path.chmod(0o755)
 
-    def start(self, *args: str, **variables: str) -> subprocess.Popen[str]:
-        """`make run`, as a process."""
+    @contextmanager
+    def start(self, *args: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """`make run`, as a process that is killed when the test fails, or after a minute."""
         environment = {**os.environ, "CC": str(self.root / "cc"), **variables}
-        return subprocess.Popen(
+        environment.pop("PYTHONPATH", None)  # It would lead to another server than this one.
+        with subprocess.Popen(
             [sys.executable, "tools/run.py", *(args or ("run",))],
             cwd=self.root,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        )
+        ) as process:
+            killing = Timer(60, process.kill)
+            killing.start()
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                process.wait()
+                killing.cancel()
+
+    def outcome(self, *args: str, **variables: str) -> tuple[str, int]:
+        """What it prints, and its exit status."""
+        with self.start(*args, **variables) as process:
+            output, _ = process.communicate()
+        return output, process.returncode
 
     def run(self, *args: str, **variables: str) -> list[str]:
         """What it prints until the server has ended, but for what came of a build, which may come
         before that."""
-        output, _ = self.start("run", *args, **variables).communicate(timeout=60)
+        output, _ = self.outcome("run", *args, **variables)
         return [line for line in output.splitlines() if not line.startswith("logged: ")]
 
     def wait(self) -> None:
@@ -255,30 +276,27 @@ def test_a_variable_decides_whether_to_compile_and_whether_to_wait(checkout: Che
     assert (checkout.idle(), checkout.tried) == (True, 0)
     assert checkout.run(PENSTOCK_COMPILE="1")[0] == COMPILED
     assert checkout.run(PENSTOCK_COMPILE="0")[0] == PLAIN
-    wrong = checkout.start("run", PENSTOCK_COMPILE="yes")
-    assert wrong.communicate()[0] == (
-        "Penstock: PENSTOCK_COMPILE is 'yes': it has to be 0, 1 or empty\n"
+    assert checkout.outcome("run", PENSTOCK_COMPILE="yes") == (
+        "Penstock: PENSTOCK_COMPILE is 'yes': it has to be 0, 1 or empty\n",
+        1,
     )
-    assert wrong.returncode == 1
 
 
 def test_waiting_for_a_compiled_form_that_cannot_be_made_is_an_error(checkout: Checkout) -> None:
     checkout.write("compile", "#!/bin/sh\necho syntax error\nexit 1\n")
-    process = checkout.start("run", PENSTOCK_COMPILE="1")
-    output = process.communicate()[0].splitlines()
-    assert (output[0], output[-1]) == (
-        "syntax error",
-        "Penstock: the compiled form could not be made",
-    )
-    assert process.returncode == 1
+    output, status = checkout.outcome("run", PENSTOCK_COMPILE="1")
+    first, *_, last = output.splitlines()
+    assert (first, last) == ("syntax error", "Penstock: the compiled form could not be made")
+    assert status == 1
 
 
 def test_whoever_waits_uses_what_is_being_made(checkout: Checkout) -> None:
     checkout.hold_back()
     checkout.run()
-    waiting = checkout.start("run", PENSTOCK_COMPILE="1")
-    checkout.let_go()
-    assert waiting.communicate()[0].splitlines()[0] == COMPILED
+    with checkout.start("run", PENSTOCK_COMPILE="1") as waiting:
+        checkout.let_go()
+        output, _ = waiting.communicate()
+    assert output.splitlines()[0] == COMPILED
     assert checkout.tried == 1
 
 
@@ -286,9 +304,9 @@ def test_a_build_can_be_ended_with_all_that_it_runs(checkout: Checkout) -> None:
     checkout.hold_back()
     checkout.run()
     assert not checkout.idle()
-    assert checkout.start("end").communicate()[0] == ""
+    assert checkout.outcome("end") == ("", 0)
     assert checkout.idle()
-    assert checkout.start("end").communicate()[0] == ""
+    assert checkout.outcome("end") == ("", 0)
     checkout.write("compile", "#!/bin/sh\n")
     assert checkout.run()[0] == PLAIN + FOLLOWS
     checkout.wait()
