@@ -29,7 +29,10 @@ def _command(*args: str, program: tuple[str, ...] = PROGRAM) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    # On the compiled form the packages of the server are there by PYTHONPATH.
+    places = (str(ROOT), os.environ.get("PYTHONPATH"))
+    path = os.pathsep.join(filter(None, places))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
 
 
 def run_penstock(
