@@ -39,15 +39,15 @@ build/compiled/installed: penstock/__main__.py
 """
 
 SERVER = """
-import signal, sys
+import sys, time
 
 def main():
-    if "--stay" in sys.argv:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    sys.stdout.write(" ".join(["plain", *sys.argv[1:]]) + "\\n")
-    sys.stdout.flush()
-    if "--stay" in sys.argv:
-        signal.sigwait({signal.SIGINT})
+    try:
+        sys.stdout.write(" ".join(["plain", *sys.argv[1:]]) + "\\n")
+        sys.stdout.flush()
+        while "--stay" in sys.argv:
+            time.sleep(0.01)  # The signal may come to the thread that waits for the build.
+    except KeyboardInterrupt:
         print("Bye")
 """
 
