@@ -205,12 +205,13 @@ class BuildNative(build_ext):
         self.header = native.precompile(command, self.options, self.build_temp)
 
     def _compile(self, extension: Extension, source: str) -> list[str]:
-        header = self.header if native.is_generated(extension, source) else []
+        generated = native.is_generated(extension, source)
+        before, after = (self.header, ()) if generated else ([], native.RUNTIME)
         objects: list[str] = self.compiler.compile(
             [source],
             self.build_temp,
             include_dirs=self.folders,
-            extra_postargs=[*header, *self.options],
+            extra_postargs=[*before, *self.options, *after],
         )
         return objects
 

@@ -42,6 +42,9 @@ LEAN: Final = (
 """The passes of ``-O1`` that take gcc a fifth of its time and gain nothing here: nearly all that
 the C consists of is calls, with a test of each result. Other compilers know no such options."""
 
+RUNTIME: Final = ("-O2",)
+"""What mypyc's own runtime is compiled with at either level: all modules call its few files."""
+
 LEVELS: Final = ("1", "2")
 """What PENSTOCK_OPTIMIZE may be: ``-O1``, by gcc without those passes, or ``-O2``."""
 
