@@ -71,8 +71,7 @@ class DueTimes:
     def _run(self) -> None:
         self._timer = None
         self.when_due()
-        if self._timer is None:
-            self.arm()
+        self.arm()
 
     def close(self) -> None:
         """Stops the timer."""
