@@ -6,6 +6,7 @@ import gc
 import sys
 
 from penstock._path import add_packages
+from penstock.output import protect
 
 
 def main() -> int:
@@ -16,6 +17,7 @@ def main() -> int:
     """
     gc.disable()
     add_packages()
+    protect()
     from penstock.cli import main as run
 
     return run()

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
 
+from penstock import output
 from server.app import Server
 from server.config.file import ConfigError, apply, read_file, read_text
 from server.config.registry import SETTINGS, Config
@@ -69,12 +70,13 @@ def main() -> int:
     """Runs the command with the arguments of the process; returns its exit status."""
     args = sys.argv[1:]
     if args[:1] and args[0] in TOOLS:
-        return run_tool(args[0], args[1:])
+        return output.status(run_tool(args[0], args[1:]))
     if args[:1] in (["-v"], ["--version"]):
         print(VERSION + build_line())
-        return 0
+        return output.status(0)
     if args[:1] in (["-h"], ["--help"]):
-        return print_usage()
+        print(usage())
+        return output.status(0)
     try:
         config = configure(args, sys.stdin, os.environ)
         with log_file(config) as stream:
@@ -82,17 +84,6 @@ def main() -> int:
     except (ConfigError, ListenError, PersistenceError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
-    return 0
-
-
-def print_usage() -> int:
-    """Prints how the command is used; returns its exit status. Who reads that through a pipe may
-    leave before its end, which is no error to tell of."""
-    try:
-        print(usage(), flush=True)
-    except BrokenPipeError:
-        # What is still to be written at the end of the process goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -230,7 +221,7 @@ def log_file(config: Config) -> Iterator[TextIO]:
         yield sys.stdout
         return
     try:
-        stream = open(config.logfile, "a", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
+        stream = output.text_of(output.Output(config.logfile, "a"))
     except OSError as error:
         text = f"can't open the log file '{config.logfile}': {error.strerror}"
         raise ConfigError(text) from error
@@ -306,7 +297,7 @@ def _stop(server: Server, number: signal.Signals) -> None:
 def _report(log: Log, context: dict[str, Any]) -> None:
     """Logs an exception of a callback of the event loop, which nothing else handles."""
     error = context.get("exception")
-    log.warning(f"{context['message']}: {error!r}")
+    log.warning(f"Unexpected error: {context['message']}: {error!r}")
 
 
 def _tune_garbage_collection() -> None:

@@ -8,6 +8,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from penstock import output
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -32,6 +34,10 @@ class Parser(argparse.ArgumentParser):
     def refuse(self, reason: str) -> NoReturn:
         """The same with a reason that is known to hold no password."""
         super().error(reason)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the process; it has failed if its output is lost."""
+        super().exit(output.status(status), message)
 
 
 def console(soft_wrap: bool = False) -> Console:

@@ -172,6 +172,7 @@ LAYERS: Final[dict[str, list[str]]] = {
     ],
     "penstock": [
         "_path",
+        "output",
         "extras",
         "terminal",
         "client.errors",
@@ -210,6 +211,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "server.web.start": {"protocol", "storage", "penstock"},
     "penstock.testing": set(),
     "penstock.terminal": set(),
+    "penstock.output": set(),
     "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
     # There is no server that matches the names of keys.

@@ -76,8 +76,9 @@ def main(word: str, args: list[str]) -> None:
 
 
 def say(text: str) -> None:
-    """Prints a line in front of those of the server."""
-    print(f"Penstock: {text}", flush=True)
+    """Prints a line in front of those of the server, if somebody reads it."""
+    with contextlib.suppress(OSError):
+        print(f"Penstock: {text}", flush=True)
 
 
 def run(args: list[str], choice: str) -> None:

@@ -28,7 +28,8 @@ def _command(*args: str, program: tuple[str, ...] = PROGRAM) -> list[str]:
     return [sys.executable, *program, *args]
 
 
-def _environment() -> dict[str, str]:
+def variables() -> dict[str, str]:
+    """The variables of a process of Penstock, in which warnings are errors."""
     # On the compiled form the packages of the server are there by PYTHONPATH.
     places = (str(ROOT), os.environ.get("PYTHONPATH"))
     path = os.pathsep.join(filter(None, places))
@@ -45,7 +46,7 @@ def run_penstock(
             _command(*args),
             cwd=cwd or own,
             input=stdin,
-            env=_environment(),
+            env=variables(),
             stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
@@ -73,7 +74,7 @@ class PenstockProcess:
         self.process = subprocess.Popen(
             _command(*args, program=program),
             cwd=cwd or folder_of(self),
-            env={**_environment(), **(environment or {})},
+            env={**variables(), **(environment or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

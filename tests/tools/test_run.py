@@ -282,6 +282,15 @@ def test_a_variable_decides_whether_to_compile_and_whether_to_wait(checkout: Che
     )
 
 
+def test_nobody_has_to_read_what_it_says(checkout: Checkout) -> None:
+    checkout.write("penstock/__main__.py", "def main():\n    open('served', 'w').close()\n")
+    with checkout.start("run", PENSTOCK_COMPILE="0") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert process.returncode == 0
+    assert (checkout.root / "served").exists()
+
+
 def test_waiting_for_a_compiled_form_that_cannot_be_made_is_an_error(checkout: Checkout) -> None:
     checkout.write("compile", "#!/bin/sh\necho syntax error\nexit 1\n")
     output, status = checkout.outcome("run", PENSTOCK_COMPILE="1")

@@ -193,7 +193,9 @@ class Sampler:
         try:
             await self.look()
         except Exception as error:
-            state.log.warning(f"The page could not look at all streams: {error!r}")
+            state.log.warning(
+                f"Unexpected error: the page could not look at all streams: {error!r}"
+            )
 
     async def _wait(self, began: float, least: float) -> None:
         """Returns when the next look is due; sooner if somebody comes to look."""

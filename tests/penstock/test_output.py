@@ -1,0 +1,139 @@
+"""Logs and output that cannot be written: nothing else changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.process import ROOT, PenstockProcess, run_penstock, variables
+from tests.support.wire import Client, wait_until
+
+FULL: Final = "/dev/full"
+
+LOST: Final = {
+    "nobody reads": "",
+    "a full disk": f">{FULL} 2>{FULL}",
+    "closed": "<&- >&- 2>&-",
+    "only standard error is closed": "2>&-",
+}
+"""Where the output goes, for a shell; else to pipes that nobody reads."""
+
+pytestmark = pytest.mark.skipif(not Path(FULL).exists(), reason=f"there is no {FULL}")
+
+
+@contextmanager
+def unheard(
+    folder: Path, *options: str, redirected: str = ""
+) -> Iterator[tuple[subprocess.Popen[bytes], Client]]:
+    """A server whose output nobody reads, and a client."""
+    path = str(folder / "s")
+    command = [sys.executable, "-m", "penstock", "--port", "0", "--unixsocket", path, *options]
+    with subprocess.Popen(
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", *command],
+        cwd=folder,
+        env=variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+        try:
+            wait_until(lambda: process.poll() is not None or answers(path))
+            with Client(path) as client:
+                yield process, client
+        finally:
+            process.kill()
+
+
+def answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(path) == 0
+
+
+@pytest.mark.parametrize("redirected", LOST.values(), ids=LOST)
+def test_a_signal_ends_a_server_whose_output_is_lost(redirected: str, tmp_path: Path) -> None:
+    with unheard(tmp_path, redirected=redirected) as (process, client):
+        assert client.ask("PING") == b"PONG"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("options", [("--loglevel", "nothing"), ("--logfile", FULL)])
+def test_shutdown_ends_a_server_whose_log_or_ready_line_is_lost(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    with unheard(tmp_path, *options) as (process, client):
+        client.send("SHUTDOWN NOSAVE")
+        assert process.wait(60) == 0
+
+
+def test_what_is_closed_leads_nowhere_and_no_file_gets_its_number(tmp_path: Path) -> None:
+    options = ("--appendonly", "yes", "--appendfsync", "always")
+    with unheard(tmp_path, *options, redirected=LOST["closed"]) as (process, client):
+        links = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        assert links == [os.devnull] * 3
+        assert client.ask("XADD", "s", "1-1", "f", "v") == b"1-1"
+
+
+def test_the_folder_of_the_log_file_may_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    options = ("--port", "0", "--logfile", "logs/log")
+    with PenstockProcess(*options, cwd=tmp_path) as penstock:
+        shutil.rmtree(tmp_path / "logs")
+        assert penstock.ask(b"PING\r\n") == b"+PONG\r\n"
+        assert penstock.stop() == 0
+    assert penstock.errors == ""
+
+
+def test_the_first_loss_is_told_on_standard_error() -> None:
+    with PenstockProcess("--port", "0", "--logfile", FULL) as penstock:
+        assert penstock.stop() == 0
+    assert penstock.errors == f"penstock: can't write to {FULL}: No space left on device\n"
+
+
+# --- tools -----------------------------------------------------------------------------------
+
+TOOLS: Final = (
+    ("--help",),
+    ("--version",),
+    ("check-aof", "--help"),
+    ("debug", "--help"),
+    ("import", "--help"),
+    ("pipeline", "--help"),
+)
+
+
+@pytest.mark.parametrize("words", TOOLS, ids=" ".join)
+def test_who_reads_the_output_of_a_tool_may_leave(words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = run_penstock(*words, stdout=writer)
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [("--version",), ("check-aof", "--help")], ids=" ".join)
+def test_a_tool_whose_output_is_lost_has_failed(words: tuple[str, ...]) -> None:
+    with open(FULL, "w") as full:
+        ended = run_penstock(*words, stdout=full.fileno())
+    assert ended.returncode == 1
+    assert ended.stderr == "penstock: can't write to standard output: No space left on device\n"
+
+
+def test_a_tool_needs_no_standard_output_at_all(tmp_path: Path) -> None:
+    shell = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-m", "penstock"]
+    ended = subprocess.run([*shell, "check-aof", tmp_path / "none"], env=variables(), cwd=ROOT)
+    assert ended.returncode == 1
