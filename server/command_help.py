@@ -1,26 +1,53 @@
-"""What a container command's HELP says, made from its subcommands' own descriptions."""
+"""What a container command's HELP says: a text of its own, or its subcommands' descriptions."""
 
 from __future__ import annotations
 
 from protocol.replies import Reply, Simple
-from server.command_table import Command, Table, subcommands
+from server.command_table import Arguments, Command, command, subcommands
+from server.services import Services
+from server.session import Session
 
 
-def help_reply(table: Table, name: str) -> Reply:
-    """One line for the container, then two for each subcommand: how it is called, what it does."""
-    container = table[name.encode()]
-    entries = [entry for entry in subcommands(container) if not entry.name.endswith(" help")]
-    return help_lines(name, [_described(entry) for entry in entries])
+def help_command(
+    name: str,
+    *,
+    group: str,
+    since: str,
+    categories: str = "",
+    own: bool = False,
+    text: str = "",
+) -> None:
+    """Registers the subcommand HELP of ``name``.
+
+    It answers with the lines of ``text``, behind the first and before the last that all have, or
+    with two lines for each subcommand: how it is called, and what it does."""
+
+    def tell(server: Services, session: Session, args: Arguments) -> Reply:
+        container = server.state.table[name.lower().encode()]
+        return help_reply(name, text.splitlines() or _described(container))
+
+    command(
+        f"{name} HELP",
+        2,
+        flags="loading stale",
+        group=group,
+        since=since,
+        categories=categories,
+        own=own,
+        summary="Describes the subcommands.",
+    )(tell)
 
 
-def help_lines(name: str, described: list[tuple[str, str]]) -> Reply:
-    """The same from pairs of a call and its description; HELP itself comes last."""
-    lines = [f"{name.upper()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
-    for call, summary in described:
-        lines += [call, "    " + summary]
-    return [Simple(line) for line in [*lines, "HELP", "    Print this help."]]
+def help_reply(name: str, lines: list[str]) -> Reply:
+    """The lines between those that every HELP has."""
+    first = f"{name.upper()} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    return [Simple(line) for line in (first, *lines, "HELP", "    Print this help.")]
 
 
-def _described(entry: Command) -> tuple[str, str]:
-    subcommand = entry.name.partition(" ")[2].upper()
-    return f"{subcommand} {entry.syntax}".rstrip(), entry.summary
+def _described(container: Command) -> list[str]:
+    lines = []
+    for entry in subcommands(container):
+        name = entry.name.partition(" ")[2].upper()
+        if name != "HELP":
+            lines += [f"{name} {entry.syntax}".rstrip(), f"    {entry.summary}"]
+    return lines

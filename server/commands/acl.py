@@ -12,7 +12,7 @@ from server.acl.file import FileError
 from server.acl.log import LogEntry
 from server.acl.selector import Denial, Selector
 from server.acl.users import DEFAULT_USER
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import CATEGORIES, Arguments, command, container, every, find
 from server.services import Services
 from server.session import Session
@@ -328,14 +328,4 @@ def save(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-@command(
-    "ACL HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="6.0.0",
-    summary="Describes the subcommands.",
-)
-def help_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "acl")
+help_command("ACL", group="server", since="6.0.0")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, command, container
 from server.persistence.manager import PersistenceError
 from server.runtime.phase import Phase
@@ -98,14 +98,4 @@ def module_list(server: Services, session: Session, args: Arguments) -> Reply:
     return EMPTY_ARRAY
 
 
-@command(
-    "MODULE HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="5.0.0",
-    summary="Describes the subcommands.",
-)
-def module_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "module")
+help_command("MODULE", group="server", since="5.0.0")

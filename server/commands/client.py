@@ -8,7 +8,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply, Verbatim
 from server.clients.client_line import client_line, is_printable
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, command, container
 from server.commands.client_filters import ClientFilters
 from server.commands.connection import checked_name
@@ -320,14 +320,4 @@ def unpause(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-@command(
-    "CLIENT HELP",
-    2,
-    flags="loading stale",
-    group="connection",
-    since="5.0.0",
-    summary="Describes the subcommands.",
-)
-def help_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "client")
+help_command("CLIENT", group="connection", since="5.0.0")

@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import (
     Arguments,
     Command,
@@ -257,15 +257,4 @@ def getkeysandflags(server: Services, session: Session, args: Arguments) -> Repl
     return [[Bulk(key), _words(flags)] for key, flags in _keys_of(server.state.table, args[2:])]
 
 
-@command(
-    "COMMAND HELP",
-    2,
-    flags=_FLAGS,
-    group="server",
-    since="5.0.0",
-    categories="connection",
-    summary="Describes the subcommands.",
-)
-def help_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "command")
+help_command("COMMAND", group="server", since="5.0.0", categories="connection")

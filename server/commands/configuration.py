@@ -7,7 +7,8 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError, shown
-from protocol.replies import OK, Map, Reply, Simple
+from protocol.replies import OK, Map, Reply
+from server.command_help import help_command
 from server.command_table import Arguments, command, container
 from server.config import file as config_file
 from server.config.registry import SETTINGS, BadSetting, Config
@@ -17,20 +18,6 @@ from server.util.glob import matches
 
 _FLAGS: Final = "admin noscript loading stale"
 _EVERYWHERE: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
-
-HELP: Final = (
-    "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "GET <pattern>",
-    "    Return parameters matching the glob-like <pattern> and their values.",
-    "SET <directive> <value>",
-    "    Set the configuration <directive> to <value>.",
-    "RESETSTAT",
-    "    Reset statistics reported by the INFO command.",
-    "REWRITE",
-    "    Rewrite the configuration file.",
-    "HELP",
-    "    Print this help.",
-)
 
 container(
     "CONFIG",
@@ -157,14 +144,15 @@ def config_rewrite(server: Services, session: Session, args: Arguments) -> Reply
     return OK
 
 
-@command(
-    "CONFIG HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="5.0.0",
-    summary="Lists the subcommands of CONFIG.",
-)
-def config_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """A line of text each."""
-    return [Simple(line) for line in HELP]
+_HELP: Final = """\
+GET <pattern>
+    Return parameters matching the glob-like <pattern> and their values.
+SET <directive> <value>
+    Set the configuration <directive> to <value>.
+RESETSTAT
+    Reset statistics reported by the INFO command.
+REWRITE
+    Rewrite the configuration file.
+"""
+
+help_command("CONFIG", group="server", since="5.0.0", text=_HELP)

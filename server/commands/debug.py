@@ -11,7 +11,7 @@ from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Encoded, Reply, Simple
-from server.command_help import help_lines
+from server.command_help import help_reply
 from server.command_table import Arguments, command
 from server.commands import debug_clock, debug_faults, debug_groups, debug_snapshots, debug_trace
 from server.commands.debug_table import Subcommand, unknown
@@ -244,9 +244,9 @@ def debug(server: Services, session: Session, args: Arguments) -> Reply:
     """Runs a subcommand; one that is unknown, or has another shape, is an error."""
     name = args[1].upper()
     if name == b"HELP" and len(args) == 2:
-        return help_lines(
-            "debug", [line for entry in SUBCOMMANDS.values() for line in entry.described]
-        )
+        calls = [call for entry in SUBCOMMANDS.values() for call in entry.described]
+        lines = [line for call, told in calls for line in (call, f"    {told}")]
+        return help_reply("DEBUG", lines)
     entry = SUBCOMMANDS.get(name)
     if entry is None or len(args) - 2 not in entry.counts:
         raise unknown(args)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.scripting.functions import Library
 from server.services import Services
@@ -279,14 +279,46 @@ def function_kill(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-@command(
-    "FUNCTION HELP",
-    2,
-    flags="loading stale",
-    group="scripting",
-    since="7.0.0",
-    summary="Describes the subcommands.",
-)
-def function_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "function")
+_HELP: Final = """\
+LOAD [REPLACE] <FUNCTION CODE>
+    Create a new library with the given library name and code.
+DELETE <LIBRARY NAME>
+    Delete the given library.
+LIST [LIBRARYNAME PATTERN] [WITHCODE]
+    Return general information on all the libraries:
+    * Library name
+    * The engine used to run the Library
+    * Functions list
+    * Library code (if WITHCODE is given)
+    It also possible to get only function that matches a pattern using LIBRARYNAME argument.
+STATS
+    Return information about the current function running:
+    * Function name
+    * Command used to run the function
+    * Duration in MS that the function is running
+    If no function is running, return nil
+    In addition, returns a list of available engines.
+KILL
+    Kill the current running function.
+FLUSH [ASYNC|SYNC]
+    Delete all the libraries.
+    When called without the optional mode argument, the behavior is determined by the
+    lazyfree-lazy-user-flush configuration directive. Valid modes are:
+    * ASYNC: Asynchronously flush the libraries.
+    * SYNC: Synchronously flush the libraries.
+DUMP
+    Return a serialized payload representing the current libraries, can be restored \
+using FUNCTION RESTORE command
+RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]
+    Restore the libraries represented by the given payload, it is possible to give a restore \
+policy to
+    control how to handle existing libraries (default APPEND):
+    * FLUSH: delete all existing libraries.
+    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.
+    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace the \
+old
+      libraries with the new libraries (notice that even on this option there is a chance of failure
+      in case of functions name collision with another library).
+"""
+
+help_command("FUNCTION", group="scripting", since="7.0.0", text=_HELP)

@@ -7,7 +7,8 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import OK, Reply, Simple
+from protocol.replies import OK, Reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.commands.streams import delete_by_policy, parse_ids_block
 from server.services import Services
@@ -217,38 +218,28 @@ def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> R
     return removed
 
 
-_HELP: Final = (
-    "XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "CREATE <key> <groupname> <id|$> [option]",
-    "    Make a consumer group. Options are:",
-    "    * MKSTREAM",
-    "      Make an empty stream if the key does not exist.",
-    "    * ENTRIESREAD entries_read",
-    "      How many entries the group has read (for its lag).",
-    "CREATECONSUMER <key> <groupname> <consumer>",
-    "    Make a consumer in the group.",
-    "DELCONSUMER <key> <groupname> <consumer>",
-    "    Remove the consumer and its pending entries.",
-    "DESTROY <key> <groupname>",
-    "    Remove the group.",
-    "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-    "    Set the group's last-delivered-id and its entries_read counter.",
-    "HELP",
-    "    Print this help.",
-)
+_HELP: Final = """\
+CREATE <key> <groupname> <id|$> [option]
+    Create a new consumer group. Options are:
+    * MKSTREAM
+      Create the empty stream if it does not exist.
+    * ENTRIESREAD entries_read
+      Set the group's entries_read counter (internal use).
+CREATECONSUMER <key> <groupname> <consumer>
+    Create a new consumer in the specified group.
+DELCONSUMER <key> <groupname> <consumer>
+    Remove the specified consumer.
+DESTROY <key> <groupname>
+    Remove the specified group.
+SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]
+    Set the current group ID and entries_read counter.
+POLICY <key> <groupname> (SET <name> <value> [<name> <value> ...]|GET|DEL <name> [<name> ...])
+    Change or show the policies of the group. Only Penstock has it.
+REDRIVE <key> [COUNT <count>] [<id> ...]
+    Move dead letters back to the groups that they come from. Only Penstock has it.
+"""
 
-
-@command(
-    "XGROUP HELP",
-    2,
-    flags="loading stale",
-    group="stream",
-    since="5.0.0",
-    summary="Lists the subcommands of XGROUP.",
-)
-def xgroup_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP HELP: its subcommands, a line each."""
-    return [Simple(line) for line in _HELP]
+help_command("XGROUP", group="stream", since="5.0.0", text=_HELP)
 
 
 @command(

@@ -7,7 +7,8 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import Bulk, Encoded, Map, Reply, Simple
+from protocol.replies import Bulk, Encoded, Map, Reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.commands.full_form import entries_read, full_form
 from server.services import Services
@@ -175,27 +176,13 @@ def _consumer(consumer: Consumer, now: int) -> Fields:
     ]
 
 
-_HELP: Final = (
-    "XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "CONSUMERS <key> <groupname>",
-    "    Show the consumers of the group.",
-    "GROUPS <key>",
-    "    Show the consumer groups of the stream.",
-    "STREAM <key> [FULL [COUNT <count>]",
-    "    Show the stream; with FULL its entries and groups as well.",
-    "HELP",
-    "    Print this help.",
-)
+_HELP: Final = """\
+CONSUMERS <key> <groupname>
+    Show consumers of <groupname>.
+GROUPS <key>
+    Show the stream consumer groups.
+STREAM <key> [FULL [COUNT <count>]
+    Show information about the stream.
+"""
 
-
-@command(
-    "XINFO HELP",
-    2,
-    flags="loading stale",
-    group="stream",
-    since="5.0.0",
-    summary="Lists the subcommands of XINFO.",
-)
-def xinfo_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """XINFO HELP: its subcommands, a line each."""
-    return [Simple(line) for line in _HELP]
+help_command("XINFO", group="stream", since="5.0.0", text=_HELP)

@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Verbatim
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import (
     Arguments,
     Command,
@@ -158,14 +158,4 @@ def _distribution(entry: Command) -> Reply:
     return Map(list(entry.durations.cumulative()))
 
 
-@command(
-    "LATENCY HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="2.8.13",
-    summary="Describes the subcommands.",
-)
-def help_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "latency")
+help_command("LATENCY", group="server", since="2.8.13")

@@ -8,7 +8,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.info import client_memory, memory_overhead, table_sizes
 from server.runtime import process
@@ -65,17 +65,7 @@ def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     return KEY_OVERHEAD + len(args[2]) + size
 
 
-@command(
-    "MEMORY HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="4.0.0",
-    summary="Describes the subcommands.",
-)
-def memory_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "memory")
+help_command("MEMORY", group="server", since="4.0.0")
 
 
 @command(

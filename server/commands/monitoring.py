@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, command, container
 from server.monitoring.slow_log import SlowCommand
 from server.services import Services
@@ -95,17 +95,7 @@ def slowlog_reset(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-@command(
-    "SLOWLOG HELP",
-    2,
-    flags="loading stale",
-    group="server",
-    since="6.2.0",
-    summary="Describes the subcommands.",
-)
-def slowlog_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "slowlog")
+help_command("SLOWLOG", group="server", since="6.2.0")
 
 
 @command(

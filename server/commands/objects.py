@@ -7,7 +7,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.services import Services
 from server.session import Session
@@ -128,14 +128,19 @@ def refcount(server: Services, session: Session, args: Arguments) -> Reply:
     return references(session.db, args[2])
 
 
-@command(
-    "OBJECT HELP",
-    2,
-    flags="loading stale",
-    group="generic",
-    since="6.2.0",
-    summary="Lists the subcommands.",
-)
-def help_(server: Services, session: Session, args: Arguments) -> Reply:
-    """A line or two for each subcommand."""
-    return help_reply(server.state.table, "object")
+_HELP: Final = """\
+ENCODING <key>
+    Return the kind of internal representation used in order to store the value
+    associated with a <key>.
+FREQ <key>
+    Return the access frequency index of the <key>. The returned integer is
+    proportional to the logarithm of the recent access frequency of the key.
+IDLETIME <key>
+    Return the idle time of the <key>, that is the approximated number of
+    seconds elapsed since the last access to the key.
+REFCOUNT <key>
+    Return the number of references of the value associated with the specified
+    <key>.
+"""
+
+help_command("OBJECT", group="generic", since="6.2.0", text=_HELP)

@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors, policy_errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Failure, Map, Reply
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container, find
 from server.config.policies import (
     ALL,
@@ -192,18 +192,7 @@ def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply
     return _apply(server, db, key, stream, None, change)
 
 
-@command(
-    "XSTREAM HELP",
-    2,
-    flags="loading stale",
-    group="stream",
-    since="8.8.0",
-    summary="Lists the subcommands of XSTREAM.",
-    own=True,
-)
-def xstream_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """XSTREAM HELP: its subcommands, a line each."""
-    return help_reply(server.state.table, "xstream")
+help_command("XSTREAM", group="stream", since="8.8.0", own=True)
 
 
 # --- dead letters ----------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import Bulk, Many, Push, Reply, Simple
+from protocol.replies import Bulk, Many, Push, Reply
 from server.clients.pubsub import Audience
+from server.command_help import help_command
 from server.command_table import Arguments, Channels, command, container
 from server.services import Services
 from server.session import Session
@@ -186,32 +188,18 @@ def pubsub_numpat(server: Services, session: Session, args: Arguments) -> Reply:
     return len(server.pubsub.patterns)
 
 
-_HELP = (
-    "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "CHANNELS [<pattern>]",
-    "    Lists the channels in use, or those that fit the pattern.",
-    "NUMPAT",
-    "    Counts the patterns in use.",
-    "NUMSUB [<channel> ...]",
-    "    Counts the listeners of each channel, those by pattern left aside.",
-    "SHARDCHANNELS [<pattern>]",
-    "    Lists the shard channels in use, or those that fit the pattern.",
-    "SHARDNUMSUB [<channel> ...]",
-    "    Counts the listeners of each shard channel.",
-    "HELP",
-    "    Prints this text.",
-)
+_HELP: Final = """\
+CHANNELS [<pattern>]
+    Return the currently active channels matching a <pattern> (default: '*').
+NUMPAT
+    Return number of subscriptions to patterns.
+NUMSUB [<channel> ...]
+    Return the number of subscribers for the specified channels, excluding
+    pattern subscriptions(default: no channels).
+SHARDCHANNELS [<pattern>]
+    Return the currently active shard level channels matching a <pattern> (default: '*').
+SHARDNUMSUB [<shardchannel> ...]
+    Return the number of subscribers for the specified shard level channel(s)
+"""
 
-
-@command(
-    "PUBSUB HELP",
-    2,
-    flags="loading stale",
-    group="pubsub",
-    since="6.2.0",
-    summary="Describes the subcommands.",
-    categories="-pubsub",
-)
-def pubsub_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """Lines of help."""
-    return [Simple(line) for line in _HELP]
+help_command("PUBSUB", group="pubsub", since="6.2.0", categories="-pubsub", text=_HELP)

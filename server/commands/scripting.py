@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
-from server.command_help import help_reply
+from server.command_help import help_command
 from server.command_table import Arguments, KeySpec, command, container
 from server.services import Services
 from server.session import Session
@@ -199,14 +199,21 @@ def script_debug(server: Services, session: Session, args: Arguments) -> Reply:
     raise CommandError(errors.SCRIPT_DEBUG_MODE)
 
 
-@command(
-    "SCRIPT HELP",
-    2,
-    flags="loading stale",
-    group="scripting",
-    since="5.0.0",
-    summary="Describes the subcommands.",
-)
-def script_help(server: Services, session: Session, args: Arguments) -> Reply:
-    """The subcommands, two lines each."""
-    return help_reply(server.state.table, "script")
+_HELP: Final = """\
+DEBUG (YES|SYNC|NO)
+    Set the debug mode for subsequent scripts executed.
+EXISTS <sha1> [<sha1> ...]
+    Return information about the existence of the scripts in the script cache.
+FLUSH [ASYNC|SYNC]
+    Flush the Lua scripts cache. Very dangerous on replicas.
+    When called without the optional mode argument, the behavior is determined by the
+    lazyfree-lazy-user-flush configuration directive. Valid modes are:
+    * ASYNC: Asynchronously flush the scripts cache.
+    * SYNC: Synchronously flush the scripts cache.
+KILL
+    Kill the currently executing Lua script.
+LOAD <script>
+    Load a script into the scripts cache without executing it.
+"""
+
+help_command("SCRIPT", group="scripting", since="5.0.0", text=_HELP)

@@ -214,15 +214,6 @@ def test_pubsub_commands_refuse_other_shapes(
     assert client.send(*request_.split()) == f"-ERR {text}\r\n".encode()
 
 
-def test_pubsub_help_names_the_subcommands(client: DirectClient) -> None:
-    reply = client.send("PUBSUB", "HELP")
-    assert reply is not None
-    lines = reply.split(b"\r\n")[1:-1]
-    assert all(line.startswith(b"+") for line in lines)
-    for name in (b"+CHANNELS", b"+NUMPAT", b"+NUMSUB", b"+HELP"):
-        assert any(line.startswith(name) for line in lines)
-
-
 def test_a_pattern_is_taken_apart_once_however_many_there_are(
     direct: Direct, monkeypatch: pytest.MonkeyPatch
 ) -> None:

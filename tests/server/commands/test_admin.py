@@ -84,14 +84,3 @@ class TestWhatThereIsNot:
     )
     def test_scripts(self, client: DirectClient, words: list[str], reply: bytes) -> None:
         assert client.send("SCRIPT", *words) == reply
-
-    @pytest.mark.parametrize("container", ["MEMORY", "MODULE", "FUNCTION", "SCRIPT"])
-    def test_help_describes_what_is_served(self, client: DirectClient, container: str) -> None:
-        reply = client.send(container, "HELP")
-        assert reply is not None
-        lines = reply.decode().split("\r\n")[1:-1]
-        assert lines[0] == (
-            f"+{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
-        )
-        assert len(lines) % 2 == 1
-        assert lines[-2:] == ["+HELP", "+    Print this help."]

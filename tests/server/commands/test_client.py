@@ -75,35 +75,6 @@ class TestTheClientItself:
         expected = b"-ERR unknown subcommand '%b'. Try CLIENT HELP.\r\n" % shown
         assert client.send("CLIENT", name, "ON") == expected
 
-    def test_help_names_every_subcommand(self, client: DirectClient) -> None:
-        reply = client.send("CLIENT", "HELP")
-        assert reply is not None
-        lines = reply.decode().split("\r\n")[:-1]
-        assert lines[0] == f"*{len(lines) - 1}"
-        assert lines[1] == "+CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
-        names = [line[1:].split()[0] for line in lines[2:] if not line.startswith("+ ")]
-        assert set(names) == {
-            "ID",
-            "GETNAME",
-            "SETNAME",
-            "SETINFO",
-            "INFO",
-            "LIST",
-            "KILL",
-            "PAUSE",
-            "UNPAUSE",
-            "UNBLOCK",
-            "REPLY",
-            "NO-EVICT",
-            "NO-TOUCH",
-            "TRACKING",
-            "CACHING",
-            "GETREDIR",
-            "TRACKINGINFO",
-            "HELP",
-        }
-        assert lines[-2:] == ["+HELP", "+    Print this help."]
-
 
 class TestReply:
     def test_off_silences_everything_until_on(self, client: DirectClient) -> None:

@@ -226,14 +226,6 @@ class TestTheRest:
             b"-ERR wrong number of arguments for 'command|count' command\r\n"
         )
 
-    def test_help(self, client: DirectClient) -> None:
-        reply = client.send("COMMAND", "HELP")
-        assert reply is not None
-        assert reply.startswith(
-            b"*15\r\n+COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
-        )
-        assert b"\r\n+GETKEYS command [arg [arg ...]]\r\n" in reply
-
 
 class TestTheTable:
     def test_a_container_never_runs_itself(self, client: DirectClient) -> None:

@@ -153,23 +153,6 @@ def test_rewrite_says_why_it_cannot(direct: Direct, client: DirectClient, tmp_pa
     )
 
 
-def test_help_lists_the_subcommands(client: DirectClient) -> None:
-    assert client.send("CONFIG", "HELP") == (
-        b"*11\r\n"
-        b"+CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
-        b"+GET <pattern>\r\n"
-        b"+    Return parameters matching the glob-like <pattern> and their values.\r\n"
-        b"+SET <directive> <value>\r\n"
-        b"+    Set the configuration <directive> to <value>.\r\n"
-        b"+RESETSTAT\r\n"
-        b"+    Reset statistics reported by the INFO command.\r\n"
-        b"+REWRITE\r\n"
-        b"+    Rewrite the configuration file.\r\n"
-        b"+HELP\r\n"
-        b"+    Print this help.\r\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "reply"),
     [

@@ -150,15 +150,6 @@ def test_nothing_is_known_of_a_key_that_is_not_there(direct: Direct, subcommand:
     assert listener.heard() == []
 
 
-def test_help_names_every_subcommand(client: DirectClient) -> None:
-    reply = client.send("OBJECT", "HELP")
-    assert reply is not None
-    lines = reply.split(b"\r\n")
-    assert lines[1] == b"+OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
-    for line in (b"+ENCODING key", b"+FREQ key", b"+IDLETIME key", b"+REFCOUNT key", b"+HELP"):
-        assert line in lines
-
-
 def test_a_subcommand_that_is_not_there(client: DirectClient) -> None:
     assert client.send("OBJECT", "FOO", "k") == (
         b"-ERR unknown subcommand 'FOO'. Try OBJECT HELP.\r\n"
