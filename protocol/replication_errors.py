@@ -18,6 +18,7 @@ NO_HANDOVER: Final = (
     " let 'WAIT' tell when the replica has everything, and send it 'REPLICAOF NO ONE'"
 )
 PSYNC_FAILOVER: Final = "ERR PSYNC FAILOVER can't be sent to a master."
+RDB_FILTER_MISSING: Final = "ERR Missing rdb-filter-only values"
 FAILOVER_NEEDS_REPLICAS: Final = "ERR FAILOVER requires connected replicas."
 
 
@@ -29,6 +30,11 @@ def unrecognized_replconf(name: bytes) -> str:
 def unrecognized_version(value: bytes) -> str:
     """REPLCONF VERSION is not followed by three numbers."""
     return f"ERR Unrecognized version format: {shown(value)}"
+
+
+def unsupported_rdb_filter(name: bytes) -> str:
+    """REPLCONF RDB-FILTER-ONLY names something else than functions."""
+    return f"ERR Unsupported rdb-filter-only option: {shown(name)}"
 
 
 def address_too_long(length: int) -> str:

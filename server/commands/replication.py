@@ -7,6 +7,7 @@ from typing import Final
 
 from protocol import errors, replication_errors
 from protocol.errors import CommandError
+from protocol.inline import split_words
 from protocol.replies import NO_REPLY, OK, Encoded, Reply
 from server.command_table import Arguments, command
 from server.outcomes import Wait
@@ -135,10 +136,23 @@ def _introduce(server: Services, session: Session, name: bytes, value: bytes) ->
         introduction.capabilities.add(value.lower())
     elif option == b"rdb-only":
         introduction.only_snapshot = bool(integer_between(value, 0, 1))
+    elif option == b"rdb-filter-only":
+        introduction.contents = _contents(value)
     elif option == b"version":
         introduction.version = _version(value)
     else:
         raise CommandError(replication_errors.unrecognized_replconf(name))
+
+
+def _contents(value: bytes) -> frozenset[str]:
+    """What a snapshot is to hold of what is no key: functions, or nothing."""
+    words = split_words(value)
+    if words is None:
+        raise CommandError(replication_errors.RDB_FILTER_MISSING)
+    for word in words:
+        if word.lower() != b"functions":
+            raise CommandError(replication_errors.unsupported_rdb_filter(word))
+    return frozenset(word.decode().lower() for word in words)
 
 
 def _version(value: bytes) -> str:

@@ -2,7 +2,7 @@
 
 A child process writes an RDB file from the memory that it shares with the server at one moment; the
 stream begins at the same moment. Everybody else goes on meanwhile. Replicas that come while the
-child works share its snapshot, if they read the same version of RDB; others wait for the next one.
+child works share its snapshot, if it is the one that they need; others wait for the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from server.monitoring.latency import FORK
 from server.persistence.appender import reason
 from server.persistence.base_writer import FAILED, fork_writer
 from server.replication.feed import Feed
-from server.replication.replica import Replica
+from server.replication.replica import Replica, Snapshot
 from server.replication.snapshot_file import SnapshotFile
 from server.runtime.version import REDIS_VERSION
 from server.state import ServerState
@@ -36,7 +36,7 @@ class FullSync:
         self._feed = feed
         self._child = NO_CHILD
         self._file: SnapshotFile
-        self._version = 0
+        self._snapshot: Snapshot
         self._position = 0
         self.waiting: list[Replica] = []
         """Those that have not been sent anything of a snapshot."""
@@ -47,7 +47,7 @@ class FullSync:
         """Lets a replica have a snapshot: that which is being made, or the next one."""
         self.waiting.append(replica)
         self.count += 1
-        if self._child != NO_CHILD and replica.introduction.rdb_version == self._version:
+        if self._child != NO_CHILD and replica.introduction.snapshot == self._snapshot:
             self._announce(replica)
 
     def remove(self, replica: Replica) -> None:
@@ -87,7 +87,7 @@ class FullSync:
 
     def _start(self) -> None:
         """Makes a child that writes a snapshot for the first that waits, and others like it."""
-        self._version = self.waiting[0].introduction.rdb_version
+        self._snapshot = self.waiting[0].introduction.snapshot
         try:
             self._file = SnapshotFile(self._state.config.dir, self._disk)
         except OSError as error:
@@ -101,13 +101,20 @@ class FullSync:
             self._fail(self.waiting[:], reason(error))
             return
         for replica in self.waiting[:]:
-            if replica.introduction.rdb_version == self._version:
+            if replica.introduction.snapshot == self._snapshot:
                 self._announce(replica)
 
     def _fork(self) -> None:
         started = time.perf_counter_ns()
         aux = ((b"redis-ver", REDIS_VERSION.encode()),)
-        chunks = write_rdb(self._state.keyspace, version=self._version, aux=aux)
+        version, contents = self._snapshot
+        chunks = write_rdb(
+            self._state.keyspace,
+            version=version,
+            aux=aux,
+            libraries="functions" in contents,
+            keys="keys" in contents,
+        )
         self._child = fork_writer(self._disk, self._file.fd, chunks)
         nanoseconds = time.perf_counter_ns() - started
         self._state.stats.count_fork(nanoseconds // 1000)

@@ -8,7 +8,7 @@ share it, so one that is slow takes no memory of its own but for what the backlo
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 
 from server.net.output_limits import OutputLimits
 from server.replication.feed import Feed
@@ -35,10 +35,21 @@ AT_ONCE: Final = 1024 * 1024
 """How many bytes it is sent before others have their turn."""
 
 
+EVERYTHING: Final = frozenset({"keys", "functions"})
+"""What a snapshot holds for a replica."""
+
+
+class Snapshot(NamedTuple):
+    """Which snapshot it is."""
+
+    version: int
+    contents: frozenset[str]
+
+
 class Introduction:
     """What a client has said of itself with REPLCONF, before it becomes a replica."""
 
-    __slots__ = ("address", "capabilities", "only_snapshot", "port", "version")
+    __slots__ = ("address", "capabilities", "contents", "only_snapshot", "port", "version")
 
     def __init__(self) -> None:
         self.port = 0
@@ -46,8 +57,14 @@ class Introduction:
         """Where it listens, if that is not where it connects from."""
         self.capabilities: set[bytes] = set()
         self.only_snapshot = False
+        self.contents = EVERYTHING
         self.version = ""
         """Which version of Valkey it is, if it is one."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that it needs; those who need the same one can share it."""
+        return Snapshot(self.rdb_version, self.contents)
 
     @property
     def rdb_version(self) -> int:

@@ -31,6 +31,15 @@ LOAD_STEPS: Final = 1000
 OVERHEAD: Final = 200
 """What a library takes besides its code, in bytes."""
 
+FLAGS: Final[tuple[str, ...]] = (
+    "no-writes",
+    "allow-oom",
+    "allow-stale",
+    "no-cluster",
+    "allow-cross-slot-keys",
+)
+"""The flags that functions may have, in the order that FUNCTION LIST shows them in."""
+
 _NAME: Final = re.compile(rb"\w+", re.ASCII)
 
 
@@ -110,7 +119,8 @@ class Functions:
         if name.lower() in library.functions:
             return errors.FUNCTION_EXISTS_IN_LIBRARY.encode()
         told = description if isinstance(description, bytes) else None
-        words = flags.decode().split()
+        given = flags.decode().split()
+        words = [flag for flag in FLAGS if flag in given]
         library.functions[name.lower()] = Function(name, body, told, words, library.name)
         return None
 

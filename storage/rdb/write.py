@@ -10,6 +10,7 @@ servers. The keyspace must not change while it is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from storage.checksums import crc64
@@ -30,17 +31,29 @@ CHUNK: Final = 64 * 1024
 
 
 def write_rdb(
-    keyspace: Keyspace, *, version: int, aux: Iterable[tuple[bytes, bytes]] = ()
+    keyspace: Keyspace,
+    *,
+    version: int,
+    aux: Iterable[tuple[bytes, bytes]] = (),
+    libraries: bool = True,
+    keys: bool = True,
 ) -> Iterator[bytes]:
     """The contents of an RDB file, in chunks.
 
     ``version`` is :data:`codes.REDIS_7_0`, :data:`codes.REDIS_7_2`, or :data:`codes.VALKEY`, which
     differs from the second only in how strings of 16378, 2097146 and 268435450 bytes are stored:
     Valkey 9 reads no such entries from Redis's files, and Redis none from Valkey's. ``aux`` are
-    names and values for its beginning, which say who has written it (``redis-ver``...)."""
+    names and values for its beginning, which say who has written it (``redis-ver``...).
+    ``libraries`` of functions and ``keys`` may be left out."""
     parts: list[bytes] = []
     size = checksum = 0
-    for piece in _pieces(keyspace, version, aux):
+    pieces = chain(
+        _beginning(version, aux),
+        _libraries(keyspace) if libraries else (),
+        _keys(keyspace, version) if keys else (),
+        (bytes((codes.END,)),),
+    )
+    for piece in pieces:
         parts.append(piece)
         size += len(piece)
         if size >= CHUNK:
@@ -61,18 +74,21 @@ def version_for(keyspace: Keyspace) -> int:
     return max(versions)
 
 
-def _pieces(
-    keyspace: Keyspace, version: int, aux: Iterable[tuple[bytes, bytes]]
-) -> Iterator[bytes]:
+def _beginning(version: int, aux: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
     yield b"VALKEY%03d" % version if version == codes.VALKEY else b"REDIS%04d" % version
     for name, value in aux:
         yield bytes((codes.AUX,)) + raw(name) + string(value)
+
+
+def _libraries(keyspace: Keyspace) -> Iterator[bytes]:
     for code in keyspace.libraries.values():
         yield bytes((codes.FUNCTION,)) + raw(code)
+
+
+def _keys(keyspace: Keyspace, version: int) -> Iterator[bytes]:
     for database in keyspace.databases:
         if database.values:
             yield from _database(database, version)
-    yield bytes((codes.END,))
 
 
 def _database(database: Database, version: int) -> Iterator[bytes]:

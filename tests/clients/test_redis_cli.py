@@ -75,6 +75,18 @@ def cli(penstock: PenstockThread) -> Cli:
     return Cli(penstock)
 
 
+@pytest.mark.parametrize("option", ["--rdb", "--functions-rdb"])
+def test_it_takes_a_snapshot_or_the_functions_of_one(cli: Cli, tmp_path: Path, option: str) -> None:
+    code = "#!lua name=library\nredis.register_function('f', function() return 1 end)"
+    assert cli("FUNCTION", "LOAD", code) == "library\n"
+    assert cli("SET", "key", "value") == "OK\n"
+    ended = cli.run(option, str(tmp_path / "taken.rdb"))
+    assert ended.returncode == 0, ended.stderr
+    taken = (tmp_path / "taken.rdb").read_bytes()
+    assert code.encode() in taken
+    assert (b"value" in taken) == (option == "--rdb")
+
+
 @pytest.fixture
 def orders(cli: Cli) -> Cli:
     """A stream of two entries whose first one is pending."""

@@ -81,6 +81,57 @@ def test_who_wants_nothing_but_a_snapshot_is_sent_no_stream(
     assert follower.line() == b"+PONG"  # The stream would have come before it.
 
 
+LIBRARY = "#!lua name=library\nredis.register_function('f', function() return 1 end)"
+
+
+@pytest.mark.parametrize(
+    ("contents", "functions"), [("functions", True), (" FUNCTIONS ", True), ("", False)]
+)
+def test_a_snapshot_holds_only_what_the_replica_asks_for(
+    connect: Connect, client: redis.Redis, contents: str, functions: bool
+) -> None:
+    client.function_load(LIBRARY)
+    client.set("key", "v")
+    follower = connect()
+    follower.send(("REPLCONF", "rdb-filter-only", contents))
+    assert follower.line() == b"+OK"
+    snapshot = follower.synchronise()
+    assert (LIBRARY.encode() in snapshot, b"key" in snapshot) == (functions, False)
+    assert int.from_bytes(snapshot[-8:], "little") == crc64(snapshot[:-8])
+
+
+@pytest.mark.parametrize(
+    ("contents", "error"),
+    [
+        ("functions keys", b"-ERR Unsupported rdb-filter-only option: keys"),
+        ('"functions', b"-ERR Missing rdb-filter-only values"),
+    ],
+)
+def test_a_replica_asks_for_functions_or_nothing(
+    connect: Connect, contents: str, error: bytes
+) -> None:
+    follower = connect()
+    follower.send(("REPLCONF", "rdb-filter-only", contents))
+    assert follower.line() == error
+
+
+def test_a_snapshot_is_not_shared_by_who_asks_for_less(
+    connect: Connect, client: redis.Redis
+) -> None:
+    client.set("key", "v")
+    everything, nothing = connect(), connect()
+    nothing.send(("REPLCONF", "rdb-filter-only", ""))
+    assert nothing.line() == b"+OK"
+    for follower in (everything, nothing):
+        follower.send("PSYNC ? -1")
+    assert [b"key" in each.snapshot() for each in _greeted(everything, nothing)] == [True, False]
+
+
+def _greeted(*followers: Follower) -> tuple[Follower, ...]:
+    assert all(follower.line().startswith(b"+FULLRESYNC ") for follower in followers)
+    return followers
+
+
 def test_replicas_that_come_at_the_same_time_share_a_snapshot(
     connect: Connect, client: redis.Redis, penstock: PenstockThread
 ) -> None:

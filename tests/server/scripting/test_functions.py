@@ -14,7 +14,7 @@ from server.net.paused_requests import hold_back
 from server.scripting import payload
 from storage.aof.framing import parse
 from tests.conformance.reference import RealServer
-from tests.support.direct import DirectClient
+from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 
 COUNTER = b"#!lua name=counter\nredis.register_function('add', function(keys, args)\n" + (
@@ -43,6 +43,26 @@ def redis(real_server: str) -> Iterator[Redis]:
     """A client of Redis 8.0."""
     with RealServer(real_server) as server, Redis(*server.address) as client:
         yield client
+
+
+@pytest.mark.parametrize("resp3", [False, True])
+def test_flags_are_listed_in_one_order_whatever_the_library_says(
+    direct: Direct, resp3: bool
+) -> None:
+    client = direct.client(resp3=resp3)
+    given = ("allow-cross-slot-keys", "no-cluster", "no-writes", "allow-oom", "allow-stale")
+    flags = ", ".join(f"'{flag}'" for flag in (*given, "no-writes"))
+    client.send(
+        "FUNCTION", "LOAD",
+        "#!lua name=l\nredis.register_function{function_name='f',"
+        f" callback=function() end, flags={{{flags}}}}}",
+    )  # fmt: skip
+    reply = client.send("FUNCTION", "LIST")
+    assert reply is not None
+    assert reply.endswith(
+        (b"~5" if resp3 else b"*5") + b"\r\n+no-writes\r\n+allow-oom\r\n+allow-stale\r\n+no-cluster"
+        b"\r\n+allow-cross-slot-keys\r\n"
+    )
 
 
 def memory_fields(client: DirectClient) -> dict[str, str]:
