@@ -22,7 +22,13 @@ from server.config.types import percentage
 from server.persistence.manager import Persistence
 from server.runtime import process
 from server.runtime.phase import Phase
-from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION
+from server.runtime.version import (
+    BUILD,
+    PENSTOCK_VERSION,
+    REDIS_VERSION,
+    build_id,
+    compiler_version,
+)
 from server.services import Services
 from storage.keyspace import Database, Keyspace
 from storage.stream import Stream
@@ -86,11 +92,13 @@ def _server(server: Services) -> Fields:
         "penstock_build": BUILD,
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
+        "redis_build_id": build_id(),
         "redis_mode": "standalone",
         "os": f"{system.sysname} {system.release} {system.machine}",
         "arch_bits": struct.calcsize("P") * 8,
         "monotonic_clock": "POSIX clock_gettime",
         "multiplexing_api": selectors.DefaultSelector.__name__.removesuffix("Selector").lower(),
+        "gcc_version": compiler_version(),
         "python_version": sys.version.split()[0],
         "process_id": os.getpid(),
         "process_supervised": "no",
@@ -164,6 +172,7 @@ def _memory(server: Services) -> Fields:
     startup = min(server.state.startup_memory, used)
     overhead = min(memory_overhead(server), used)
     peak = max(peak, used)
+    of_replicas = client_memory(server, replicas=True)
     disposal = server.state.keyspace.limits.disposal
     return {
         "used_memory": used,
@@ -178,6 +187,7 @@ def _memory(server: Services) -> Fields:
         "used_memory_startup": startup,
         "used_memory_dataset": used - overhead,
         "used_memory_dataset_perc": f"{100 * (used - overhead) / max(1, used - startup):.2f}%",
+        **_allocated(used),
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
         **_scripts(server),
@@ -188,7 +198,9 @@ def _memory(server: Services) -> Fields:
         "mem_fragmentation_bytes": 0,
         "mem_not_counted_for_evict": server.persistence.appender.buffered,
         "mem_replication_backlog": server.replication.backlog_bytes,
-        "mem_clients_slaves": client_memory(server, replicas=True),
+        "mem_total_replication_buffers": server.replication.backlog_bytes + of_replicas,
+        "mem_replica_full_sync_buffer": 0,
+        "mem_clients_slaves": of_replicas,
         "mem_clients_normal": client_memory(server, replicas=False),
         "mem_cluster_links": 0,
         "mem_aof_buffer": server.persistence.appender.buffered,
@@ -196,6 +208,19 @@ def _memory(server: Services) -> Fields:
         "active_defrag_running": 0,
         "lazyfree_pending_objects": len(disposal),
         "lazyfreed_objects": disposal.freed,
+    }
+
+
+def _allocated(used: int) -> Fields:
+    """What allocators have of the memory in use: the rest is code and other files. How much of
+    theirs is free, Python does not tell."""
+    resident = process.allocated_memory()
+    if not resident:
+        return {}
+    return {
+        "allocator_resident": resident,
+        "rss_overhead_ratio": f"{used / resident:.2f}",
+        "rss_overhead_bytes": used - resident,
     }
 
 
@@ -266,7 +291,11 @@ def _persistence(server: Services) -> Fields:
         "rdb_last_bgsave_time_sec": rewriting.last_seconds,
         "rdb_current_bgsave_time_sec": _running_seconds(server) if saving else -1,
         "rdb_saves": rewriting.count,
+        "rdb_last_load_keys_expired": server.state.stats.rdb_keys_expired,
+        "rdb_last_load_keys_loaded": server.state.stats.rdb_keys_loaded,
         **_append_only_file(server),
+        "module_fork_in_progress": 0,
+        "module_fork_last_cow_size": 0,
         **({} if recovery is None else recovery.progress()),
     }
 
@@ -353,6 +382,9 @@ def _stats(server: Services) -> Fields:
         "latest_fork_usec": stats.fork_us,
         "total_forks": stats.forks,
         "migrate_cached_sockets": 0,
+        "slave_expires_tracked_keys": 0,
+        "total_active_defrag_time": 0,
+        "current_active_defrag_time": 0,
         "tracking_total_keys": len(server.tracking.keys),
         "tracking_total_items": server.tracking.items,
         "tracking_total_prefixes": len(server.tracking.prefixes),

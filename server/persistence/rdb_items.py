@@ -18,6 +18,8 @@ class ItemLoader:
         self._keyspace = state.keyspace
         self._loader = loader
         self._expires_until = state.clock() if expire else 0
+        self._stats = state.stats
+        self._stats.rdb_keys_loaded = self._stats.rdb_keys_expired = 0
         self.keys = 0
         """How many keys have been loaded."""
 
@@ -43,6 +45,7 @@ class ItemLoader:
         if item.key in database.values:
             raise LoadError(f"the key {shown(item.key)} is there twice")
         if item.expires_at is not None and item.expires_at <= self._expires_until:
+            self._stats.rdb_keys_expired += 1
             return
         if isinstance(item.value, Stream):
             database.attach(item.key, item.value)
@@ -52,6 +55,7 @@ class ItemLoader:
             database.expire_at(item.key, item.expires_at)
         self._keyspace.effects.clear()
         self.keys += 1
+        self._stats.rdb_keys_loaded += 1
 
 
 class Replay:

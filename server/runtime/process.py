@@ -25,6 +25,17 @@ def resident_memory() -> int:
         return peak_memory()
 
 
+def allocated_memory() -> int | None:
+    """The resident memory that is no part of a file, so that allocators have it, in bytes;
+    ``None`` where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            _, resident, shared, *_ = map(int, statm.read().split())
+    except OSError:
+        return None
+    return (resident - shared) * _PAGE
+
+
 def total_memory() -> int:
     """The memory of the machine, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * _PAGE

@@ -12,6 +12,10 @@ class Stats:
     def __init__(self) -> None:
         self.denied = Counter[str]()
         """How often access control has refused something since the start, by what was missing."""
+        self.rdb_keys_loaded = 0
+        """How many keys of the last RDB file have been loaded."""
+        self.rdb_keys_expired = 0
+        """How many of its keys had expired, and were left out."""
         self.reset()
 
     def reset(self) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import sys
 from typing import Final
 
 from storage import log
+from storage.checksums import crc64
 
 PENSTOCK_VERSION: Final = "0.1.0"
 """The release of this program."""
@@ -18,6 +22,7 @@ BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
 """Whether the hot modules run as Python or as the native code that mypyc makes of it."""
 
 
+@functools.cache
 def build_line() -> str:
     """Return :data:`BUILD`, and of compiled modules how they were compiled, which the build has
     written beside the packages."""
@@ -26,3 +31,17 @@ def build_line() -> str:
     packages = os.path.dirname(os.path.dirname(log.__file__))
     with open(os.path.join(packages, "compiled"), encoding="utf-8") as file:
         return f"{BUILD} {file.read().rstrip()}"
+
+
+@functools.cache
+def build_id() -> str:
+    """Return what tells this build from others, in hexadecimal digits."""
+    return f"{crc64(f'{PENSTOCK_VERSION} {sys.version} {build_line()}'.encode()):016x}"
+
+
+@functools.cache
+def compiler_version() -> str:
+    """Return the version of the C compiler that has made the hot modules, or else Python."""
+    made_by = build_line() if BUILD == "compiled" else sys.version
+    found = re.search(r"(?:gcc|clang) ([0-9.]+)", made_by, re.IGNORECASE)
+    return found[1] if found else "0.0.0"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from server.info import human_size
 from server.runtime import process
+from server.runtime import version as version_module
 from server.runtime.version import PENSTOCK_VERSION
 from storage import log
 from tests.server.conftest import Exchange
@@ -95,6 +97,28 @@ class TestServer:
         native = str(log.__file__).endswith(tuple(EXTENSION_SUFFIXES))
         assert fields(client, "server")["penstock_build"] == ("compiled" if native else "plain")
 
+    def test_it_tells_one_build_from_another(self, client: DirectClient) -> None:
+        found = fields(client, "server")
+        assert re.fullmatch("[0-9a-f]{16}", found["redis_build_id"])
+        assert found["redis_build_id"] == fields(client, "server")["redis_build_id"]
+        assert re.fullmatch(r"\d+(\.\d+)+", found["gcc_version"])
+
+    @pytest.mark.parametrize(
+        ("build", "made_by", "version"),
+        [
+            ("compiled", "compiled -O1 mypyc 1.18.2 clang 17.0.6", "17.0.6"),
+            ("plain", "3.12.1 (main) [Clang 15.0.0 (clang-1500.3.9.4)]", "15.0.0"),
+            ("plain", "3.11.2 (main) [MSC v.1934 64 bit]", "0.0.0"),
+        ],
+    )
+    def test_the_compiler_is_that_of_the_hot_modules_or_else_of_python(
+        self, monkeypatch: pytest.MonkeyPatch, build: str, made_by: str, version: str
+    ) -> None:
+        monkeypatch.setattr(version_module, "BUILD", build)
+        monkeypatch.setattr(version_module, "build_line", lambda: made_by)
+        monkeypatch.setattr("sys.version", made_by)
+        assert version_module.compiler_version.__wrapped__() == version
+
     def test_it_tells_the_time(self, direct: Direct, client: DirectClient) -> None:
         direct.now_ms += 90_000_999
         found = fields(client, "server")
@@ -169,6 +193,20 @@ class TestMemory:
         assert found["maxmemory"] == "0"
         assert found["maxmemory_policy"] == "noeviction"
 
+    def test_what_allocators_have_is_told_apart_from_files(self, client: DirectClient) -> None:
+        found = fields(client, "memory")
+        resident, rest = int(found["allocator_resident"]), int(found["rss_overhead_bytes"])
+        assert 0 < resident < int(found["used_memory_rss"])
+        assert rest >= 0
+        assert float(found["rss_overhead_ratio"]) >= 1
+
+    def test_nothing_is_said_of_allocators_where_the_system_does_not_tell(
+        self, client: DirectClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(process, "allocated_memory", lambda: None)
+        found = fields(client, "memory")
+        assert not [name for name in found if name.startswith(("allocator_", "rss_"))]
+
     def test_it_tells_when_the_peak_was(self, direct: Direct, client: DirectClient) -> None:
         direct.now_ms += 5000
         direct.cron()
@@ -185,6 +223,7 @@ class TestMemory:
 
         monkeypatch.setattr("builtins.open", fail)
         assert process.resident_memory() == process.peak_memory()
+        assert process.allocated_memory() is None
 
     @pytest.mark.parametrize(
         ("size", "shown"),

@@ -134,6 +134,9 @@ async def test_a_file_by_itself_is_loaded_but_for_what_has_expired(
     rig = await start(**WITHOUT)
     assert sorted(await rig.ask("KEYS", "*")) == [b"s", b"t"]
     assert (await rig.ask("XINFO", "STREAM", "s"))[7] == b"5-5"
+    told = await rig.info()
+    counted = (told["rdb_last_load_keys_loaded"], told["rdb_last_load_keys_expired"])
+    assert counted == ("2", "1")
 
 
 async def test_nothing_is_loaded_without_a_file_or_its_name(start: Start, tmp_path: Path) -> None:
