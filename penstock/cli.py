@@ -33,10 +33,12 @@ from server.runtime.log import Log
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (
-    f"Penstock server v={PENSTOCK_VERSION} redis_version={REDIS_VERSION}"
+    f"Penstock server v={REDIS_VERSION} penstock={PENSTOCK_VERSION}"
     f" python={sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
     " build="
 )
+"""What ``--version`` prints before the form of the build. Programs that start servers read the
+version of Redis behind ``v=``."""
 
 TOOLS: Final = ("check-aof", "debug", "import", "export", "pipeline")
 """The tools of the command, by the first argument."""

@@ -14,7 +14,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
-from server.runtime.version import PENSTOCK_VERSION
+from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from tests.clients.observing import until
 from tests.container.conftest import HOST, Containers, docker
 from tests.support.process import ROOT
@@ -178,7 +178,8 @@ def test_commands_for_an_image_of_redis_work(containers: Containers) -> None:
 
 
 def test_other_programs_of_the_image_are_reached(containers: Containers) -> None:
-    assert containers.run("--version").startswith(f"Penstock server v={PENSTOCK_VERSION} ")
+    told = f"Penstock server v={REDIS_VERSION} penstock={PENSTOCK_VERSION} "
+    assert containers.run("--version").startswith(told)
     assert " build=compiled -O2 mypyc " in containers.run("--version")
     assert containers.run("sh", "-c", "echo $0") == "sh\n"
     assert re.search(r"\bcheck-aof\b", containers.run("check-aof", "--help"))

@@ -328,11 +328,11 @@ def test_a_busy_port_is_told_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("option", ["-v", "--version"])
-def test_the_version_is_that_of_the_package(option: str) -> None:
+def test_the_version_names_that_of_redis_and_that_of_the_package(option: str) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     ended = run_penstock(option)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith(f"Penstock server v={version} redis_version=8.10.0 python=3.")
+    assert ended.stdout.startswith(f"Penstock server v=8.10.0 penstock={version} python=3.")
     form = "plain" if BUILD == "plain" else r"compiled -O[12] mypyc [\d.]+ (gcc|clang) [\d.]+"
     assert re.search(f" build={form}\n$", ended.stdout)
 
