@@ -19,8 +19,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
 
 from penstock import output
+from penstock.supervision import pid_file, tell_supervisor
 from server.app import Server
-from server.config.file import ConfigError, apply, read_file, read_text
+from server.config.file import ConfigError, apply, check, read_file, read_text
 from server.config.registry import SETTINGS, Config
 from server.net.listener import ListenError
 from server.persistence.aof_replay import Loader
@@ -39,6 +40,9 @@ VERSION: Final = (
 )
 """What ``--version`` prints before the form of the build. Programs that start servers read the
 version of Redis behind ``v=``."""
+
+BARE: Final = {"save": [""]}
+"""What options mean that are given without a value, as far as they may be."""
 
 TOOLS: Final = ("check-aof", "debug", "import", "export", "pipeline")
 """The tools of the command, by the first argument."""
@@ -64,7 +68,8 @@ Examples:
        penstock /etc/penstock.conf --loglevel verbose
        echo 'port 7000' | penstock -
 
-Settings and their defaults:
+Settings and their defaults (others of Redis 8.0 are taken without effect, or refused with what to
+do instead):
 """
 
 
@@ -140,8 +145,9 @@ def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int
 def usage() -> str:
     """What ``--help`` prints."""
     config = Config()
-    width = max(map(len, SETTINGS))
-    lines = (f"  --{name:{width}}  {config.get_text(name)}" for name in SETTINGS)
+    names = [name for name, each in SETTINGS.items() if not each.unused and not each.unsupported]
+    width = max(map(len, names))
+    lines = (f"  --{name:{width}}  {config.get_text(name)}" for name in names)
     return USAGE + "\n".join(line.rstrip() for line in lines)
 
 
@@ -165,7 +171,8 @@ def configure(
         rest.remove("-")
         read_text(config, stdin.read().encode("utf-8", "surrogateescape"), "standard input")
     for name, values in options(rest):
-        apply(config, name, values, "command line")
+        apply(config, name, values or BARE.get(name, []), "command line")
+    check(config)
     password = password_of(environment)
     if password and not config.requirepass:
         config.set_text("requirepass", password)
@@ -194,13 +201,14 @@ def password_of(environment: Mapping[str, str]) -> str:
 
 
 def options(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each ``--name`` with the values that follow it; raises :class:`ConfigError`."""
+    """Each ``--name`` with the values that follow it, in the same argument, too; raises
+    :class:`ConfigError`."""
     name, values = "", list[str]()
     for arg in args:
         if arg.startswith("--") and len(arg) > 2:
             if name:
                 yield name, values
-            name, values = arg[2:], []
+            name, *values = arg[2:].split()
         elif name:
             values.append(arg)
         else:
@@ -242,6 +250,7 @@ def serve(config: Config, log: Log) -> None:
 
 async def _serve(config: Config, log: Log) -> None:
     log.notice(f"Penstock {PENSTOCK_VERSION} is starting, pid {os.getpid()}")
+    _tell_of_settings(config, log)
     _fit_clients(config, log)
     server = Server(config, system_clock, log)
     loop = asyncio.get_running_loop()
@@ -249,13 +258,26 @@ async def _serve(config: Config, log: Log) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _stop, server, number)
     await server.start()
-    if not server.stopping.is_set():
-        _announce(server)
-        _tune_garbage_collection()
-    await server.stopping.wait()
-    log.notice("Shutting down")
-    await server.stop()
+    with pid_file(config, log):
+        if not server.stopping.is_set():
+            _announce(server)
+            tell_supervisor(config, log, "READY=1")
+            _tune_garbage_collection()
+        await server.stopping.wait()
+        tell_supervisor(config, log, "STOPPING=1")
+        log.notice("Shutting down")
+        await server.stop()
     log.notice("Bye")
+
+
+def _tell_of_settings(config: Config, log: Log) -> None:
+    """Names what was given and changes nothing, and what was given that the server cannot keep."""
+    unused = [name for name in config.given if SETTINGS[name].unused]
+    if unused:
+        log.notice(f"Taken without effect: {', '.join(unused)}")
+    ignored = list(config.unkept())
+    if ignored:
+        log.warning(f"Ignored, as ignore-unsupported says: {', '.join(ignored)}")
 
 
 def _fit_clients(config: Config, log: Log) -> None:

@@ -1,8 +1,8 @@
 # Compiled by mypyc.
-"""Every error text of the server, in this one file.
+"""The error texts of the server, but for those of families that have a file beside this one.
 
-The texts are those of Redis 8 where Redis has one: clients match on them. An error reply is the
-text behind a minus sign; its first word is the error's code.
+They are those of Redis 8 where Redis has one: clients match on them. An error reply is the text
+behind a minus sign; its first word is the error's code.
 """
 
 from __future__ import annotations
@@ -388,6 +388,13 @@ GETKEYS_NOT_EXTRACTABLE: Final = "ERR Invalid arguments specified for command"
 SHUTDOWN_FAILED: Final = "ERR Errors trying to SHUTDOWN. Check logs."
 LOADING: Final = "LOADING Redis is loading the dataset in memory"
 SAVE_IN_PROGRESS: Final = "ERR Background save already in progress"
+SAVE_POINT_FAILED: Final = (
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to"
+    " disk. Commands that may modify the data set are disabled, because this instance is"
+    " configured to report errors during writes if RDB snapshotting fails"
+    " (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB"
+    " error."
+)
 REWRITE_IN_PROGRESS: Final = "ERR Background append only file rewriting already in progress"
 OTHER_CHILD: Final = (
     "ERR Another child process is active (AOF?): can't BGSAVE right now."

@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from server.commands import load as register_commands
-from server.config.registry import BadSetting, Config
+from server.config.registry import UNSUPPORTED, BadSetting, Config
 from server.faults.disk import FaultyDisk
 from server.net.listener import Listener
 from server.net.turns import now_ns
@@ -61,6 +61,11 @@ class Server:
         listen("client-output-buffer-limit", self.services.output_limits.configure)
         listen("loglevel", self.state.log.set_level)
         listen("maxmemory", self._limit_memory)
+        listen("save", self._warn_of_saving)
+        self.state.config.listen_to_all(
+            ("maxmemory", "maxmemory-policy", *(each.name for each in UNSUPPORTED)),
+            self.state.config.check,
+        )
 
     # --- life -----------------------------------------------------------------------------
 
@@ -130,6 +135,8 @@ class Server:
         if services.replication.replicas and self.state.phase is Phase.SERVING:
             services.pauses.stall()
             await services.replication.settle(self.state.config.shutdown_timeout)
+        if self.state.phase is Phase.SERVING:
+            services.persistence.save_at_end()
         self.state.enter(Phase.STOPPED)
         for timer in (self._timer, self._memory_timer):
             if timer is not None:
@@ -180,6 +187,20 @@ class Server:
             )
         if self._timer is not None and self._memory_timer is None:
             self._watch_memory()
+
+    def _warn_of_saving(self, points: object) -> None:
+        """Warns where data would be saved by itself on Redis, and is not here."""
+        config, log = self.state.config, self.state.log
+        if points and not config.appendonly and not config.dbfilename:
+            log.warning(
+                f"save is '{config.get_text('save')}', but nothing is saved by itself until there"
+                " is 'appendonly yes' or a 'dbfilename': all data is in memory only"
+            )
+        if not points and not config.appendonly and config.dbfilename:
+            log.warning(
+                f"'{config.dbfilename}' is written by SAVE and BGSAVE only, as save has no points"
+                " of time"
+            )
 
     def _watch_memory(self) -> None:
         """Looks at the memory at short intervals, as long as there is a limit."""

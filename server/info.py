@@ -18,6 +18,7 @@ from typing import Final
 
 from server.clients.blocking import SYNCED
 from server.command_table import Command, every
+from server.config.registry import NO_EVICTION
 from server.config.types import percentage
 from server.persistence.manager import Persistence
 from server.runtime import process
@@ -101,7 +102,7 @@ def _server(server: Services) -> Fields:
         "gcc_version": compiler_version(),
         "python_version": sys.version.split()[0],
         "process_id": os.getpid(),
-        "process_supervised": "no",
+        "process_supervised": _supervisor(server),
         "run_id": server.state.run_id,
         "tcp_port": server.state.port,
         "server_time_usec": now * 1000,
@@ -118,6 +119,12 @@ def _server(server: Services) -> Fields:
         **_listeners(server),
         **_certificate(server, now),
     }
+
+
+def _supervisor(server: Services) -> str:
+    """Who is told that the process is ready."""
+    told = server.state.config.supervised != "no" and "NOTIFY_SOCKET" in os.environ
+    return "systemd" if told else "no"
 
 
 def _listeners(server: Services) -> Fields:
@@ -193,7 +200,7 @@ def _memory(server: Services) -> Fields:
         **_scripts(server),
         "maxmemory": server.state.config.maxmemory,
         "maxmemory_human": human_size(int(server.state.config.maxmemory)),
-        "maxmemory_policy": server.state.config.maxmemory_policy,
+        "maxmemory_policy": NO_EVICTION,
         "mem_fragmentation_ratio": "1.00",
         "mem_fragmentation_bytes": 0,
         "mem_not_counted_for_evict": server.persistence.appender.buffered,

@@ -86,7 +86,11 @@ def config_set(server: Services, session: Session, args: Arguments) -> Reply:
     try:
         server.state.config.change(zip(labels, map(shown, given[1::2]), strict=True))
     except BadSetting as error:
-        raise CommandError(errors.bad_setting(labels[error.name], error.reason)) from error
+        label = labels.get(error.name, error.name)
+        raise CommandError(errors.bad_setting(label, error.reason)) from error
+    unused = [name for name in labels if SETTINGS[name].unused]
+    if unused:
+        server.state.log.notice(f"Taken without effect: {', '.join(unused)}")
     return OK
 
 
@@ -100,9 +104,9 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
         raise CommandError(errors.bad_setting(label, errors.CONFIG_IMMUTABLE))
     if setting.guarded:
         raise CommandError(errors.bad_setting(label, errors.CONFIG_PROTECTED))
-    if setting.name in before:
+    if label.lower() in before:
         raise CommandError(errors.bad_setting(label, errors.CONFIG_TWICE))
-    return setting.name
+    return label.lower()
 
 
 @command(

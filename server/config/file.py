@@ -16,6 +16,7 @@ from protocol.errors import shown
 from protocol.inline import split_words
 from server.config.quoting import quoted, quoted_word
 from server.config.registry import SETTINGS, BadSetting, Config
+from server.config.types import Setting
 
 USER: Final = "user"
 """What declares a user, and is no setting: there may be many such lines."""
@@ -90,9 +91,23 @@ def apply(config: Config, name: str, values: Sequence[str], where: str) -> None:
     if not values or (len(values) > 1 and not setting.many):
         raise ConfigError(f"{where}: {name}: wrong number of arguments")
     try:
-        config.set_text(setting.name, setting.join(values))
+        text = setting.add_line(config.get_text(setting.name), setting.join(values))
+        config.set_text(setting.name, text)
     except BadSetting as error:
         raise ConfigError(f"{where}: {name}: {error.reason}") from error
+    config.given[setting.name] = where
+
+
+def check(config: Config) -> None:
+    """Raises :class:`ConfigError` for what was given and would promise what is not kept."""
+    try:
+        config.check()
+    except BadSetting as error:
+        where = config.given.get(error.name, "configuration")
+        raise ConfigError(
+            f"{where}: {error.name}: {error.reason}"
+            " ('--ignore-unsupported yes' starts the server all the same)"
+        ) from error
 
 
 def _declare_user(config: Config, values: Sequence[str], where: str) -> None:
@@ -144,7 +159,7 @@ def rewritten(config: Config, text: str, users: Sequence[str] = ()) -> str:
     users stand where such lines were, as far as there were some.
     """
     lines: list[str] = []
-    written: set[str] = set()
+    written: set[Setting] = set()
     user_lines = [_user_line(line) for line in users]
     for line in text.splitlines():
         words = line.split(None, 1)
@@ -154,11 +169,12 @@ def rewritten(config: Config, text: str, users: Sequence[str] = ()) -> str:
             del user_lines[:1]
         elif name not in SETTINGS:
             lines.append(line)
-        elif name not in written:
-            written.add(name)
+        elif SETTINGS[name] not in written:
+            written.add(SETTINGS[name])
             lines += _lines(config, name)
-    changed = [name for name, setting in SETTINGS.items() if config.get(name) != setting.default]
-    added = [line for name in changed if name not in written for line in _lines(config, name)]
+    left = [each for each in dict.fromkeys(SETTINGS.values()) if each not in written]
+    changed = [each.name for each in left if config.get(each.name) != each.default]
+    added = [line for name in changed for line in _lines(config, name)]
     added += user_lines
     if added and GENERATED not in lines:
         lines += ["", GENERATED]

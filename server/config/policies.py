@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from protocol.errors import shown
 from protocol.inline import split_words
 from server.config.quoting import quoted_word
-from server.config.types import INT32_MAX, BadSetting, Setting, parse_memory
+from server.config.types import INT32_MAX, BadSetting, Lines, parse_memory
 from server.util.arguments import parse_integer
 from server.util.glob import matcher
 
@@ -231,14 +231,8 @@ def cycle_from(lines: Sequence[Line], start: bytes) -> list[bytes]:
     return path if follow(start) else []
 
 
-class StreamPolicies(Setting):
+class StreamPolicies(Lines):
     """Lines of policies, any number of them."""
-
-    many = True
-    repeated = True
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, (), mutable=False)
 
     def parse(self, text: str) -> tuple[Line, ...]:
         """One line, or several with line breaks between them."""
@@ -252,10 +246,6 @@ class StreamPolicies(Setting):
             except BadPolicy as error:
                 raise BadSetting(str(error)) from None
         return tuple(lines)
-
-    def join(self, words: Sequence[str]) -> str:
-        """The words of a line, in quotes where they need them."""
-        return " ".join(map(quoted_word, words))
 
     def merge(self, current: tuple[Line, ...], given: tuple[Line, ...]) -> tuple[Line, ...]:
         """Lines add up; dead letters must not go round in a circle."""

@@ -13,9 +13,9 @@ from server.config.types import (
     Directory,
     Filename,
     FilenameOrNone,
-    Fixed,
     Integer,
     KeyspaceEvents,
+    Lines,
     Memory,
     Octal,
     OutputLimits,
@@ -26,11 +26,13 @@ from server.config.types import (
     Setting,
     Share,
     Switch,
+    Upstream,
     Words,
 )
 
 __all__ = ["SETTINGS", "BadSetting", "Config"]
 
+INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1
 MEGABYTE: Final = 1024**2
 
@@ -46,136 +48,363 @@ EVICTION_POLICIES: Final = (
 )
 """What may be evicted where memory is limited; which here it is not."""
 
-SETTINGS: Final[dict[str, Setting]] = {
-    setting.name: setting
-    for setting in (
-        # Where clients connect.
-        Words("bind", "127.0.0.1 -::1", mutable=False),
-        Integer("port", 6379, 0, 65535, mutable=False),
-        Setting("unixsocket", "", mutable=False),
-        Octal("unixsocketperm", 0, mutable=False),
-        Switch("protected-mode", "yes"),
-        Integer("tcp-backlog", 511, 0, INT_MAX, mutable=False),
-        Integer("tcp-keepalive", 300, 0, INT_MAX),
-        Integer("timeout", 0, 0, INT_MAX),
-        Integer("maxclients", 10000, 1, 2**32 - 1),
-        # TLS, which `port` does not speak.
-        Integer("tls-port", 0, 0, 65535, mutable=False),
-        ReadFile("tls-cert-file"),
-        ReadFile("tls-key-file"),
-        Setting("tls-key-file-pass", ""),
-        ReadFile("tls-ca-cert-file"),
-        ReadFile("tls-ca-cert-dir"),
-        Choice("tls-auth-clients", "yes", ("no", "yes", "optional")),
-        Choice("tls-auth-clients-user", "off", ("off", "CN")),
-        Words("tls-protocols", ""),
-        Setting("tls-ciphers", ""),
-        Fixed(Setting("tls-ciphersuites", ""), "the ssl module of Python uses those of OpenSSL"),
-        Switch("tls-prefer-server-ciphers", "no"),
-        ReadFile("tls-dh-params-file"),
-        Switch("tls-session-caching", "yes"),
-        Fixed(Switch("tls-replication", "no"), "the server is no replica of another"),
-        Fixed(Switch("tls-cluster", "no"), "there is no cluster"),
-        # Who may connect.
-        Setting("requirepass", ""),
-        Setting("aclfile", "", mutable=False),
-        Integer("acllog-max-len", 128, 0, INT64_MAX),
-        Choice("acl-pubsub-default", "resetchannels", ("allchannels", "resetchannels")),
-        # The process.
-        Directory("dir", ".", guarded=True),
-        Setting("logfile", "", mutable=False),
-        Choice("loglevel", "notice", ("debug", "verbose", "notice", "warning", "nothing")),
-        Integer("hz", 10, 0, INT_MAX, clip=500),
-        Choice("enable-debug-command", "no", ("no", "yes", "local"), mutable=False),
-        # What an operator sees.
-        Integer("metrics-port", 0, 0, 65535, mutable=False),
-        Words("metrics-bind", "127.0.0.1 -::1", mutable=False),
-        Words("metrics-streams", "*"),
-        Switch("metrics-consumers", "no"),
-        Integer("metrics-max-series", 500_000, 0, INT_MAX),
-        Switch("web-page", "yes"),
-        Switch("web-actions", "no"),
-        Words("web-hosts", ""),
-        # The data.
-        Integer("databases", 16, 1, INT_MAX, mutable=False),
-        Memory("stream-node-max-bytes", 4096),
-        Integer("stream-node-max-entries", 100, 0, INT64_MAX),
-        Integer("stream-idmp-duration", 100, 1, 86400),
-        Integer("stream-idmp-maxsize", 100, 1, 10000),
-        KeyspaceEvents("notify-keyspace-events", ""),
-        StreamPolicies("stream-policy"),
-        # Scripts.
-        Integer("busy-reply-threshold", 5000, 0, INT64_MAX),
-        Integer("lua-time-limit", 5000, 0, INT64_MAX),
-        Memory("script-memory-limit", 256 * MEGABYTE, 8 * MEGABYTE),
-        # What outlives the process.
-        Switch("appendonly", "no"),
-        Choice("appendfsync", "everysec", ("everysec", "always", "no")),
-        Filename("appendfilename", "appendonly.aof", mutable=False),
-        Filename("appenddirname", "appendonlydir", mutable=False),
-        FilenameOrNone("dbfilename", "", guarded=True),
-        Switch("no-appendfsync-on-rewrite", "no"),
-        Integer("auto-aof-rewrite-percentage", 100, 0, INT_MAX),
-        Memory("auto-aof-rewrite-min-size", 64 * MEGABYTE),
-        Switch("aof-load-truncated", "yes"),
-        Switch("aof-timestamp-enabled", "no"),
-        Fixed(
-            Switch("aof-use-rdb-preamble", "no"),
-            "the base is written as commands, which Redis reads",
-        ),
-        # Replicas.
-        Memory("repl-backlog-size", MEGABYTE, 1),
-        Integer("repl-backlog-ttl", 3600, 0, INT64_MAX),
-        Integer("repl-timeout", 60, 1, INT_MAX),
-        Integer("repl-ping-replica-period", 10, 1, INT_MAX),
-        Integer("repl-ping-slave-period", 10, 1, INT_MAX),
-        Integer("min-replicas-to-write", 0, 0, INT_MAX),
-        Integer("min-slaves-to-write", 0, 0, INT_MAX),
-        Integer("min-replicas-max-lag", 10, 0, INT_MAX),
-        Integer("min-slaves-max-lag", 10, 0, INT_MAX),
-        Integer("shutdown-timeout", 10, 0, INT_MAX),
-        # What data and clients may use up.
-        Memory("maxmemory", 0),
-        Share("maxmemory-clients", (0, 0)),
-        Integer("tracking-table-max-keys", 1_000_000, 0, INT64_MAX),
-        PerUser("user-max-connections"),
-        PerUser("user-max-commands-per-second"),
-        Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
-        Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
-        OutputLimits(
-            "client-output-buffer-limit",
-            {
-                "normal": (0, 0, 0),
-                "slave": (256 * MEGABYTE, 64 * MEGABYTE, 60),
-                "pubsub": (32 * MEGABYTE, 8 * MEGABYTE, 60),
-            },
-        ),
-        # What an operator sees.
-        Integer("slowlog-log-slower-than", 10000, -1, INT64_MAX),
-        Integer("slowlog-max-len", 128, 0, INT64_MAX),
-        Integer("slowlog-entry-max-argc", 32, 2, INT64_MAX),
-        Integer("slowlog-entry-max-string-len", 128, 1, INT64_MAX),
-        Integer("latency-monitor-threshold", 0, 0, INT64_MAX),
-        Switch("latency-tracking", "yes"),
-        Percentiles("latency-tracking-info-percentiles", (50.0, 99.0, 99.9)),
-        # What clients and start scripts of Redis ask for.
-        Fixed(SavePoints("save", ""), "snapshots are taken by SAVE and BGSAVE only"),
-        Fixed(
-            Choice("maxmemory-policy", "noeviction", EVICTION_POLICIES), "no key is ever evicted"
-        ),
-        Fixed(Switch("daemonize", "no", mutable=False), "the server stays in the foreground"),
-    )
-}
+NO_EVICTION: Final = "noeviction"
 
-_PAIRS: Final = (
-    ("busy-reply-threshold", "lua-time-limit"),
-    ("repl-ping-replica-period", "repl-ping-slave-period"),
-    ("min-replicas-to-write", "min-slaves-to-write"),
-    ("min-replicas-max-lag", "min-slaves-max-lag"),
+SUPERVISORS: Final = ("no", "systemd", "auto")
+
+SIGNALS: Final = ("default", "save", "nosave", "now", "force")
+"""How a server may end by a signal."""
+
+EFFECTIVE: Final[tuple[Setting, ...]] = (
+    # Where clients connect.
+    Words("bind", "127.0.0.1 -::1", mutable=False),
+    Integer("port", 6379, 0, 65535, mutable=False),
+    Setting("unixsocket", "", mutable=False),
+    Octal("unixsocketperm", 0, mutable=False),
+    Switch("protected-mode", "yes"),
+    Integer("tcp-backlog", 511, 0, INT_MAX, mutable=False),
+    Integer("tcp-keepalive", 300, 0, INT_MAX),
+    Integer("timeout", 0, 0, INT_MAX),
+    Integer("maxclients", 10000, 1, 2**32 - 1),
+    # TLS, which `port` does not speak.
+    Integer("tls-port", 0, 0, 65535, mutable=False),
+    ReadFile("tls-cert-file"),
+    ReadFile("tls-key-file"),
+    Setting("tls-key-file-pass", ""),
+    ReadFile("tls-ca-cert-file"),
+    ReadFile("tls-ca-cert-dir"),
+    Choice("tls-auth-clients", "yes", ("no", "yes", "optional")),
+    Choice("tls-auth-clients-user", "off", ("off", "CN")),
+    Words("tls-protocols", ""),
+    Setting("tls-ciphers", ""),
+    Switch("tls-prefer-server-ciphers", "no"),
+    ReadFile("tls-dh-params-file"),
+    Switch("tls-session-caching", "yes"),
+    # Who may connect.
+    Setting("requirepass", ""),
+    Setting("aclfile", "", mutable=False),
+    Integer("acllog-max-len", 128, 0, INT64_MAX),
+    Choice("acl-pubsub-default", "resetchannels", ("allchannels", "resetchannels")),
+    # The process.
+    Directory("dir", ".", guarded=True),
+    Setting("logfile", "", mutable=False),
+    Choice("loglevel", "notice", ("debug", "verbose", "notice", "warning", "nothing")),
+    Integer("hz", 10, 0, INT_MAX, clip=500),
+    Choice("enable-debug-command", "no", ("no", "yes", "local"), mutable=False),
+    Setting("pidfile", "", mutable=False),
+    Choice("supervised", "no", SUPERVISORS, mutable=False),
+    Switch("ignore-unsupported", "no", mutable=False),
+    # What an operator sees.
+    Integer("metrics-port", 0, 0, 65535, mutable=False),
+    Words("metrics-bind", "127.0.0.1 -::1", mutable=False),
+    Words("metrics-streams", "*"),
+    Switch("metrics-consumers", "no"),
+    Integer("metrics-max-series", 500_000, 0, INT_MAX),
+    Switch("web-page", "yes"),
+    Switch("web-actions", "no"),
+    Words("web-hosts", ""),
+    # The data.
+    Integer("databases", 16, 1, INT_MAX, mutable=False),
+    Memory("stream-node-max-bytes", 4096),
+    Integer("stream-node-max-entries", 100, 0, INT64_MAX),
+    Integer("stream-idmp-duration", 100, 1, 86400),
+    Integer("stream-idmp-maxsize", 100, 1, 10000),
+    KeyspaceEvents("notify-keyspace-events", ""),
+    StreamPolicies("stream-policy"),
+    # Scripts.
+    Integer("busy-reply-threshold", 5000, 0, INT64_MAX),
+    Memory("script-memory-limit", 256 * MEGABYTE, 8 * MEGABYTE),
+    # What outlives the process.
+    Switch("appendonly", "no"),
+    Choice("appendfsync", "everysec", ("everysec", "always", "no")),
+    Filename("appendfilename", "appendonly.aof", mutable=False),
+    Filename("appenddirname", "appendonlydir", mutable=False),
+    FilenameOrNone("dbfilename", "", guarded=True),
+    SavePoints("save"),
+    Switch("stop-writes-on-bgsave-error", "yes"),
+    Switch("no-appendfsync-on-rewrite", "no"),
+    Integer("auto-aof-rewrite-percentage", 100, 0, INT_MAX),
+    Memory("auto-aof-rewrite-min-size", 64 * MEGABYTE),
+    Switch("aof-load-truncated", "yes"),
+    Switch("aof-timestamp-enabled", "no"),
+    # Replicas.
+    Memory("repl-backlog-size", MEGABYTE, 1),
+    Integer("repl-backlog-ttl", 3600, 0, INT64_MAX),
+    Integer("repl-timeout", 60, 1, INT_MAX),
+    Integer("repl-ping-replica-period", 10, 1, INT_MAX),
+    Integer("min-replicas-to-write", 0, 0, INT_MAX),
+    Integer("min-replicas-max-lag", 10, 0, INT_MAX),
+    Integer("shutdown-timeout", 10, 0, INT_MAX),
+    # What data and clients may use up.
+    Memory("maxmemory", 0),
+    Share("maxmemory-clients", (0, 0)),
+    Integer("tracking-table-max-keys", 1_000_000, 0, INT64_MAX),
+    PerUser("user-max-connections"),
+    PerUser("user-max-commands-per-second"),
+    Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
+    Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
+    OutputLimits(
+        "client-output-buffer-limit",
+        {
+            "normal": (0, 0, 0),
+            "slave": (256 * MEGABYTE, 64 * MEGABYTE, 60),
+            "pubsub": (32 * MEGABYTE, 8 * MEGABYTE, 60),
+        },
+    ),
+    # What an operator sees.
+    Integer("slowlog-log-slower-than", 10000, -1, INT64_MAX),
+    Integer("slowlog-max-len", 128, 0, INT64_MAX),
+    Integer("slowlog-entry-max-argc", 32, 2, INT64_MAX),
+    Integer("slowlog-entry-max-string-len", 128, 1, INT64_MAX),
+    Integer("latency-monitor-threshold", 0, 0, INT64_MAX),
+    Switch("latency-tracking", "yes"),
+    Percentiles("latency-tracking-info-percentiles", (50.0, 99.0, 99.9)),
 )
 
-TWINS: Final = dict(_PAIRS) | {older: newer for newer, older in _PAIRS}
-"""Two names of one setting, an older and a newer one: they always have the same value."""
+
+def _unused(reason: str, *settings: Setting) -> tuple[Setting, ...]:
+    """Settings that are taken and kept, but change nothing, for this reason."""
+    for setting in settings:
+        setting.unused = reason
+    return settings
+
+
+def _unsupported(reason: str, setting: Setting) -> Setting:
+    """A setting of which no value but the default is taken, for this reason."""
+    setting.unsupported = reason
+    return setting
+
+
+UNUSED: Final = (
+    *_unused(
+        "there are no hashes, lists, sets or sorted sets",
+        Integer("hash-max-listpack-entries", 512, 0, INT64_MAX),
+        Memory("hash-max-listpack-value", 64),
+        Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX),
+        Integer("list-compress-depth", 0, 0, INT_MAX),
+        Integer("set-max-intset-entries", 512, 0, INT64_MAX),
+        Integer("set-max-listpack-entries", 128, 0, INT64_MAX),
+        Integer("set-max-listpack-value", 64, 0, INT64_MAX),
+        Integer("zset-max-listpack-entries", 128, 0, INT64_MAX),
+        Memory("zset-max-listpack-value", 64),
+        Memory("hll-sparse-max-bytes", 3000),
+        Lines("list-max-ziplist-entries"),
+        Lines("list-max-ziplist-value"),
+    ),
+    *_unused(
+        "no key is ever evicted",
+        Choice("maxmemory-policy", NO_EVICTION, EVICTION_POLICIES),
+        Integer("maxmemory-samples", 5, 1, 64),
+        Integer("maxmemory-eviction-tenacity", 10, 0, 100),
+        Integer("lfu-decay-time", 1, 0, INT_MAX),
+        Integer("lfu-log-factor", 10, 0, INT_MAX),
+    ),
+    *_unused(
+        "large values are always freed little by little",
+        Switch("lazyfree-lazy-eviction", "no"),
+        Switch("lazyfree-lazy-expire", "no"),
+        Switch("lazyfree-lazy-server-del", "no"),
+        Switch("lazyfree-lazy-user-del", "no"),
+        Switch("lazyfree-lazy-user-flush", "no"),
+    ),
+    *_unused(
+        "Python manages memory and hash tables",
+        Switch("activerehashing", "yes"),
+        Switch("activedefrag", "no"),
+        Integer("active-defrag-cycle-max", 25, 1, 99),
+        Integer("active-defrag-cycle-min", 1, 1, 99),
+        Memory("active-defrag-ignore-bytes", 100 * MEGABYTE, 1),
+        Integer("active-defrag-max-scan-fields", 1000, 1, INT64_MAX),
+        Integer("active-defrag-threshold-lower", 10, 0, 1000),
+        Integer("active-defrag-threshold-upper", 100, 0, 1000),
+        Switch("jemalloc-bg-thread", "yes"),
+    ),
+    *_unused(
+        "one thread does all of it, in rounds that set their own limits",
+        Integer("io-threads", 1, 1, 128, mutable=False),
+        Lines("io-threads-do-reads"),
+        Integer("max-new-connections-per-cycle", 10, 1, 1000),
+        Integer("max-new-tls-connections-per-cycle", 1, 1, 1000),
+        Switch("dynamic-hz", "yes"),
+        Integer("active-expire-effort", 1, 1, 10),
+    ),
+    *_unused(
+        "the process stays in the foreground, under its name, as the system has started it",
+        Switch("daemonize", "no", mutable=False),
+        Switch("set-proc-title", "yes", mutable=False),
+        Setting("proc-title-template", "{title} {listen-addr} {server-mode}"),
+        Choice("oom-score-adj", "no", ("no", "yes", "relative", "absolute")),
+        Words("oom-score-adj-values", "0 200 800"),
+        Switch("disable-thp", "yes", mutable=False),
+        Setting("server-cpulist", "", mutable=False),
+        Setting("bio-cpulist", "", mutable=False),
+        Setting("aof-rewrite-cpulist", "", mutable=False),
+        Setting("bgsave-cpulist", "", mutable=False),
+        Integer("socket-mark-id", 0, 0, 2**32 - 1, mutable=False),
+        Setting("locale-collate", ""),
+    ),
+    *_unused(
+        "messages go to standard output or to logfile",
+        Switch("syslog-enabled", "no", mutable=False),
+        Setting("syslog-ident", "redis", mutable=False),
+        Setting("syslog-facility", "local0", mutable=False),
+        Switch("always-show-logo", "no", mutable=False),
+        Switch("crash-log-enabled", "yes"),
+        Switch("crash-memcheck-enabled", "yes"),
+        Words("ignore-warnings", ""),
+    ),
+    *_unused(
+        "what is not there, or not allowed, is refused when a client asks for it",
+        Choice("enable-module-command", "no", ("no", "yes", "local"), mutable=False),
+        Choice("enable-protected-configs", "no", ("no", "yes", "local"), mutable=False),
+        Lines("lua-enable-deprecated-api"),
+    ),
+    *_unused(
+        "payloads are always checked as a whole",
+        Choice("sanitize-dump-payload", "no", ("no", "yes", "clients")),
+    ),
+    *_unused(
+        "RDB files are written with a checksum, uncompressed, in portions",
+        Switch("rdbchecksum", "yes", mutable=False),
+        Switch("rdbcompression", "yes"),
+        Switch("rdb-save-incremental-fsync", "yes"),
+        Switch("rdb-del-sync-files", "no"),
+    ),
+    *_unused(
+        "the base of the append-only file is written as commands, which Redis reads",
+        Switch("aof-use-rdb-preamble", "no"),
+        Switch("aof-rewrite-incremental-fsync", "yes"),
+    ),
+    *_unused(
+        "a snapshot for replicas is written to a file first, and sent at once to all that wait",
+        Switch("repl-diskless-sync", "yes"),
+        Integer("repl-diskless-sync-delay", 5, 0, INT_MAX),
+        Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
+        Switch("repl-disable-tcp-nodelay", "no"),
+    ),
+    *_unused(
+        "the server is no replica of another",
+        Setting("masterauth", ""),
+        Setting("masteruser", ""),
+        Setting("bind-source-addr", ""),
+        Switch("tls-replication", "no"),
+        Setting("tls-client-cert-file", ""),
+        Setting("tls-client-key-file", ""),
+        Setting("tls-client-key-file-pass", ""),
+        Setting("replica-announce-ip", ""),
+        Integer("replica-announce-port", 0, 0, 65535),
+        Switch("replica-announced", "yes"),
+        Switch("replica-ignore-maxmemory", "yes"),
+        Switch("replica-ignore-disk-write-errors", "no"),
+        Switch("replica-lazy-flush", "no"),
+        Integer("replica-priority", 100, 0, INT_MAX),
+        Switch("replica-read-only", "yes"),
+        Switch("replica-serve-stale-data", "yes"),
+        Memory("replica-full-sync-buffer-limit", 0),
+        Choice("repl-diskless-load", "disabled", ("disabled", "on-empty-db", "swapdb")),
+        Choice("propagation-error-behavior", "ignore", ("ignore", "panic", "panic-on-replicas")),
+    ),
+    *_unused(
+        "OpenSSL keeps no sessions for the server, but gives clients tickets",
+        Integer("tls-session-cache-size", 20480, 0, INT_MAX),
+        Integer("tls-session-cache-timeout", 300, 0, INT_MAX),
+    ),
+    *_unused(
+        "there is no cluster",
+        Switch("cluster-allow-pubsubshard-when-down", "yes"),
+        Switch("cluster-allow-reads-when-down", "no"),
+        Switch("cluster-allow-replica-migration", "yes"),
+        Integer("cluster-announce-bus-port", 0, 0, 65535),
+        Setting("cluster-announce-hostname", ""),
+        Setting("cluster-announce-human-nodename", ""),
+        Setting("cluster-announce-ip", ""),
+        Integer("cluster-announce-port", 0, 0, 65535),
+        Integer("cluster-announce-tls-port", 0, 0, 65535),
+        Integer("cluster-compatibility-sample-ratio", 0, 0, 100),
+        Setting("cluster-config-file", "nodes.conf", mutable=False),
+        Memory("cluster-link-sendbuf-limit", 0),
+        Integer("cluster-migration-barrier", 1, 0, INT_MAX),
+        Integer("cluster-node-timeout", 15000, 0, INT64_MAX),
+        Integer("cluster-port", 0, 0, 65535, mutable=False),
+        Choice("cluster-preferred-endpoint-type", "ip", ("ip", "hostname", "unknown-endpoint")),
+        Switch("cluster-replica-no-failover", "no"),
+        Integer("cluster-replica-validity-factor", 10, 0, INT_MAX),
+        Switch("cluster-require-full-coverage", "yes"),
+        Switch("tls-cluster", "no"),
+    ),
+)
+"""Settings of Redis that change nothing here. Files and start scripts that have them are taken as
+they are: CONFIG GET and CONFIG REWRITE give what was set."""
+
+UNSUPPORTED: Final = (
+    _unsupported(
+        "there is no cluster: let clients connect to one server",
+        Switch("cluster-enabled", "no", mutable=False),
+    ),
+    _unsupported(
+        "the server follows no other: 'penstock import' copies what another one has,"
+        " and Redis and Valkey can be replicas of this one",
+        Upstream("replicaof", "", mutable=False),
+    ),
+    _unsupported(
+        "modules are libraries for Redis: take the line away",
+        Lines("loadmodule"),
+    ),
+    _unsupported(
+        "commands keep their names: deny them to users, as in 'user default ... -flushall'",
+        Lines("rename-command"),
+    ),
+    _unsupported(
+        "Python leaves them to OpenSSL: set Ciphersuites in the file that OPENSSL_CONF names",
+        Setting("tls-ciphersuites", ""),
+    ),
+    _unsupported(
+        "messages may name keys and users: protect the file they are written to",
+        Switch("hide-user-data-from-log", "no"),
+    ),
+    *(
+        _unsupported(
+            "a signal ends the server like SHUTDOWN: send SHUTDOWN with these words instead",
+            Choice(f"shutdown-on-{name}", "default", SIGNALS),
+        )
+        for name in ("sigint", "sigterm")
+    ),
+)
+"""Settings of Redis that somebody would rely on, and that cannot be kept here."""
+
+OLDER_NAMES: Final = {
+    "busy-reply-threshold": "lua-time-limit",
+    "repl-ping-replica-period": "repl-ping-slave-period",
+    "min-replicas-to-write": "min-slaves-to-write",
+    "min-replicas-max-lag": "min-slaves-max-lag",
+    "replicaof": "slaveof",
+    "replica-announce-ip": "slave-announce-ip",
+    "replica-announce-port": "slave-announce-port",
+    "replica-ignore-maxmemory": "slave-ignore-maxmemory",
+    "replica-lazy-flush": "slave-lazy-flush",
+    "replica-priority": "slave-priority",
+    "replica-read-only": "slave-read-only",
+    "replica-serve-stale-data": "slave-serve-stale-data",
+    "cluster-replica-no-failover": "cluster-slave-no-failover",
+    "cluster-replica-validity-factor": "cluster-slave-validity-factor",
+    "hash-max-listpack-entries": "hash-max-ziplist-entries",
+    "hash-max-listpack-value": "hash-max-ziplist-value",
+    "list-max-listpack-size": "list-max-ziplist-size",
+    "zset-max-listpack-entries": "zset-max-ziplist-entries",
+    "zset-max-listpack-value": "zset-max-ziplist-value",
+    "aof-rewrite-cpulist": "aof_rewrite_cpulist",
+    "bgsave-cpulist": "bgsave_cpulist",
+    "bio-cpulist": "bio_cpulist",
+    "server-cpulist": "server_cpulist",
+}
+"""Settings that have another, older name as well."""
+
+SETTINGS: Final[dict[str, Setting]] = {
+    name: setting
+    for setting in (*EFFECTIVE, *UNUSED, *UNSUPPORTED)
+    for name in (setting.name, OLDER_NAMES.get(setting.name, setting.name))
+}
+"""All settings, by each of their names."""
 
 Listener = Callable[[Any], None]
 
@@ -185,15 +414,17 @@ class Config:
 
     ``settings`` are texts or values, with ``_`` for ``-`` in their names. ``file`` is the path of
     the configuration file that the server was started with. ``user_lines`` are the users that are
-    declared: by name, where that is and which rules it gives.
+    declared: by name, where that is and which rules it gives; ``given`` says where each setting
+    is given that is.
     """
 
     def __init__(self, **settings: Any) -> None:
         self.file: str | None = None
+        self.given: dict[str, str] = {}
         self.user_lines: dict[str, tuple[str, list[str]]] = {}
         self._listeners: dict[str, list[Listener]] = {}
-        for name, setting in SETTINGS.items():
-            self._store(name, setting.default)
+        for setting in dict.fromkeys(SETTINGS.values()):
+            setattr(self, _attribute(setting.name), setting.default)
         for name, value in settings.items():
             text = ("no", "yes")[value] if isinstance(value, bool) else str(value)
             self.set_text(name.replace("_", "-"), text)
@@ -201,12 +432,9 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"there is no setting {name.replace('_', '-')!r}")
 
-    def _store(self, name: str, value: Any) -> None:
-        setattr(self, name.replace("-", "_"), value)
-
     def get(self, name: str) -> Any:
         """The value of a setting."""
-        return getattr(self, name.replace("-", "_"))
+        return getattr(self, _attribute(name))
 
     def get_text(self, name: str) -> str:
         """The value of a setting as text."""
@@ -241,16 +469,33 @@ class Config:
             if value != self.get(name) or SETTINGS[name].read_again
         ]
         for name in changed:
-            self._store(name, values[name])
-            if name in TWINS:
-                self._store(TWINS[name], values[name])
+            setattr(self, _attribute(name), values[name])
         called: list[Listener] = []
         for name in changed:
-            for known in (name, TWINS.get(name, name)):
-                for listener in self._listeners.get(known, ()):
-                    if listener not in called:
-                        called.append(listener)
-                        self._tell(listener, name)
+            for listener in self._listeners.get(SETTINGS[name].name, ()):
+                if listener not in called:
+                    called.append(listener)
+                    self._tell(listener, name)
+
+    def check(self) -> None:
+        """Raises :class:`BadSetting` for a value that cannot be kept, unless that is ignored."""
+        if not self.ignore_unsupported:
+            for name, reason in self.unkept().items():
+                raise BadSetting(reason, name)
+
+    def unkept(self) -> dict[str, str]:
+        """The settings whose values promise what is not so, and what each must be, and why."""
+        found = {
+            each.name: f"argument must be {each.show(each.default) or 'empty'}: {each.unsupported}"
+            for each in UNSUPPORTED
+            if self.get(each.name) != each.default
+        }
+        if self.maxmemory and self.maxmemory_policy != NO_EVICTION:
+            found["maxmemory-policy"] = (
+                f"argument must be {NO_EVICTION} where maxmemory is set: no key is ever evicted;"
+                " trim streams with MAXLEN or a policy of retention, and let strings expire"
+            )
+        return found
 
     def _tell(self, listener: Listener, name: str) -> None:
         try:
@@ -278,6 +523,12 @@ class Config:
 
         for name in names:
             self._listeners.setdefault(name, []).append(tell)
+
+
+def _attribute(name: str) -> str:
+    """The attribute that has the value of a setting, by whichever of its names."""
+    setting = SETTINGS.get(name)
+    return (name if setting is None else setting.name).replace("-", "_")
 
 
 def _parse(name: str, text: str) -> Any:

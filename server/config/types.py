@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from server.config.quoting import quoted_word
+
 
 class BadSetting(Exception):
     """A setting cannot have a value: ``name`` is its name, ``reason`` says what is allowed."""
@@ -61,6 +63,10 @@ class Setting:
     """Whether each line of a file adds to those before it."""
     read_again = False
     """Whether setting the value that it has already means something: a file is read anew."""
+    unused = ""
+    """Why no value has an effect here, if none has."""
+    unsupported = ""
+    """Why only the default can be kept, if so, and what to do instead of setting another value."""
 
     def __init__(
         self, name: str, default: Any, *, mutable: bool = True, guarded: bool = False
@@ -77,6 +83,10 @@ class Setting:
     def join(self, words: Sequence[str]) -> str:
         """The text of the words that a line gives it."""
         return " ".join(words)
+
+    def add_line(self, before: str, text: str) -> str:
+        """The text after a further line of a file, which here replaces what was before it."""
+        return text
 
     def merge(self, current: Any, given: Any) -> Any:
         """The value after ``given`` was set on top of ``current``."""
@@ -95,6 +105,43 @@ class Words(Setting):
     def parse(self, text: str) -> str:
         """The words with one blank between them."""
         return " ".join(text.split())
+
+
+class Upstream(Words):
+    """The server to follow, by host and port; ``no one`` is none."""
+
+    def parse(self, text: str) -> str:
+        """The host and the port, or nothing."""
+        words = text.split()
+        if words and len(words) != 2:
+            raise BadSetting("wrong number of arguments")
+        return "" if [word.lower() for word in words] == ["no", "one"] else " ".join(words)
+
+
+class Lines(Setting):
+    """Lines that a file may have any number of, and that CONFIG GET shows only by name."""
+
+    many = True
+    repeated = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, (), mutable=False)
+
+    def join(self, words: Sequence[str]) -> str:
+        """The words of a line, in quotes where they need them."""
+        return " ".join(map(quoted_word, words))
+
+    def parse(self, text: str) -> tuple[Any, ...]:
+        """The lines, without a look at what is in them."""
+        return tuple(text.split("\n")) if text else ()
+
+    def merge(self, current: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Lines add up."""
+        return current + given
+
+    def show(self, value: tuple[Any, ...]) -> str:
+        """The lines, with line breaks between them."""
+        return "\n".join(value)
 
 
 class Directory(Setting):
@@ -323,40 +370,30 @@ class FilenameOrNone(Filename):
 
 
 class SavePoints(Setting):
-    """When snapshots are to be taken: pairs of seconds and a number of changes."""
+    """When snapshots are taken: pairs of seconds and a number of changes."""
 
-    def parse(self, text: str) -> str:
-        """The numbers with one blank between them."""
+    many = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, ())
+
+    def add_line(self, before: str, text: str) -> str:
+        """Lines add up; an empty one forgets those before it."""
+        return f"{before} {text}".strip() if text else ""
+
+    def parse(self, text: str) -> tuple[tuple[int, int], ...]:
+        """The pairs."""
         words = text.split()
         well_formed = bool(words) or not text
         if not well_formed or len(words) % 2 or not all(map(_DIGITS.fullmatch, words)):
             raise BadSetting("Invalid save parameters")
         if not all(map(int, words[::2])):
             raise BadSetting("Invalid save parameters")
-        return " ".join(words)
+        return tuple(zip(map(int, words[::2]), map(int, words[1::2]), strict=True))
 
-
-class Fixed(Setting):
-    """A setting of Redis that clients ask for and that can only be what it is.
-
-    It may be set to that value, as far as it may be set at all. Any other is refused with the
-    reason: what it promises would not be kept. What is no value of its ``kind`` is refused as that
-    kind does it.
-    """
-
-    many = True
-
-    def __init__(self, kind: Setting, reason: str) -> None:
-        super().__init__(kind.name, kind.show(kind.default), mutable=kind.mutable)
-        self.kind = kind
-        self.reason = reason
-
-    def parse(self, text: str) -> str:
-        """The one value."""
-        if self.kind.parse(text) != self.kind.default:
-            value = self.default or "empty"
-            raise BadSetting(f"argument must be {value}: {self.reason}")
-        return str(self.default)
+    def show(self, value: tuple[tuple[int, int], ...]) -> str:
+        """The numbers with one blank between them."""
+        return " ".join(f"{seconds} {changes}" for seconds, changes in value)
 
 
 class KeyspaceEvents(Setting):

@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 
 from server.command_table import Command, every
+from server.config.registry import NO_EVICTION
 from server.info import SECTIONS, Fields
 from server.runtime.histogram import BOUNDS_NS, MICROSECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
@@ -67,7 +68,7 @@ class ServerCollector:
         fields = _fields(server, "server")
         shown = {name: str(fields[name]) for name in INSTANCE_LABELS}
         role = str(_fields(server, "replication")["role"])
-        shown |= {"role": role, "maxmemory_policy": str(config.maxmemory_policy)}
+        shown |= {"role": role, "maxmemory_policy": NO_EVICTION}
         yield InfoMetricFamily("redis_instance", "What the server is.", shown)
         build = {"version": PENSTOCK_VERSION, "build": BUILD}
         build["python"] = str(fields["python_version"])

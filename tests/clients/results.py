@@ -87,7 +87,7 @@ CLIENTS: Final = (
     Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
     Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),
-    Client("redis-py, locks and scripts", "clients/test_scripts", python("redis")),
+    Client("redis-py, its locks and scripts", "clients/test_scripts", python("redis")),
     Client(
         "redis-py, beside policies",
         "clients/test_policies",

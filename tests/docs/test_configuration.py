@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from server.config.registry import SETTINGS, Config
-from server.config.types import Fixed
+from server.config.registry import OLDER_NAMES, SETTINGS, UNSUPPORTED, UNUSED, Config
+from server.config.types import Setting
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
@@ -28,13 +28,29 @@ def test_every_setting_with_an_effect_is_described_as_it_is() -> None:
             "yes" if setting.mutable and not setting.guarded else "no",
         ]
         for name, setting in SETTINGS.items()
-        if not isinstance(setting, Fixed)
+        if not setting.unused and not setting.unsupported
     ]
 
 
-def test_every_fixed_setting_is_described_as_it_is() -> None:
-    assert rows("Settings with a fixed value") == [
-        [name, setting.default, setting.reason]
-        for name, setting in SETTINGS.items()
-        if isinstance(setting, Fixed)
+def names(setting: Setting) -> list[str]:
+    """How a setting is called."""
+    return list(dict.fromkeys((setting.name, OLDER_NAMES.get(setting.name, setting.name))))
+
+
+def test_every_setting_without_an_effect_is_named_with_its_reason() -> None:
+    described: dict[str, list[str]] = {}
+    for setting in UNUSED:
+        described.setdefault(setting.unused, []).extend(names(setting))
+    assert [
+        (reason, cells.split("`, `")) for cells, reason in rows("Settings without an effect")
+    ] == list(described.items())
+
+
+def test_every_setting_that_cannot_be_kept_is_described_with_what_to_do_instead() -> None:
+    *described, eviction = rows("Settings that cannot be kept")
+    assert described == [
+        ["`, `".join(names(each)), each.show(each.default), each.unsupported]
+        for each in UNSUPPORTED
     ]
+    assert eviction[0] == "maxmemory-policy"
+    assert eviction[2].startswith("no key is ever evicted")

@@ -119,6 +119,18 @@ class TestServer:
         monkeypatch.setattr("sys.version", made_by)
         assert version_module.compiler_version.__wrapped__() == version
 
+    def test_systemd_is_named_where_it_waits_for_the_server(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("NOTIFY_SOCKET", "/run/notify")
+        told = [
+            fields(Direct(supervised=how).client(), "server")["process_supervised"]
+            for how in ("no", "auto", "systemd")
+        ]
+        assert told == ["no", "systemd", "systemd"]
+        monkeypatch.delenv("NOTIFY_SOCKET")
+        assert fields(Direct(supervised="auto").client(), "server")["process_supervised"] == "no"
+
     def test_it_tells_the_time(self, direct: Direct, client: DirectClient) -> None:
         direct.now_ms += 90_000_999
         found = fields(client, "server")
