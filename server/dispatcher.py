@@ -214,6 +214,8 @@ class Dispatcher:
             return state.busy
         if state.disk_error is not None and _changes_data(session, command):
             return errors.disk_error(state.disk_error)
+        if state.save_failed and _changes_data(session, command):
+            return errors.SAVE_POINT_FAILED
         if state.short_of_replicas and _writes(session, command):
             return replication_errors.TOO_FEW_REPLICAS
         return None

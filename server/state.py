@@ -30,8 +30,9 @@ class ServerState:
 
     ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
     here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
-    takes long (``busy``), a disk that fails (``disk_error``). They are entered by methods, which
-    keep ``barred`` true while any of them holds: that is all that the fast path looks at.
+    takes long (``busy``), a disk that fails (``disk_error``, ``save_failed``). They are entered by
+    methods, which keep ``barred`` true while any of them holds: that is all that the fast path
+    looks at.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class ServerState:
         "port",
         "replication_id",
         "run_id",
+        "save_failed",
         "sessions",
         "short_of_replicas",
         "snapshots",
@@ -96,6 +98,8 @@ class ServerState:
         """What other clients are told while a script takes long."""
         self.disk_error: str | None = None
         """What the system said when the append-only file could not be written."""
+        self.save_failed = False
+        """Whether commands that write are refused because a save point could not be kept."""
         self.short_of_replicas = False
         """Whether fewer replicas follow than ``min-replicas-to-write`` asks for."""
         self.memory = MemoryLimit(lambda exceeded: self._update_bar())
@@ -120,6 +124,11 @@ class ServerState:
         self.disk_error = reason
         self._update_bar()
 
+    def set_save_failed(self, failed: bool) -> None:
+        """Whether commands that write are refused because a save point could not be kept."""
+        self.save_failed = failed
+        self._update_bar()
+
     def set_short_of_replicas(self, short: bool) -> None:
         """Whether there are too few replicas for commands that write."""
         self.short_of_replicas = short
@@ -129,6 +138,7 @@ class ServerState:
         self.barred = (
             self.phase is not Phase.SERVING
             or self.disk_error is not None
+            or self.save_failed
             or self.busy is not None
             or self.short_of_replicas
             or self.memory.exceeded

@@ -57,6 +57,7 @@ def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.NO_SHUTDOWN)
     if server.scripting.busy and b"NOSAVE" not in given:
         raise CommandError(errors.BUSY)
+    server.persistence.saves_at_end = b"NOSAVE" not in given
     if not _is_safe_to_end(server, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
         raise CommandError(errors.SHUTDOWN_FAILED)
     server.replication.hurried = b"NOW" in given
@@ -70,7 +71,7 @@ def _is_safe_to_end(server: Services, save: bool) -> bool:
     persistence = server.persistence
     if server.state.phase is not Phase.SERVING:  # What there is so far must replace nothing.
         return True
-    if save:
+    if save or (persistence.unsaved and persistence.saves_at_end):
         try:
             persistence.save()
         except PersistenceError as error:

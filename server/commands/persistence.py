@@ -1,6 +1,7 @@
 """SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE: what asks for the data to be written as a whole.
 
-There is one form on disk, the append-only file. What Redis calls a snapshot is its base here.
+What Redis calls a snapshot is the base of the append-only file here, which holds more than an RDB
+file; with ``dbfilename`` such a file is written beside it.
 """
 
 from __future__ import annotations

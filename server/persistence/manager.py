@@ -38,6 +38,8 @@ RETRY_MS: Final = 1000
 """How long it takes until a first base is tried again."""
 LOOK_EVERY_MS: Final = 1000
 """How often it is seen whether the files are still where a start looks for them."""
+SAVE_AFTER_FAILURE_MS: Final = 5000
+"""How long no save point is acted on after one that failed."""
 AUTOMATIC_AFTER_FAILURE_MS: Final = 60_000
 """How long no rewrite begins by itself after one that failed."""
 
@@ -80,11 +82,15 @@ class Persistence:
         self.recovery: Recovery | None = None
         """The loading of files that is going on."""
         self.on = False
+        self.saves_at_end = True
+        """Whether what a save point has not saved yet is saved when the server ends."""
         self._changes_at_start = 0
         self._looked_ms = 0
         self._scheduled = False
         self._scheduled_save = False
         self._folder: Folder | None = None
+        for name in ("save", "dbfilename", "stop-writes-on-bgsave-error"):
+            state.config.listen(name, self._judge_saving)
 
     # --- the life of the server -----------------------------------------------------------
 
@@ -255,6 +261,8 @@ class Persistence:
     def _is_due(self, now: int) -> bool:
         """Whether a rewrite should begin that nobody has asked for just now."""
         rewriting = self.rewriting
+        if self._save_is_due(now):
+            self.schedule(is_save=True)
         if self._scheduled:
             return True
         if self.appender.provisional:
@@ -265,6 +273,32 @@ class Persistence:
             rewriting.last_ok or passed(rewriting.ended_ms, now, AUTOMATIC_AFTER_FAILURE_MS)
         )
         return not failed_lately and self._has_grown()
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether a save point has something to save. There are none where no file is named."""
+        config = self._state.config
+        return bool(config.save and config.dbfilename and self._state.changes)
+
+    def _save_is_due(self, now: int) -> bool:
+        """Whether a save point is reached."""
+        rewriting = self.rewriting
+        if not self.unsaved or not (
+            rewriting.last_ok or passed(rewriting.ended_ms, now, SAVE_AFTER_FAILURE_MS)
+        ):
+            return False
+        return any(
+            self._state.changes >= changes and passed(rewriting.saved_ms, now, seconds * 1000)
+            for seconds, changes in self._state.config.save
+        )
+
+    def save_at_end(self) -> None:
+        """Saves what has changed since the last save point, as the server ends."""
+        if self.unsaved and self.saves_at_end and self._state.busy is None:
+            try:
+                self.save()
+            except PersistenceError as error:
+                self._state.log.warning(f"The last changes are not saved: {error}")
 
     def _has_grown(self) -> bool:
         config = self._state.config
@@ -469,8 +503,16 @@ class Persistence:
         """A rewrite has ended, well or not."""
         if self.rewriting.last_ok:
             self._state.changes -= self._changes_at_start
+        self._judge_saving()
         if not self.on:
             self._release()
+
+    def _judge_saving(self, setting: object = None) -> None:
+        """Sees whether commands that write are refused because a save point could not be kept."""
+        config = self._state.config
+        watched = config.stop_writes_on_bgsave_error and config.save and config.dbfilename
+        failed = self.rewriting.is_save and not self.rewriting.last_ok
+        self._state.set_save_failed(bool(watched) and failed)
 
     # --- turning it on and off ------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Rewrite:
         self._appender = appender
         self._when_ended = when_ended
         self.is_save = False
-        """Whether BGSAVE has asked for it, which makes a base and tells of a snapshot."""
+        """Whether it is a save, which writes an RDB file as well if one is wanted."""
         self.base_size = 0
         """Bytes of the base."""
         self.started_ms = 0

@@ -153,6 +153,8 @@ class HostApi:
             return errors.SCRIPT_READ_ONLY
         if (reason := self._state.disk_error) is not None:
             return errors.disk_error(reason)
+        if self._state.save_failed:
+            return errors.SAVE_POINT_FAILED
         if self._state.short_of_replicas:
             return replication_errors.TOO_FEW_REPLICAS
         if self._frugal and not self.wrote and "denyoom" in command.flags:
