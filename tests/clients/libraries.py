@@ -8,21 +8,19 @@ where a worker waits for them. Entries are told by the value of their field ``n`
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import redis
 import redis.asyncio
 
 from tests.clients.in_loop import InLoop, Loop
+from tests.clients.programs import NODE_FOLDER, node
 from tests.support.servers import PenstockThread
 
 STREAM: Final = "orders"
@@ -156,18 +154,13 @@ class RedisPyAsyncio(RedisPy):
         return InLoop(redis.asyncio.Redis(**options), self._stack.enter_context(Loop()))
 
 
-NODE: Final = Path(__file__).parent / "node"
-
-
 class IORedis(Library):
     """ioredis, in a process of Node that is told what to call."""
 
     def __init__(self, penstock: PenstockThread, protocol: int) -> None:
-        node = shutil.which("node")
-        if node is None or not (NODE / "node_modules" / "ioredis").is_dir():
-            pytest.skip(f"needs Node and, in {NODE.name}/, npm install (ioredis)")
+        program = [node("ioredis"), str(NODE_FOLDER / "policies.mjs")]
         self._process = subprocess.Popen(
-            [node, str(NODE / "policies.mjs"), str(penstock.port), str(protocol)],
+            [*program, str(penstock.port), str(protocol)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -67,6 +67,13 @@ def node(package: str) -> Callable[[], str]:
     return lambda: str(json.loads(path.read_text())["version"])
 
 
+def debian(package: str) -> Callable[[], str]:
+    """Finds the version of what Debian has packed."""
+    from tests.clients.test_debian import version
+
+    return lambda: version(package)
+
+
 def suite(client: str) -> Callable[[], str]:
     """Finds the version of a client that was unpacked with its own suite."""
     from tests.clients.suites import find
@@ -112,6 +119,39 @@ CLIENTS: Final = (
         "ioredis, beside policies", "clients/test_policies", node("ioredis"), variant="[ioredis-"
     ),
     Client("node-redis", "clients/test_node", node("redis"), variant="[node-redis-"),
+    Client(
+        "valkey-glide",
+        "clients/test_node",
+        node("@valkey/valkey-glide"),
+        variant="[valkey-glide-",
+    ),
+    Client("phpredis", "clients/test_debian", debian("php-redis"), "[phpredis", always="resp2"),
+    Client("redis-rb", "clients/test_debian", debian("ruby-redis"), "[redis-rb", always="resp2"),
+    Client(
+        "redis_exporter",
+        "clients/test_debian",
+        debian("prometheus-redis-exporter"),
+        variant="redis_exporter",
+        always="resp2",
+    ),
+    Client(
+        "syslog-ng",
+        "clients/test_debian",
+        debian("syslog-ng-mod-redis"),
+        variant="syslog_ng",
+        always="resp2",
+    ),
+    Client(
+        "redis-commander",
+        "clients/test_redis_comm",
+        node("redis-commander"),
+        always="resp2",
+    ),
+    Client(
+        "Socket.IO, adapter of streams",
+        "clients/test_socket_io",
+        node("@socket.io/redis-streams-adapter"),
+    ),
     Client("FastStream", "clients/test_f", python("faststream"), "faststream"),
     Client("taskiq-redis", "clients/test_frameworks", python("taskiq-redis"), "taskiq"),
     Client(

@@ -8,27 +8,26 @@ from typing import Any
 
 import pytest
 
+from tests.clients.programs import NODE_FOLDER, TIMEOUT_S, node
 from tests.clients.secure import ALERTS, HOST, NO_KEY, NO_RIGHT, USER, WRONG_PASSWORD, Secure
-from tests.clients.test_node import NODE, PACKAGES, PROGRAMS, TIMEOUT_S
+from tests.clients.test_node import PACKAGES
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=PACKAGES)
-def program(request: pytest.FixtureRequest) -> str:
-    if not NODE or not (PROGRAMS / "node_modules" / PACKAGES[request.param]).is_dir():
-        pytest.skip(f"needs Node and, in {PROGRAMS.name}/, npm install ({request.param})")
-    return str(PROGRAMS / f"{request.param}-tls.mjs")
+@pytest.fixture(params=["ioredis", "node-redis"])
+def program(request: pytest.FixtureRequest) -> list[str]:
+    return [node(PACKAGES[request.param]), str(NODE_FOLDER / f"{request.param}-tls.mjs")]
 
 
-def run(program: str, protocol: int, secure: Secure, name: str) -> tuple[int, list[Any]]:
+def run(program: list[str], protocol: int, secure: Secure, name: str) -> tuple[int, list[Any]]:
     """The exit status of a program that has an identity, and the lines it prints."""
     identity = secure.identities[name]
     pair = (identity.certificate, identity.key)
     files = [identity.authority, *(path for path in pair if path)]
     where = [HOST, str(secure.port), str(protocol), USER, identity.password]
     ended = subprocess.run(
-        [NODE, program, *where, *files],
+        [*program, *where, *files],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -39,7 +38,7 @@ def run(program: str, protocol: int, secure: Secure, name: str) -> tuple[int, li
 
 
 def test_a_user_with_a_certificate_works_within_its_rights(
-    program: str, protocol: int, secure: Secure
+    program: list[str], protocol: int, secure: Secure
 ) -> None:
     assert run(program, protocol, secure, "good") == (
         0,
@@ -55,7 +54,7 @@ def test_a_user_with_a_certificate_works_within_its_rights(
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_a_certificate_that_is_refused_is_told_why(
-    program: str, protocol: int, secure: Secure, name: str
+    program: list[str], protocol: int, secure: Secure, name: str
 ) -> None:
     status, [[kind, code, text]] = run(program, protocol, secure, name)
     assert (status, kind) == (1, "error")
@@ -63,13 +62,13 @@ def test_a_certificate_that_is_refused_is_told_why(
     assert f"alert {ALERTS[name]}" in text
 
 
-def test_a_wrong_password_is_told(program: str, protocol: int, secure: Secure) -> None:
+def test_a_wrong_password_is_told(program: list[str], protocol: int, secure: Secure) -> None:
     told = ["error", None, WRONG_PASSWORD]
     assert run(program, protocol, secure, "password") == (1, [told])
 
 
 def test_a_server_that_is_not_trusted_is_not_talked_to(
-    program: str, protocol: int, secure: Secure
+    program: list[str], protocol: int, secure: Secure
 ) -> None:
     text = "self-signed certificate in certificate chain"
     told = ["error", "SELF_SIGNED_CERT_IN_CHAIN", text]
