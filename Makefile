@@ -18,7 +18,8 @@
 # make test-redis-py              what is a client itself, with the redis-py that people may have: 5, 6, 7 and 8
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
-#                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise
+#                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise; with --kills
+#                                 --server redis-7.0 and others a row of docs/reliability.md
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others

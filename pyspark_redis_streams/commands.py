@@ -188,7 +188,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def xadd(
-    entry: Entry, trimming: Sequence[Any], producer: str | None, number: str | bytes
+    entry: Entry, trimming: Sequence[Any], producer: str | None = None, number: str | bytes = ""
 ) -> tuple[Any, ...]:
     """The command that adds an entry; with a producer, at most once for each number."""
     idempotent = () if producer is None else ("IDMP", producer, number)

@@ -9,6 +9,7 @@ raised.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from typing import Any, Final
 from zlib import crc32
 
@@ -38,7 +39,8 @@ class Idempotence:
         self._memory = Memory(servers, 0, *how)
         self._producer = producer
         self._query = query
-        self._names: dict[tuple[bytes, int], set[bytes]] = {}
+        self._named: Counter[tuple[bytes, int]] = Counter()
+        self.is_marked = self._memory.is_marked
 
     def producer(self, key: bytes, row: int) -> str | None:
         """The producer of a task's row, counted from 0; None where the server knows none."""
@@ -48,22 +50,14 @@ class Idempotence:
     def producer_of(self, key: bytes, name: bytes) -> str | None:
         """The producer of a row that has a name; None where the server knows none.
 
-        Raises RedisStreamsError for a second row of the name, and for more rows than the stream
-        remembers.
+        Raises RedisStreamsError for more rows than the stream remembers.
         """
         size = self._memory.size(key)
         if size is None:
             return None
         bucket = crc32(name) % BUCKETS
-        names = self._names.setdefault((key, bucket), set())
-        if name in names:
-            shown = name.decode("utf-8", "backslashreplace")
-            raise RedisStreamsError(
-                f"two rows of a batch have '{shown}' in their 'idempotenceColumns', of which only "
-                "one would be added"
-            )
-        names.add(name)
-        if len(names) > size:
+        self._named[key, bucket] += 1
+        if self._named[key, bucket] > size:
             raise RedisStreamsError(
                 "a batch has more rows than the stream remembers idempotent IDs for: read less at "
                 "once (maxOffsetsPerTrigger), or raise IDMP-MAXSIZE of the stream"
@@ -74,7 +68,8 @@ class Idempotence:
 class Memory:
     """Has streams of a server remember idempotent IDs for so many ``seconds``, if it knows them.
 
-    Raises ServerError if ``how`` is ``required`` and it does not.
+    ``is_marked`` says that it does not, but knows scripts. Raises ServerError if ``how`` is
+    ``required`` and it does neither.
     """
 
     def __init__(self, servers: Servers, server: int, how: str, seconds: int) -> None:
@@ -82,17 +77,14 @@ class Memory:
         self._server = server
         self._seconds = seconds
         self._sizes: dict[bytes, int] = {}
-        self._known = how != "off" and self._is_known(how)
-
-    def _is_known(self, how: str) -> bool:
-        known = self._servers.knows(self._server, "XCFGSET")
-        if not known and how == "required":
+        self._known = how != "off" and servers.knows(server, "XCFGSET")
+        self.is_marked = how != "off" and not self._known and servers.knows(server, "EVAL")
+        if how == "required" and not (self._known or self.is_marked):
             raise ServerError(
-                f"{self._servers.name(self._server)} does not know idempotent IDs (XADD IDMP, "
-                "Redis 8.6), which the option idempotence=required asks for; with 'auto' a "
-                "repeated batch may add entries twice"
+                f"{servers.name(server)} knows neither idempotent IDs (XADD IDMP, Redis 8.6) nor "
+                "scripts (EVAL), one of which the option idempotence=required asks for; with "
+                "'auto' a repeated batch may add entries twice"
             )
-        return known
 
     def size(self, key: bytes) -> int | None:
         """How many IDs the stream remembers of each producer; None if the server knows none."""

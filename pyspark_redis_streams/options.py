@@ -335,8 +335,8 @@ WRITE: Final = (
         "auto",
         values.choice("auto", "required", "off"),
         "auto, required, off",
-        meaning="Whether entries carry an idempotent ID, so that a repeated batch adds nothing "
-        "twice: if the server can, or else fail, or never.",
+        meaning="Whether a repeated batch adds nothing twice, by idempotent IDs or by a marker "
+        "beside the stream: if the server can, or else fail, or never.",
         setting="idempotence",
     ),
     Option(
@@ -345,7 +345,8 @@ WRITE: Final = (
         values.names,
         "columns separated by commas, or a JSON list",
         meaning="Columns that tell a row from every other of the query, as the stream and ID of "
-        "the entry it was made of. They make its idempotent ID, and are not written.",
+        "the entry it was made of. It is known by them when it comes again, and they are not "
+        "written.",
         setting="idempotence_columns",
     ),
     Option(
@@ -353,8 +354,8 @@ WRITE: Final = (
         "86400",
         values.whole(1, 86400),
         "a whole number from 1 to 86400",
-        meaning="For how long a stream remembers idempotent IDs at least: the longest outage "
-        "after which a batch can be repeated.",
+        meaning="For how long a stream remembers idempotent IDs at least, and a marker stays: the "
+        "longest outage after which a batch can be repeated.",
         setting="idempotence_seconds",
     ),
     Option(

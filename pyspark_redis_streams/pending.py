@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pyspark_redis_streams.fetching import Portions, bytes_of
 from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
+from pyspark_redis_streams.markers import once
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import Stream
@@ -160,8 +161,8 @@ class PendingEntries:
     def bury(self, entry: Pending, consumer: str) -> bool:
         """Moves an entry to the dead letters, and says whether it was still in the stream.
 
-        It is written there before it is acknowledged here: after a crash in between it would be
-        written a second time, unless the server knows idempotent IDs.
+        It is written there before it is acknowledged here: after a crash in between it is tried a
+        second time.
         """
         id = format_id(entry.id)
         found = self._servers.call(self.stream.server, "XRANGE", self.stream.key, id, id)
@@ -176,20 +177,22 @@ class PendingEntries:
             "dead-letter-reason": "delivered more than maxDeliveries times",
         }
         told = [part for pair in history.items() for part in pair]
-        number = self._number(id)
-        letter = ("XADD", self._settings.dead_letters, *number, "*", *told, *found[0][1])
-        self._servers.call(self.stream.server, *letter)
+        self._servers.call(self.stream.server, *self._letter(id, [*told, *found[0][1]]))
         self.acknowledge([id])
         return True
 
-    def _number(self, id: str) -> tuple[Any, ...]:
-        """The idempotent ID of a dead letter, if the server knows such.
+    def _letter(self, id: str, fields: Sequence[Any]) -> Sequence[Any]:
+        """The command that adds a dead letter, once if the server can do so.
 
         Each is acknowledged before the next is written, so only the last may be written twice: it
-        is enough that the stream remembers one.
+        is enough that one is remembered.
         """
         letters = (self._settings.dead_letters or "").encode()
         producer = f"{self._settings.group}/{self._settings.consumer}"
         name = b"/".join((self.stream.key, id.encode()))
-        known = self._memory is not None and self._memory.size(letters) is not None
-        return ("IDMP", producer, name) if known else ()
+        plain = ("XADD", letters, "*", *fields)
+        if self._memory is not None and self._memory.size(letters) is not None:
+            return ("XADD", letters, "IDMP", producer, name, "*", *fields)
+        if self._memory is not None and self._memory.is_marked:
+            return once(plain, producer, name)
+        return plain

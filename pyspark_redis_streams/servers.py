@@ -146,7 +146,7 @@ class Servers:
         with self.translated(server):
             return self.client(server).execute_command(*command)
 
-    def call_all(self, server: int, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def call_all(self, server: int, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """The raw replies to commands sent at once; a ResponseError stands for itself in the list.
 
         Raises ServerError if the server can't be reached or asks for other credentials.

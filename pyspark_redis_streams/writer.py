@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any, Final, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -18,38 +18,89 @@ from pyspark.sql.types import StructType
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.commands import Entry, Rows, trimming, xadd
-from pyspark_redis_streams.errors import RedisStreamsError
+from pyspark_redis_streams.errors import RedisStreamsError, ServerError
 from pyspark_redis_streams.idempotence import Idempotence
+from pyspark_redis_streams.markers import Markers
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import WriteSettings
 
 LOG = logging.getLogger("pyspark_redis_streams")
 T = TypeVar("T")
 
+REPEATED_S: Final = 3600
+"""For how long after its last row a task of a batch write may be repeated: no query goes on."""
+
 
 class TaskWrite:
-    """Writes the rows of one task. ``batch`` is part of each row's idempotent ID.
+    """Writes the rows of one task, those of a ``partition`` of a ``query``'s ``batch``.
 
-    Rows with a name have that instead, under the producers of the ``query``.
+    Both make each row's idempotent ID, unless it has a name: that is one of the query's. ``parts``
+    is how many partitions the batch has, if that is known, ``seconds`` for how long a marker stays.
     """
 
-    def __init__(self, settings: WriteSettings, producer: str, batch: str, query: str = "") -> None:
-        self._query = query
+    def __init__(
+        self,
+        settings: WriteSettings,
+        query: str,
+        partition: int,
+        batch: str,
+        parts: str = "",
+        seconds: int | None = None,
+    ) -> None:
         self._settings = settings
-        self._producer = producer
+        self._producer = f"{query}-{partition}"
+        self._query = query
         self._batch = batch
         self._trimming = trimming(settings)
+        seconds = settings.idempotence_seconds if seconds is None else seconds
+        self._markers = Markers(query, batch, seconds, str(partition), parts)
+        self._names: set[tuple[bytes, bytes]] = set()
 
     def write(self, rows: Iterable[Entry]) -> None:
         """Adds all rows; raises ServerError, and RedisStreamsError for one that is refused."""
         with Servers(self._settings.servers) as servers:
             idempotence = Idempotence(servers, self._settings, self._producer, self._query)
             for part in _portions(enumerate(rows), self._settings.count):
-                commands = [self._command(idempotence, row, entry) for row, entry in part]
-                replies = servers.call_all(0, commands)
-                for (_, entry), reply in zip(part, replies, strict=True):
+                commands = [*self._commands(idempotence, part)]
+                replies = servers.call_all(0, [command for command, _ in commands])
+                for (_, entry), reply in zip(commands, replies, strict=True):
                     if isinstance(reply, ResponseError):
                         self._refused(servers, entry, reply)
+                    self._markers.check(entry.key, reply)
+
+    def _commands(
+        self, idempotence: Idempotence, part: Iterable[tuple[int, Entry]]
+    ) -> Iterator[tuple[Sequence[Any], Entry]]:
+        """The commands that add some rows, each with the first entry that it adds."""
+        for has_id, rows in groupby(part, lambda each: each[1].id is not None):
+            # An entry with an ID of its own can't be added twice anyway.
+            if has_id or not idempotence.is_marked:
+                yield from ((self._command(idempotence, *row), row[1]) for row in rows)
+            else:
+                yield from self._markers.scripts(
+                    (entry, self._name(entry), xadd(entry, self._trimming)) for _, entry in rows
+                )
+
+    def _command(self, idempotence: Idempotence, row: int, entry: Entry) -> tuple[Any, ...]:
+        if entry.id is not None:
+            return xadd(entry, self._trimming)
+        if name := self._name(entry):
+            return xadd(entry, self._trimming, idempotence.producer_of(entry.key, name), name)
+        producer = idempotence.producer(entry.key, row)
+        return xadd(entry, self._trimming, producer, f"{self._batch}-{row}")
+
+    def _name(self, entry: Entry) -> bytes:
+        """The name of a row, or nothing; raises RedisStreamsError for one that came before."""
+        if entry.name is None:
+            return b""
+        if (entry.key, entry.name) in self._names:
+            shown = entry.name.decode("utf-8", "backslashreplace")
+            raise RedisStreamsError(
+                f"two rows of a batch have '{shown}' in their 'idempotenceColumns', of which only "
+                "one would be added"
+            )
+        self._names.add((entry.key, entry.name))
+        return entry.name
 
     def _refused(self, servers: Servers, entry: Entry, error: ResponseError) -> None:
         """Lets pass what an earlier attempt of the task has added: an entry with an ID of its own
@@ -67,14 +118,6 @@ class TaskWrite:
                 return
         raise _refusal(entry, error)
 
-    def _command(self, idempotence: Idempotence, row: int, entry: Entry) -> tuple[Any, ...]:
-        if entry.name is not None and entry.id is None:
-            named = idempotence.producer_of(entry.key, entry.name)
-            return xadd(entry, self._trimming, named, entry.name)
-        # An entry with an ID of its own can't be added twice anyway.
-        producer = idempotence.producer(entry.key, row) if entry.id is None else None
-        return xadd(entry, self._trimming, producer, f"{self._batch}-{row}")
-
 
 def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
@@ -83,14 +126,16 @@ def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def _refusal(entry: Entry, error: ResponseError) -> RedisStreamsError:
     shown = entry.key.decode("utf-8", "backslashreplace")
+    if entry.id is None:
+        return ServerError(f"key '{shown}' can't be written as a stream: {error}")
     return RedisStreamsError(
-        f"stream '{shown}' refuses the entry with ID '{entry.id or '*'}': {error}; rows with IDs "
+        f"stream '{shown}' refuses the entry with ID '{entry.id}': {error}; rows with IDs "
         "of their own must come in the order of these, so write each stream from one partition"
     )
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Adds each row once, or more than once if a task is repeated and the server knows no IDMP."""
+    """Adds each row once, though tasks may be repeated."""
 
     def __init__(self, settings: WriteSettings, schema: StructType, overwrite: bool) -> None:
         _no_overwriting(overwrite, "mode('append')")
@@ -102,7 +147,8 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Adds the rows of one task."""
         rows = Rows(self._settings, self._schema)
-        task = TaskWrite(self._settings, f"{self._job}-{_context().partitionId()}", "0", self._job)
+        seconds = min(self._settings.idempotence_seconds, REPEATED_S)
+        task = TaskWrite(self._settings, self._job, _context().partitionId(), "0", seconds=seconds)
         task.write(entry for batch in iterator for entry in rows.entries(batch))
         return WriterCommitMessage()
 
@@ -122,7 +168,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = _context()
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
-        task = TaskWrite(self._settings, f"{query}-{context.partitionId()}", str(batch), query)
+        task = TaskWrite(self._settings, query, context.partitionId(), str(batch))
         task.write(entry for batch in iterator for entry in rows.entries(batch))
         return WriterCommitMessage()
 

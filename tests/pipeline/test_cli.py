@@ -57,7 +57,7 @@ Sink copy
   rows                 entries
   to                   stream copied of other:6379/0
   output mode          update
-  guarantee            each row once if the server knows idempotent IDs, else at least once
+  guarantee            each row once
 
 Sink base
   rows                 sums
@@ -72,7 +72,7 @@ Sink look
 Dead letters
   rows                 entries that do not parse
   to                   stream bad of host:7000/2
-  guarantee            each row once if the server knows idempotent IDs, else at least once
+  guarantee            each row once
 
 A query for each: sums, copy, base, look, dead-letters
   checkpoint           FOLDER/check

@@ -6,6 +6,7 @@ They take minutes, and a machine with nothing else to do: `make pipeline-histori
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.pipeline.histories.history import History
 from tests.pipeline.histories.model import Model, Told
 from tests.pipeline.histories.servers import world
+from tests.spark.conftest import PROGRAMS
 
 SINKS = {
     "offsets": ("delta", "stream"),
@@ -24,12 +26,20 @@ SINKS = {
 SECONDS = os.environ.get("PENSTOCK_PIPELINE_HISTORIES")
 
 
+SERVERS = [pytest.param(mode, "penstock", sinks, id=mode) for mode, sinks in SINKS.items()] + [
+    pytest.param(mode, server, ("stream",), id=f"{mode}-{server}")
+    for server in PROGRAMS
+    for mode in SINKS
+    if server != "penstock"
+]
+
+
 @pytest.mark.skipif(not SECONDS, reason="PENSTOCK_PIPELINE_HISTORIES says for how many seconds")
-@pytest.mark.parametrize("mode", list(SINKS))
+@pytest.mark.parametrize(("mode", "server", "sinks"), SERVERS)
 def test_tables_hold_each_entry_once_but_what_was_told_to_be_lost(
-    tmp_path: Path, mode: str
+    tmp_path: Path, mode: str, server: str, sinks: Sequence[str]
 ) -> None:
-    with world(tmp_path, mode, SINKS[mode]) as made:
+    with world(tmp_path, mode, sinks, PROGRAMS[server]) as made:
         history = History(made, seed=3, say=print)
         history.run(float(SECONDS or 0), least=3)
         assert history.problems() == {}

@@ -64,6 +64,18 @@ def test_a_repeated_batch_adds_each_row_once_whatever_else_it_holds(
     assert server.xlen("dropped") > len(good), "its rows do not say what they were made of"
 
 
+def test_two_sinks_may_write_one_stream(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str
+) -> None:
+    """Both have a row of each entry, which is not to be taken for the other's."""
+    both = sink("kept") + sink("kept").replace('"to-kept"', '"too"')
+    pipeline = load_text(head(url, GROUP) + PARSE + SINKS + both)
+    for _ in range(2):
+        write_group(entries(spark, 1, 2), pipeline, "query", 3)
+    added = [fields[b"item"] for _, fields in contents(server, "kept")]
+    assert sorted(added) == [b"I1", b"I1", b"I2", b"I2"]
+
+
 @pytest.mark.parametrize(
     ("table", "expected"),
     [("entries", True), ("kept", True), ("dropped", False), ("other", False), ("twice", False)],

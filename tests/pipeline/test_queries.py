@@ -15,8 +15,10 @@ from penstock.pipeline.run.validate import _problem
 from tests.pipeline.commands import Command
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows
+from tests.spark.backends import Backend
+from tests.spark.conftest import PROGRAMS
 from tests.spark.driving import contents
-from tests.support.pipelines import GROUP, PARSE, fill, head
+from tests.support.pipelines import GROUP, PARSE, fill, forget_commits, head
 
 
 def test_each_sink_gets_its_table_and_the_rest_are_dead_letters(
@@ -195,6 +197,27 @@ stream = "copied"
     assert {b["query"]: b["rows"] for b in run.batches} == {"entries": 2, "copy": 2}
     assert rows(tmp_path / "table", "item", "qty") == [("a", 1), ("b", 2)]
     assert server.xlen("copied") == 2
+
+
+def test_a_repeated_batch_adds_nothing_on_a_server_without_idempotent_ids(
+    spark: SparkSession, load_text: Load, tmp_path: Path
+) -> None:
+    """In other partitions its rows have other numbers, so it is refused."""
+    program = next((path for path in PROGRAMS.values() if path), None)
+    if program is None:
+        pytest.skip("no real server (see PENSTOCK_REFERENCE_SERVERS)")
+    with Backend(program) as backend, backend.client() as client:
+        fill(client, ("a", 1, "00:00:00"), ("b", "x", "00:00:00"), ("c", 3, "00:00:00"))
+        text = head(backend.url, "min_partitions = 2") + PARSE
+        text += '[[sink]]\nname = "copy"\ntype = "stream"\nstream = "copied"\n'
+        for _ in range(2):
+            Once(spark, load_text(text))
+            for name in ("copy", "dead-letters"):
+                forget_commits(tmp_path / "checkpoint" / name)
+        assert [client.xlen(key) for key in ("copied", "dead")] == [2, 1]
+        with pytest.raises(PipelineError, match="number of partitions was 2 then and is 1 now"):
+            Once(spark, load_text(text.replace("min_partitions = 2", "")))
+        assert [client.xlen(key) for key in ("copied", "dead")] == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.partitions import Partition
 from pyspark_redis_streams.schema import default_schema
+from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.source import RedisStreamsSource
 from pyspark_redis_streams.streaming import StreamReader
 
@@ -30,6 +32,12 @@ Row = tuple[str, str]
 def url_of(client: redis.Redis) -> str:
     """The URL of the server that a client is connected to."""
     return f"redis://127.0.0.1:{client.connection_pool.connection_kwargs['port']}/0"
+
+
+def knows_idempotence(url: str) -> bool:
+    """Whether a server knows idempotent IDs."""
+    with Servers(write_settings({"url": url}).servers) as servers:
+        return servers.knows(0, "XCFGSET")
 
 
 def source(options: Mapping[str, str]) -> RedisStreamsSource:

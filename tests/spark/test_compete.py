@@ -388,20 +388,30 @@ def test_requests_for_entries_may_overtake_each_other(
 
 
 def test_a_dead_letter_that_was_not_acknowledged_is_not_written_twice(
-    server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    on_each: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(server, "s", "1-1", "1-2")
-    query = Query(options(server, maxDeliveries="1", deadLetterStream="dead"))
+    add(on_each, "s", "1-1", "1-2")
+    query = Query(options(on_each, maxDeliveries="1", deadLetterStream="dead"))
     query.step()
     query.committed = 0
     with monkeypatch.context() as crash:
         crash.setattr(PendingEntries, "acknowledge", lambda _mine, _ids: sys.exit("killed"))
         with pytest.raises(SystemExit):
             query.restart()
-    assert server.xlen("dead") == 1
+    assert on_each.xlen("dead") == 1
     query.restart()
-    letters = [fields[b"dead-letter-id"] for _, fields in contents(server, "dead")]
+    letters = [fields[b"dead-letter-id"] for _, fields in contents(on_each, "dead")]
     assert letters == [b"1-1", b"1-2"]
+    query.close()
+
+
+def test_an_entry_of_very_many_fields_may_become_a_dead_letter(on_each: redis.Redis) -> None:
+    on_each.execute_command("XADD", "s", "1-1", *["a", "b"] * 5000)
+    query = Query(options(on_each, maxDeliveries="1", deadLetterStream="dead"))
+    query.step()
+    query.committed = 0
+    query.restart()
+    assert (query.rows, on_each.xlen("dead")) == ([], 1)
     query.close()
 
 

@@ -112,11 +112,12 @@ def test_the_documented_commands_are_enough_to_read(as_user: Options) -> None:
 
 
 def test_the_documented_commands_are_enough_to_read_in_a_group(as_user: Options) -> None:
-    options = as_user("read in mode `group`", "the same with `maxDeliveries`")
+    letters = ("the same with `maxDeliveries`", "the same with `maxDeliveries` and a marker")
+    options = as_user("read in mode `group`", *letters)
     group = {"mode": "group", "groupId": "g", "consumerName": "q", "claimMinIdleMs": "0"}
-    letters = {"maxDeliveries": "1", "deadLetterStream": "dead"}
+    dead = {"maxDeliveries": "1", "deadLetterStream": "dead"}
     given = {"subscribe": "s", "startingOffsets": "earliest"}
-    query = Query({**options, **group, **letters, **given})
+    query = Query({**options, **group, **dead, **given})
     query.step()
     query.committed = 0
     query.restart()
@@ -125,10 +126,10 @@ def test_the_documented_commands_are_enough_to_read_in_a_group(as_user: Options)
 
 
 def test_the_documented_commands_are_enough_to_write(as_user: Options) -> None:
-    options = as_user("write", "the same with a column `id`")
+    options = as_user("write", "the same with a column `id`", "the same with a marker")
     for _ in range(2):
-        rows = [Entry(b"t", id, [b"n", b"1"]) for id in ("5-1", "5-2")]
-        TaskWrite(write_settings(options), "query-0", "0").write(rows)
+        rows = [Entry(b"t", id, [b"n", b"1"]) for id in (None, "9000000000000-1")]
+        TaskWrite(write_settings(options), "query", 0, "0").write(rows)
 
 
 def test_a_server_that_is_not_there_is_named_with_the_tries() -> None:
@@ -240,7 +241,8 @@ def test_a_query_may_move_from_a_server_to_a_cluster(
 def test_a_cluster_is_written_to_by_its_url(cluster: list[RealServer]) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster[1].port}"
     rows = [Entry(f"s{number % 12}".encode(), None, [b"n", b"%d" % number]) for number in range(60)]
-    TaskWrite(write_settings({"url": url}), "query-0", "0").write(rows)
+    for _ in range(2):
+        TaskWrite(write_settings({"url": url}), "query", 0, "0").write(rows)
     node = redis.cluster.ClusterNode("127.0.0.1", cluster[0].port)
     with redis.RedisCluster(startup_nodes=[node]) as client:
         assert [client.xlen(f"s{number}") for number in range(12)] == [5] * 12

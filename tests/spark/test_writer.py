@@ -27,7 +27,7 @@ def write(
 ) -> None:
     """One attempt of a task."""
     settings = write_settings({"url": url_of(client), **more})
-    TaskWrite(settings, f"query-{partition}", batch, "query").write(rows)
+    TaskWrite(settings, "query", partition, batch).write(rows)
 
 
 def rows(count: int, key: bytes = b"s") -> list[Entry]:
@@ -36,15 +36,6 @@ def rows(count: int, key: bytes = b"s") -> list[Entry]:
 
 def numbers(client: redis.Redis, key: str = "s") -> list[int]:
     return [int(fields[b"n"]) for _, fields in contents(client, key)]
-
-
-def knows_idempotence(client: redis.Redis) -> bool:
-    """Whether the server answers to XCFGSET, as those with idempotent IDs do."""
-    try:
-        client.execute_command("XCFGSET", "no-such-stream", "IDMP-DURATION", 5)
-    except redis.ResponseError as error:
-        return "unknown command" not in str(error)
-    raise AssertionError("a stream that is not there can't be configured")
 
 
 def test_rows_are_added_in_their_order(on_each: redis.Redis) -> None:
@@ -66,28 +57,28 @@ def test_writes_trim_the_stream(on_each: redis.Redis) -> None:
     assert numbers(on_each) == [19, 0, 1]
 
 
-def test_a_repeated_batch_adds_nothing_where_the_server_knows_idempotent_ids(
+def test_a_repeated_batch_adds_nothing(on_each: redis.Redis) -> None:
+    write(on_each, rows(250))
+    write(on_each, rows(250))
+    assert numbers(on_each) == list(range(250))
+
+
+def test_a_batch_that_broke_off_is_completed(on_each: redis.Redis) -> None:
+    write(on_each, rows(130))
+    write(on_each, rows(250))
+    assert numbers(on_each) == list(range(250))
+
+
+def test_other_batches_partitions_streams_and_queries_do_not_count_as_repeated(
     on_each: redis.Redis,
 ) -> None:
-    write(on_each, rows(250))
-    write(on_each, rows(250))
-    assert on_each.xlen("s") == (250 if knows_idempotence(on_each) else 500)
-
-
-def test_a_batch_that_broke_off_is_completed(server: redis.Redis) -> None:
-    write(server, rows(130))
-    write(server, rows(250))
-    assert numbers(server) == list(range(250))
-
-
-def test_other_batches_partitions_and_streams_do_not_count_as_repeated(
-    server: redis.Redis,
-) -> None:
-    write(server, rows(3))
-    write(server, rows(3), batch="1")
-    write(server, rows(3), partition=1)
-    write(server, rows(3, b"t"))
-    assert (server.xlen("s"), server.xlen("t")) == (9, 3)
+    write(on_each, rows(3))
+    write(on_each, rows(3), partition=1)
+    write(on_each, rows(3, b"t"))
+    settings = write_settings({"url": url_of(on_each)})
+    TaskWrite(settings, "other", 0, "0").write(rows(3))
+    write(on_each, rows(3), batch="1")
+    assert (on_each.xlen("s"), on_each.xlen("t")) == (12, 3)
 
 
 def test_a_stream_remembers_for_as_long_as_the_option_says(server: redis.Redis) -> None:
@@ -103,34 +94,34 @@ def test_preparing_a_stream_leaves_no_trace(server: redis.Redis) -> None:
     assert (info["groups"], info["length"], info["entries-added"]) == (0, 1, 1)
 
 
-def test_tasks_that_begin_at_once_do_not_forget_each_others_rows(server: redis.Redis) -> None:
-    for _ in range(2):
+def test_tasks_that_begin_at_once_do_not_forget_each_others_rows(on_each: redis.Redis) -> None:
+    """There are two attempts of each at the same time, and then another one."""
+    for attempts in (2, 1):
         tasks = [
-            threading.Thread(target=write, args=(server, rows(150)), kwargs={"partition": p})
-            for p in range(6)
+            threading.Thread(
+                target=write, args=(on_each, rows(150)), kwargs={"partition": p, "writeCount": "7"}
+            )
+            for p in [*range(6)] * attempts
         ]
         for task in tasks:
             task.start()
         for task in tasks:
             task.join()
-    assert server.xlen("s") == 6 * 150
+    assert sorted(numbers(on_each)) == sorted([*range(150)] * 6)
 
 
-def test_idempotence_can_be_turned_off(server: redis.Redis) -> None:
-    write(server, rows(2), idempotence="off")
-    write(server, rows(2), idempotence="off")
-    assert numbers(server) == [0, 1, 0, 1]
-    assert server.xinfo_stream("s")["idmp-duration"] == 100
+def test_idempotence_can_be_turned_off(on_each: redis.Redis) -> None:
+    write(on_each, rows(2), idempotence="off")
+    write(on_each, rows(2), idempotence="off")
+    assert numbers(on_each) == [0, 1, 0, 1]
+    assert on_each.keys() == [b"s"]
+    assert on_each.xinfo_stream("s").get("idmp-duration", 100) == 100
 
 
 def test_idempotence_can_be_required(on_each: redis.Redis) -> None:
-    if knows_idempotence(on_each):
-        write(on_each, rows(2), idempotence="required")
-        assert on_each.xlen("s") == 2
-    else:
-        with pytest.raises(ServerError, match="does not know idempotent IDs"):
-            write(on_each, rows(2), idempotence="required")
-        assert not on_each.exists("s")
+    write(on_each, rows(2), idempotence="required")
+    write(on_each, rows(2), idempotence="required")
+    assert numbers(on_each) == [0, 1]
 
 
 def test_rows_with_ids_of_their_own_are_added_once_on_every_server(on_each: redis.Redis) -> None:
@@ -163,31 +154,38 @@ def test_an_id_that_is_taken_by_another_entry_is_refused(
 
 def test_a_key_that_is_no_stream_is_named(on_each: redis.Redis) -> None:
     on_each.set("s", "text")
-    with pytest.raises(RedisStreamsError, match=r"(stream|key) 's' .*WRONGTYPE"):
+    with pytest.raises(ServerError, match=r"key 's' can't be written as a stream: WRONGTYPE"):
         write(on_each, rows(1))
+    assert on_each.keys() == [b"s"]
 
 
 def named(*numbers: int) -> list[Entry]:
     return [Entry(b"s", None, [b"n", b"%d" % n], b"orders/%d-0" % n) for n in numbers]
 
 
-def test_rows_with_names_are_added_once_whatever_else_a_batch_holds(server: redis.Redis) -> None:
-    write(server, named(*range(300)), partition=0)
+def test_rows_with_names_are_added_once_whatever_else_a_batch_holds(on_each: redis.Redis) -> None:
+    write(on_each, named(*range(300)), partition=0)
+    write(on_each, named(*range(150, 400, 2)), partition=1)
+    assert sorted(numbers(on_each)) == [*range(300), *range(300, 400, 2)]
+
+
+def test_idempotent_ids_remember_names_over_batches(server: redis.Redis) -> None:
+    write(server, named(*range(300)))
     write(server, named(*range(150, 400, 2)), partition=1, batch="7")
     assert sorted(numbers(server)) == [*range(300), *range(300, 400, 2)]
 
 
-def test_names_are_those_of_one_query(server: redis.Redis) -> None:
-    write(server, named(1))
-    settings = write_settings({"url": url_of(server)})
-    TaskWrite(settings, "other-0", "0", "other").write(named(1))
-    assert numbers(server) == [1, 1]
+def test_names_are_those_of_one_query(on_each: redis.Redis) -> None:
+    write(on_each, named(1))
+    settings = write_settings({"url": url_of(on_each)})
+    TaskWrite(settings, "other", 0, "0").write(named(1))
+    assert numbers(on_each) == [1, 1]
 
 
-def test_two_rows_of_one_name_are_refused(server: redis.Redis) -> None:
+def test_two_rows_of_one_name_are_refused(on_each: redis.Redis) -> None:
     with pytest.raises(RedisStreamsError, match="two rows of a batch have 'orders/5-0' in their"):
-        write(server, named(5, 6, 5))
-    assert server.xlen("s") == 0
+        write(on_each, named(5, 6, 5))
+    assert on_each.xlen("s") == 0
 
 
 def test_more_rows_than_a_stream_remembers_are_refused(

@@ -29,9 +29,8 @@ class StreamSink(Sink):
     kind = "stream"
     output_modes = ("append", "update")
     guarantees: ClassVar = {
-        "offsets": "each row once if the server knows idempotent IDs, else at least once",
-        "group": "each row once if the server knows idempotent IDs and the table keeps the "
-        "columns stream and id, else at least once",
+        "offsets": "each row once",
+        "group": "each row once if the table keeps the columns stream and id, else at least once",
     }
 
     @classmethod
@@ -73,20 +72,20 @@ class StreamSink(Sink):
             raise self.error(str(error)) from None
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Adds the rows under idempotent IDs made of query, partition, batch and row.
-
-        A repeated batch adds nothing twice if the server supports such IDs.
-        """
+        """Adds the rows, which are known by their numbers if the batch is repeated."""
         from pyspark_redis_streams.repeatable import write_batch
 
         write_batch(frame, self.options, batch.query, batch.number, batch.ordered)
 
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
-        """Adds the rows without idempotent IDs: at the next attempt these could name other rows."""
+        """Adds the rows in any case: at the next attempt the numbers could be those of others."""
         frame.write.format("redis-streams").options(**self.options).mode("append").save()
 
     def write_named(self, frame: DataFrame, batch: Batch, names: Sequence[str]) -> None:
-        """Adds the rows under idempotent IDs made of these columns, which are not written."""
+        """Adds the rows, which are known by these columns, which are not written.
+
+        They are the same in another sink of the query, which may write the same stream.
+        """
         from pyspark_redis_streams.repeatable import write_batch
         from pyspark_redis_streams.settings import write_settings
 
@@ -94,7 +93,8 @@ class StreamSink(Sink):
             self.write_unrepeatable(frame.drop(*names), batch)
             return
         options = {**self.options, "idempotenceColumns": ",".join(names)}
-        write_batch(frame, options, batch.query, batch.number, batch.ordered)
+        query = f"{batch.query}-{self.name}"
+        write_batch(frame, options, query, batch.number, batch.ordered)
 
 
 def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """``redrive``: sends dead letters back to their original streams.
 
 Adding an entry and removing its letter is one transaction, so each letter is sent once. In a
-cluster the two keys may be on different servers: there the entry is added first, and is there
-twice if the command is killed in between.
+cluster the two keys may be on different servers: there the entry is added first, with a mark that
+lets a command that was killed in between go on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rich.text import Text
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.tools.dead_letters import Letter, unpack
 from penstock.pipeline.tools.stream_client import StreamClient
+from pyspark_redis_streams.markers import once
 from pyspark_redis_streams.stream_info import key_of
 
 PAGE: Final = 500
@@ -150,7 +151,8 @@ def _send_apart(
 ) -> list[Found]:
     there = [each for each in portion if client.call("XRANGE", key, each[0], each[0])]
     for id, letter in there:
-        client.call("XADD", choice.target(letter), "*", *letter.fields)
+        added = ("XADD", choice.target(letter), "*", *letter.fields)
+        client.call(*once(added, f"redrive {_shown(key)}", id))
         client.call("XDEL", key, id)
     return there
 

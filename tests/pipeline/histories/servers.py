@@ -19,11 +19,14 @@ START_S: Final = 90
 
 
 @contextmanager
-def world(folder: Path, mode: str, sinks: Sequence[str]) -> Iterator[World]:
-    """The servers for a history; without PostgreSQL its sink is left out."""
+def world(
+    folder: Path, mode: str, sinks: Sequence[str], program: str | None = None
+) -> Iterator[World]:
+    """The servers for a history, of another program if one is given; without PostgreSQL its sink
+    is left out."""
     with ExitStack() as stack:
         source, target = (
-            stack.enter_context(Backend(None, *KEPT, start_s=START_S)) for _ in range(2)
+            stack.enter_context(Backend(program, *KEPT, start_s=START_S)) for _ in range(2)
         )
         base = None
         if "postgres-keyed" in sinks:
