@@ -88,6 +88,17 @@ def iredis() -> str:
     return find("iredis")
 
 
+def apart(package: str) -> Callable[[], str]:
+    """Finds the version of a package that is installed apart."""
+    from tests.clients.applications import find
+
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    ask = ["-c", code]
+    return lambda: subprocess.run(
+        [find("python"), *ask], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
 CLIENTS: Final = (
     Client("redis-py, synchronous", "clients/test_redis_py_stories", python("redis"), "blocking"),
     Client("redis-py, asyncio", "clients/test_redis_py_", python("redis"), "asyncio"),
@@ -112,6 +123,8 @@ CLIENTS: Final = (
         always="resp3",
     ),
     Client("iredis", "clients/test_iredis", program(iredis), always="resp2"),
+    Client("pytest-redis", "clients/test_starters", apart("pytest-redis"), "pytest", "resp2"),
+    Client("testing.redis", "clients/test_starters", apart("testing.redis"), "testing", "resp2"),
     Client("redis-cli", "clients/test_redis_cli", program(lambda: "redis-cli"), always="resp2"),
     Client("redis-benchmark", "clients/test_redis_bench", program(lambda: "redis-benchmark")),
     Client("ioredis", "clients/test_node", node("ioredis"), variant="[ioredis-"),

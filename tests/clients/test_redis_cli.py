@@ -87,6 +87,20 @@ def test_it_takes_a_snapshot_or_the_functions_of_one(cli: Cli, tmp_path: Path, o
     assert (b"value" in taken) == (option == "--rdb")
 
 
+def test_it_follows_as_a_replica_that_wants_no_keys(cli: Cli, penstock: PenstockThread) -> None:
+    with cli.start("--replica") as follower:
+        until(lambda: any(penstock.server.services.replication.following()))
+        cli("SET", "key", "value")
+        assert follower.stdout is not None
+        said = iter(follower.stdout.readline, "")
+        lines = [next(said)]
+        while '"SET","key","value"' not in lines[-1]:
+            lines.append(next(said))
+        follower.kill()
+        assert follower.stderr is not None
+        assert "error" not in "".join(lines).lower() + follower.stderr.read().lower()
+
+
 @pytest.fixture
 def orders(cli: Cli) -> Cli:
     """A stream of two entries whose first one is pending."""
