@@ -9,11 +9,13 @@ nobody is told of it.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Final
 
 from protocol.errors import CommandError
 from server.acl.users import DEFAULT_USER
-from server.command_table import Arguments
+from server.command_table import Arguments, Command
 from server.dispatcher import FAILURE_TEXTS, Dispatcher
 from server.state import ServerState
 from storage.aof.apply_commands import Restorer
@@ -26,6 +28,11 @@ __all__ = ["LoadError", "Loader"]
 
 _BEFORE_EXPIRY: Final = 0
 
+_SAMPLED: Final = 17
+"""One of so many commands is timed. It is a prime, as what clients do repeats itself."""
+
+_now_ns = time.perf_counter_ns
+
 
 class Loader:
     """Applies the commands of files to the keyspace of a server, which serves nobody meanwhile.
@@ -35,8 +42,7 @@ class Loader:
         loader = Loader(state, dispatcher)
         for file in files:
             loader.begin_file()
-            for args in file:
-                loader.apply(args)
+            loader.apply_all(file)
             if loader.open_group:  # the file ends inside MULTI ... EXEC
                 loader.drop_group()
         loader.finish()
@@ -48,6 +54,11 @@ class Loader:
         self._now_ms = state.clock()
         self._restorer = Restorer(keyspace, self._now_ms)
         self._queue: list[Arguments] | None = None
+        self._known: dict[bytes, Command] = {}
+        """Commands that may be in a file, by their names in the spelling of the file."""
+        self.costs: dict[bytes, int] = {}
+        """The nanoseconds that commands took, by name: about, as few of them are timed."""
+        self._untimed = _SAMPLED
         self._session = state.new_session(0)
         # What is in the file has been allowed when it was written.
         self._session.log_in(state.users.unlimited(DEFAULT_USER))
@@ -85,12 +96,34 @@ class Loader:
 
     # --- commands -------------------------------------------------------------------------
 
-    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        """Applies the commands with which the bytes of a file go on, if they are alike.
+    def take_run(self, data: bytes, at: int) -> tuple[int, int, list[Annotation]]:
+        """Applies the commands with which the bytes of a file go on at a place, if they are alike.
 
-        Returns where they end, how many there were, both 0 if they have to be parsed, and which
-        bytes are checksum lines."""
-        return (0, 0, []) if self._queue is not None else self._restorer.take_run(data)
+        Returns where they end, how many there were, the place itself and 0 if they have to be
+        parsed, and which bytes are checksum lines."""
+        if self._queue is not None:
+            return at, 0, []
+        started = _now_ns()
+        taken = self._restorer.take_run(data, at)
+        if taken[1]:
+            self.note_cost(b"XADD", _now_ns() - started)
+        return taken
+
+    def note_cost(self, name: bytes, nanoseconds: int) -> None:
+        """Loading what has this name took so long."""
+        self.costs[name] = self.costs.get(name, 0) + nanoseconds
+
+    def apply_all(self, commands: Sequence[Arguments]) -> None:
+        """Applies commands one after the other; raises :class:`LoadError` with the place of the one
+        that cannot be applied."""
+        place = 0
+        try:
+            for args in commands:
+                self.apply(args)
+                place += 1
+        except LoadError as error:
+            error.place = place
+            raise
 
     def apply(self, args: Arguments) -> None:
         """Applies one command, or keeps it until the EXEC of its group.
@@ -115,6 +148,16 @@ class Loader:
             queue.append(args)
 
     def _run(self, args: Arguments) -> None:
+        self._untimed -= 1
+        if self._untimed:
+            self._do(args)
+            return
+        self._untimed = _SAMPLED
+        started = _now_ns()
+        self._do(args)
+        self.note_cost(args[0].upper(), _SAMPLED * (_now_ns() - started))
+
+    def _do(self, args: Arguments) -> None:
         try:
             if not self._restorer.apply(args):
                 self._run_other(args)
@@ -128,27 +171,32 @@ class Loader:
             raise LoadError(f"{_command(args)}: the arguments are not as they must be") from None
 
     def _run_other(self, args: Arguments) -> None:
-        """Begins a group, or runs a command that is seldom in a file."""
-        name = args[0].upper()
-        if name == b"MULTI":
-            self._queue = []
-        elif name == b"EXEC":
-            raise LoadError("there is no MULTI before it")
-        else:
-            self._run_handler(args)
+        """Begins a group, or lets the command itself do what it does, and forgets what came of
+        it."""
+        command = self._known.get(args[0])
+        if command is None or not command.fits(len(args)):
+            name = args[0].upper()
+            if name == b"MULTI":
+                self._queue = []
+                return
+            if name == b"EXEC":
+                raise LoadError("there is no MULTI before it")
+            command = self._find(args)
+        self._session.db = self._restorer.db
+        self._dispatcher.apply(self._session, command, args)
 
-    def _run_handler(self, args: Arguments) -> None:
-        """Lets the command itself do what it does, and forgets what came of it."""
-        session = self._session
-        session.db = self._restorer.db
-        command, refusal = self._dispatcher.resolve(session, args)
+    def _find(self, args: Arguments) -> Command:
+        """The command that the request names, which may be in a file like this."""
+        command, refusal = self._dispatcher.resolve(self._session, args)
         if command is None or command.subcommands:
             raise LoadError("Penstock does not know this command")
         if refusal is not None:
             raise LoadError(refusal)
         if not command.writes:
             raise LoadError("a command that changes nothing does not belong in the file")
-        self._dispatcher.apply(session, command, args)
+        if command.name == command.fullname:
+            self._known[args[0]] = command
+        return command
 
 
 def _command(args: Arguments) -> str:

@@ -65,6 +65,6 @@ class Replay:
     def __init__(self, state: ServerState, loader: Loader) -> None:
         self.begin_file = loader.begin_file
         self.take_run = loader.take_run
-        self.apply = loader.apply
+        self.apply_all = loader.apply_all
         self.drop_group = loader.drop_group
         self.take_item = ItemLoader(state, loader).take

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Generator, Iterator
+from operator import itemgetter
 from typing import Final
 
 from server.dispatcher import Dispatcher
@@ -25,6 +26,7 @@ TURN_S: Final = 0.01
 """For how long files are loaded before clients have a turn."""
 REPORT_S: Final = 2.0
 """How often the log tells how far loading has come."""
+_RDB_KEYS: Final = b"keys of an RDB file"
 
 
 class RecoveryError(Exception):
@@ -117,7 +119,7 @@ class Recovery:
             loader.finish()
             if collecting:
                 gc.enable()
-        self._tell_of_end()
+        self._tell_of_end(loader.costs)
 
     def _reader(self, path: str, take_run: TakeRun | None = None, start: int = 0) -> Reader:
         torn = path == self._growing
@@ -130,7 +132,7 @@ class Recovery:
             return 0
         preamble = Preamble(path, self._disk, self._state.keyspace.limits)
         items = ItemLoader(self._state, loader, expire=self._snapshot)
-        before = self.loaded_bytes
+        before, began = self.loaded_bytes, time.perf_counter_ns()
         at = 0
         try:
             for item in preamble:
@@ -143,6 +145,7 @@ class Recovery:
         finally:
             self.loaded_bytes = before
         self.keys += items.keys
+        loader.note_cost(_RDB_KEYS, time.perf_counter_ns() - began)
         return preamble.end
 
     def _load(self, reader: Reader, loader: Loader) -> Iterator[None]:
@@ -155,12 +158,10 @@ class Recovery:
         self.commands += reader.commands
 
     def _apply(self, reader: Reader, batch: Batch, loader: Loader) -> None:
-        place = 0
         try:
-            for place, args in enumerate(batch.commands):  # noqa: B007 - the place of an error
-                loader.apply(args)
+            loader.apply_all(batch.commands)
         except LoadError as error:
-            offset = batch.offset_of(place)
+            offset = batch.offset_of(error.place)
             reader.explain(offset)
             raise RecoveryError(f"{reader.path}: offset {offset}: {error}") from None
 
@@ -196,13 +197,20 @@ class Recovery:
                 f"Loading the append-only file: {percent} % of {self.total_bytes} bytes"
             )
 
-    def _tell_of_end(self) -> None:
+    def _tell_of_end(self, costs: dict[bytes, int]) -> None:
+        """Says what was loaded, how long it took, and most of that what."""
         seconds = time.monotonic() - self._began
         keys = f"{self.keys} keys and " if self.keys else ""
-        self._state.log.notice(
-            f"Loaded {keys}{self.commands} commands from {len(self._paths)} files,"
+        files = " and ".join(f"'{path}'" for path in self._paths)
+        text = (
+            f"Loaded {keys}{self.commands} commands from {files},"
             f" {self.total_bytes} bytes, in {seconds:.2f} seconds"
         )
+        if costs:
+            name, nanoseconds = max(costs.items(), key=itemgetter(1))
+            most = min(nanoseconds / 1e9, seconds)
+            text += f"; what took the longest: {name.decode()}, {most:.2f} seconds"
+        self._state.log.notice(text)
 
     def progress(self) -> dict[str, object]:
         """The fields of INFO."""

@@ -47,7 +47,8 @@ class Restorer:
         self._runs = RunRestorer()
         self.db: Database = keyspace.databases[0]
         """The selected database."""
-        self._commands: Final[dict[bytes, Callable[[Arguments], bool]]] = {
+        # By each name in its spelling, also those of commands that are left to others.
+        self._commands: Final[dict[bytes, Callable[[Arguments], bool] | None]] = {
             b"XADD": self._xadd,
             b"XCLAIM": self._xclaim,
             b"XACK": self._xack,
@@ -71,12 +72,13 @@ class Restorer:
         self.db = self._keyspace.databases[0]
         self._records.begin_file()
 
-    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        """Applies the XADDs with which the bytes of a file go on, as far as they are alike.
+    def take_run(self, data: bytes, at: int) -> tuple[int, int, list[Annotation]]:
+        """Applies the XADDs with which the bytes of a file go on at a place, as far as they are
+        alike.
 
-        Returns where they end, how many there were, both 0 if there is nothing of the kind, and
-        which bytes are checksum lines."""
-        return (0, 0, []) if self._records.skipping else self._runs.take(self.db, data)
+        Returns where they end, how many there were, the place itself and 0 if there is nothing of
+        the kind, and which bytes are checksum lines."""
+        return (at, 0, []) if self._records.skipping else self._runs.take(self.db, data, at)
 
     def apply(self, args: Arguments) -> bool:
         """Applies one command; false if that must be done elsewhere, and nothing was done.
@@ -89,7 +91,9 @@ class Restorer:
             records.skipping -= 1
             return True
         name = args[0]
-        restore = self._commands.get(name) or self._commands.get(name.upper())
+        if name not in self._commands:
+            self._commands[name] = self._commands.get(name.upper())
+        restore = self._commands[name]
         return restore is not None and restore(args)
 
     # --- databases and records ------------------------------------------------------------

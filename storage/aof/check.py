@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from storage.aof.disk import Disk
@@ -10,7 +11,7 @@ from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
 from storage.aof.framing import Annotation, Command
 from storage.aof.preamble import read_preamble
-from storage.aof.reader import Batch, Damaged, Reader, Tail
+from storage.aof.reader import Damaged, Reader, Tail
 from storage.rdb.read import Item
 
 
@@ -23,11 +24,12 @@ class Replay(Protocol):
     def take_item(self, item: Item) -> None:
         """Takes a key or something else of an RDB file; raises :class:`LoadError`."""
 
-    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        """Applies what it knows of the beginning of some data, see :class:`Reader`."""
+    def take_run(self, data: bytes, at: int) -> tuple[int, int, list[Annotation]]:
+        """Applies what it knows of some data from a place on, see :class:`Reader`."""
 
-    def apply(self, args: Command) -> None:
-        """Applies one command; raises :class:`LoadError` if that cannot be done."""
+    def apply_all(self, commands: Sequence[Command]) -> None:
+        """Applies commands; raises :class:`LoadError` with the place of one for which that cannot
+        be done."""
 
     def drop_group(self) -> None:
         """Forgets the commands since a MULTI that has no EXEC."""
@@ -94,23 +96,13 @@ def _read(reader: Reader, replay: Replay | None) -> tuple[int, int, str] | None:
         return None
     replay.begin_file()
     for batch in reader:
-        refused = _apply_all(batch, replay)
-        if refused is not None:
-            index, reason = refused
-            offset = batch.offset_of(index)
-            reader.explain(offset)
-            return reader.commands - len(batch.commands) + index, offset, reason
-    replay.drop_group()
-    return None
-
-
-def _apply_all(batch: Batch, replay: Replay) -> tuple[int, str] | None:
-    """Applies the commands; the index of the first that is refused, and why."""
-    for index, command in enumerate(batch.commands):
         try:
-            replay.apply(command)
+            replay.apply_all(batch.commands)
         except LoadError as error:
-            return index, str(error)
+            offset = batch.offset_of(error.place)
+            reader.explain(offset)
+            return reader.commands - len(batch.commands) + error.place, offset, str(error)
+    replay.drop_group()
     return None
 
 

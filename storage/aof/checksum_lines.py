@@ -108,10 +108,10 @@ class LineVerifier:
         """Where that begins."""
         return self.end - self._size
 
-    def take(self, data: bytes, annotations: Iterable[Annotation]) -> None:
-        """Takes the bytes that follow, and which of them are annotations; raises
-        :class:`Mismatch`."""
-        done = 0
+    def take(self, data: bytes, start: int, end: int, annotations: Iterable[Annotation]) -> None:
+        """Takes the bytes that follow, which are those of ``data`` between two places, and which of
+        them are annotations; raises :class:`Mismatch`."""
+        done = start
         for _, at, size in annotations:
             line = data[at : at + size]
             if not line.startswith(MARK) and not self._needs_check(line, at - done):
@@ -124,7 +124,7 @@ class LineVerifier:
             self.count += 1
             self.end += size
             done = at + size
-        self._add(data[done:])
+        self._add(data[done:end])
 
     def _add(self, data: bytes) -> None:
         self._checksum = crc32c(data, self._checksum)

@@ -16,7 +16,10 @@ def _escaped(char: str) -> str:
 
 
 class LoadError(Exception):
-    """A command of an append-only file cannot be applied; the text says which, and why."""
+    """A command of an append-only file cannot be applied; the text says which, and why.
+
+    ``place`` is how many of the commands that were to be applied with it were before it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(printable(text))
+        self.place = 0

@@ -1,8 +1,13 @@
+# Compiled by mypyc.
 """The framing of an append-only file: a strict parser of its commands.
 
 A command is a RESP array of bulk strings, in canonical form. Between commands there may be
 annotations, lines that begin with ``#``. An error inside a bulk string cannot be detected here, but
 every byte around it is verified; checksums (:mod:`storage.aof.checksum_lines`) are annotations.
+
+What is whole is parsed by looking at single bytes, which is quick where it is compiled. Whatever
+that does not get through with, be it only long, is parsed once more by expressions, which tell what
+is wrong.
 """
 
 from __future__ import annotations
@@ -18,13 +23,19 @@ MAX_ANNOTATION: Final = 1022
 """The longest annotation with its CRLF that Redis reads as one line, in bytes."""
 
 _CRLF: Final = b"\r\n"
-_SPLIT_AT_MOST: Final = 1024 * 1024
-"""In more bytes than these there may be more lines than memory is meant for."""
+_CR: Final = 0x0D
+_LF: Final = 0x0A
+_HASH: Final = 0x23
+_DOLLAR: Final = 0x24
+_STAR: Final = 0x2A
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
+_LARGE: Final = 2**26
+"""Numbers of so many digits are left to the expressions."""
+_NONE: Final = -1
 
-_WIDTHS: Final = {b"*%d" % count: 2 * count for count in range(1, 1025)}
-"""How many lines follow the header of a command, if none of its arguments holds a CRLF."""
-_LENGTHS: Final = tuple(b"$%d" % length for length in range(4097))
-"""The header of an argument, by its length. Longer ones do not come often enough to matter."""
+PORTION: Final = 64 * 1024
+"""In so many bytes commands begin that are parsed at once; what fits a processor's cache."""
 
 _COUNT: Final = re.compile(rb"\*([1-9][0-9]{0,9})\r\n")
 _COUNT_CUT: Final = re.compile(rb"(?:\*(?:[1-9][0-9]{0,9}\r?)?)?\Z")
@@ -67,79 +78,121 @@ Annotation = tuple[int, int, int]
 
 
 class Parsed(NamedTuple):
-    """What :func:`parse` found at the beginning of its data."""
+    """What :func:`parse` found in its data."""
 
     commands: list[Command]
+    places: list[int]
+    """Where in the data each of them begins."""
     annotations: list[Annotation]
     end: int
-    """How many bytes they take."""
+    """Where they end."""
 
 
 # --- many commands ---------------------------------------------------------------------------
 
 
-def parse(data: bytes) -> Parsed:
-    """The whole commands at the beginning of ``data``; what follows them is not looked into.
+def parse(data: bytes, at: int = 0) -> Parsed:
+    """The whole commands in ``data`` from ``at`` on, as far as they begin in the same portion; what
+    follows them is not looked into.
 
-    Of more than a mebibyte only one command is taken: it is a long one, or else the data was cut
-    badly. If there is nothing whole, raises :class:`Cut` if there could be with more data, and
+    If there is nothing whole, raises :class:`Cut` if there could be with more data, and
     :class:`Misframed` if not.
     """
     commands: list[Command] = []
+    places: list[int] = []
     annotations: list[Annotation] = []
-    if len(data) > _SPLIT_AT_MOST:
-        return Parsed(commands, annotations, _take_other(data, 0, commands, annotations))
-    lines = data.split(_CRLF)
-    index = end = 0
-    while end < len(data):
-        following = _take_plain(lines, index, commands)
-        end += sum(map(len, lines[index:following])) + len(_CRLF) * (following - index)
-        index = following
+    begin, stop = at, min(len(data), at + PORTION)
+    while True:
+        at = _take_plain(data, at, stop, commands, places)
+        if at >= stop:
+            break
         try:
-            start, end = end, _take_other(data, end, commands, annotations)
+            if data[at] == _HASH:
+                end = _end_of_annotation(data, at)
+                annotations.append((len(commands), at, end - at))
+            else:
+                command, end = parse_command(data, at)
+                commands.append(command)
+                places.append(at)
         except (Cut, Misframed):
-            if end == 0:
+            if at == begin:
                 raise
             break
-        index += data.count(_CRLF, start, end)
-    return Parsed(commands, annotations, end)
+        at = end
+    return Parsed(commands, places, annotations, at)
 
 
-def _take_plain(lines: list[bytes], index: int, commands: list[Command]) -> int:
-    """Appends commands up to one that is not plain; returns the index of the line it begins with.
-
-    Plain is what has no CRLF in an argument: then the lines are headers and contents by turns, and
-    comparing all headers with those that the contents should have is all there is to check.
-    """
-    add, length_of = commands.append, _LENGTHS.__getitem__
-    last = len(lines) - 1
+def _take_plain(data: bytes, at: int, stop: int, commands: list[Command], places: list[int]) -> int:
+    """Takes commands that begin before ``stop``, up to the first that is not plain; returns where
+    they end."""
+    begin = at
     try:
-        while True:
-            end = index + _WIDTHS[lines[index]]
-            if end >= last:
-                return index
-            command = lines[index + 2 : end + 1 : 2]
-            if list(map(length_of, map(len, command))) != lines[index + 1 : end : 2]:
-                return index
-            add(command)
-            index = end + 1
-    except (KeyError, IndexError):
-        return index
+        while at < stop:
+            begin = at
+            left, at = _count(data, at)
+            command: Command = []
+            while left > 0:
+                start, end = find_bulk(data, at)
+                if start < 0:
+                    return begin
+                command.append(data[start:end])
+                at = end + 2
+                left -= 1
+            if not command:
+                return begin
+            commands.append(command)
+            places.append(begin)
+    except IndexError:  # The data ends within a command.
+        return begin
+    return at
 
 
-def _take_other(
-    data: bytes, at: int, commands: list[Command], annotations: list[Annotation]
-) -> int:
-    """Takes one command or annotation of any kind, or nothing at the end; returns where it ends."""
-    if data.startswith(b"#", at):
-        end = _end_of_annotation(data, at)
-        annotations.append((len(commands), at, end - at))
-        return end
-    if at == len(data):
-        return at
-    command, end = parse_command(data, at)
-    commands.append(command)
-    return end
+def _count(data: bytes, at: int) -> tuple[int, int]:
+    """The number of arguments of the command that begins here, and where the first one begins; 0 if
+    it is not plain. Raises :class:`IndexError` if the data may end before that."""
+    if data[at] != _STAR:
+        return 0, at
+    at += 1
+    byte = data[at]
+    if byte == _ZERO:
+        return 0, at
+    count = 0
+    while _ZERO <= byte <= _NINE and count < _LARGE:
+        count = count * 10 + byte - _ZERO
+        at += 1
+        byte = data[at]
+    if byte != _CR or data[at + 1] != _LF:
+        return 0, at
+    return count, at + 2
+
+
+def find_bulk(data: bytes, at: int) -> tuple[int, int]:
+    """Where the content of the bulk string begins and ends that begins here; negative if there is
+    none in canonical form, or a long one.
+
+    Raises :class:`IndexError` if the data may end before that."""
+    if data[at] != _DOLLAR:
+        return _NONE, _NONE
+    at += 1
+    byte = data[at]
+    length = 0
+    if byte == _ZERO:
+        at += 1
+        byte = data[at]
+    else:
+        while _ZERO <= byte <= _NINE and length < _LARGE:
+            length = length * 10 + byte - _ZERO
+            at += 1
+            byte = data[at]
+        if not length:
+            return _NONE, _NONE
+    if byte != _CR or data[at + 1] != _LF:
+        return _NONE, _NONE
+    start = at + 2
+    end = start + length
+    if data[end] != _CR or data[end + 1] != _LF:
+        return _NONE, _NONE
+    return start, end
 
 
 def _end_of_annotation(data: bytes, at: int) -> int:
@@ -203,10 +256,3 @@ def find_command(data: bytes) -> int:
     """
     match = _LATER_COMMAND.search(data)
     return -1 if match is None else match.end()
-
-
-def encoded_size(command: Command) -> int:
-    """How many bytes a command takes in the file."""
-    sizes = list(map(len, command))
-    headers = len(b"*%d\r\n" % len(command)) + sum(len(b"$%d\r\n\r\n" % size) for size in sizes)
-    return headers + sum(sizes)

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Reading one file of an append-only file: batches of commands, and what its end looks like.
 
 A server that is killed while it writes leaves a file that ends within a command: a *torn tail*,
@@ -38,25 +39,28 @@ from storage.aof.checksum_lines import (
 from storage.aof.disk import Disk
 from storage.aof.framing import (
     LATER_COMMAND_SIZE,
+    PORTION,
     Annotation,
     Command,
     Cut,
     Misframed,
-    Parsed,
-    encoded_size,
     find_command,
     parse,
 )
 
-CHUNK: Final = 64 * 1024
-"""How many bytes are read at once, unless a command is longer; what fits a processor's cache."""
+CHUNK: Final = PORTION
+"""How many bytes are read at once, unless a command is longer."""
+
+SHORT_RUN: Final = 16
+"""Behind a run of fewer commands the rest of what has been read is parsed: to ask again would take
+longer than that, where runs are so short."""
 
 _OPEN_GROUP: Final = "the file ends between a MULTI and its EXEC"
 
 
-TakeRun = Callable[[bytes], tuple[int, int, list[Annotation]]]
-"""Takes what it knows of the beginning of some data; where that ends, how many commands it was, and
-the annotations in it. The first two are 0 if it is nothing."""
+TakeRun = Callable[[bytes, int], tuple[int, int, list[Annotation]]]
+"""Takes what it knows of some data from a place on; where that ends, how many commands it was, and
+the annotations in it. It is the place itself and 0 if it is nothing."""
 
 
 class Damaged(Exception):
@@ -87,12 +91,14 @@ class Batch(NamedTuple):
     offset: int
     """Where in the file the first of them, or an annotation in front of it, begins."""
     commands: list[Command]
-    annotations: list[Annotation]
+    base: int
+    """Where in the file the data begins that they were parsed from ..."""
+    places: list[int]
+    """... and where in these data each of them begins."""
 
     def offset_of(self, index: int) -> int:
-        """Where the command of this index begins. Takes as long as adding up those before it."""
-        before = sum(map(encoded_size, self.commands[:index]))
-        return self.offset + before + sum(n for at, _, n in self.annotations if at <= index)
+        """Where in the file the command of this index begins."""
+        return self.base + self.places[index]
 
 
 class Reader:
@@ -103,9 +109,8 @@ class Reader:
     batches all the same. Iterating raises :class:`Damaged` and :class:`OSError`. What is appended
     to the file in the meantime is left out.
 
-    ``take_run`` is asked first what it makes of the bytes that follow, outside of groups: it
-    returns where what it has taken ends, how many commands that were, and the annotations in it.
-    There is a batch without commands in their place.
+    ``take_run`` is asked first what it makes of bytes that have been read, outside of groups, and
+    again behind a run that was not short. There is a batch without commands in their place.
 
     A checksum is compared when its line is met, so the commands of a group may have been in batches
     before :class:`Damaged` is raised because of it. What is before the offset ``start`` is left
@@ -134,11 +139,17 @@ class Reader:
         self._torn = torn
         self._chunk = chunk
         self._take_run = take_run
-        self._start = start
         self._fd = -1
+        self._base = start
+        """Where in the file the data begins that has been read ..."""
+        self._data = b""
+        self._at = 0
+        """... and up to where in it there have been batches."""
+        self._asks = True
+        """Whether ``take_run`` is asked what it makes of these data."""
         self._group: tuple[int, int] | None = None
         """Where the open MULTI is, and how many commands there were before it."""
-        self._verifier = LineVerifier(0)
+        self._verifier = LineVerifier(start)
 
     @property
     def has_checksums(self) -> bool:
@@ -170,30 +181,16 @@ class Reader:
             raise
 
     def _batches(self) -> Iterator[Batch]:
-        offset, size = self._start, self._chunk
-        while offset < self.size:
-            data = self._read(offset, size)
-            taken, count, annotations = self._run_of(data)
-            if taken:
-                self._verifier.take(data[:taken], annotations)
-                self.commands += count
-                yield Batch(offset, [], [])
-                offset, size = offset + taken, self._chunk
-                continue
-            try:
-                parsed = parse(data)
-            except Misframed as error:
-                self._end_in_zeros(offset, data, error)
+        while self._base + self._at < self.size:
+            if self._at == len(self._data):
+                self._read_more(0)
+            batch = self._next_run()
+            if batch is None:
+                batch = self._next_commands()
+            if batch is not None:
+                yield batch
+            elif self.tail is not None:
                 return
-            except Cut as cut:
-                if offset + len(data) + cut.needed > self.size:
-                    self._end_in_command(offset, self.size, cut)
-                    return
-                size = len(data) + max(cut.needed, len(data))
-                continue
-            self._verifier.take(data[: parsed.end], parsed.annotations)
-            yield self._batch(offset, parsed)
-            offset, size = offset + parsed.end, self._chunk
         if self._group is not None:
             self._tear(self.size, self.size, _OPEN_GROUP)
             return
@@ -201,20 +198,58 @@ class Reader:
         if self.has_checksums:
             self._search_line(self.size)
 
-    def _run_of(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        """What ``take_run`` makes of the data."""
-        if self._take_run is None or self._group is not None:
-            return 0, 0, []
-        return self._take_run(data)
+    def _read_more(self, missing: int) -> None:
+        """Reads on, at least so many bytes, and as many as there are already: what has been looked
+        at in vain is no more than what will be."""
+        rest = self._data[self._at :]
+        self._base += self._at
+        self._at = 0
+        offset = self._base + len(rest)
+        data = self._read(offset, max(missing, len(rest), self._chunk))
+        if not data:
+            raise Damaged(self.path, offset, "the file has become shorter while it was read")
+        self._data = rest + data
+        self._asks = True
+
+    def _next_run(self) -> Batch | None:
+        """The batch that stands for what ``take_run`` has taken, if it has."""
+        if self._take_run is None or not self._asks or self._group is not None:
+            return None
+        offset = self._base + self._at
+        end, count, annotations = self._take_run(self._data, self._at)
+        self._asks = count >= SHORT_RUN
+        if not count:
+            return None
+        self._take(end, annotations)
+        self.commands += count
+        return Batch(offset, [], self._base, [])
+
+    def _next_commands(self) -> Batch | None:
+        """The next commands; ``None`` if more had to be read for them, or there is a tail."""
+        try:
+            parsed = parse(self._data, self._at)
+        except Misframed as error:
+            self._end_in_zeros(error)
+            return None
+        except Cut as cut:
+            end = self._base + len(self._data)
+            if end + cut.needed > self.size:
+                offset = self._base + self._at
+                self._end_in_command(offset, self._base + cut.content, self.size)
+            else:
+                self._read_more(cut.needed)
+            return None
+        batch = Batch(self._base + self._at, parsed.commands, self._base, parsed.places)
+        self._take(parsed.end, parsed.annotations)
+        self._follow_groups(batch)
+        return batch
+
+    def _take(self, end: int, annotations: list[Annotation]) -> None:
+        """Goes on behind ``end``, and compares the checksums up to there."""
+        self._verifier.take(self._data, self._at, end, annotations)
+        self._at = end
 
     # --- groups --------------------------------------------------------------------------------
-
-    def _batch(self, offset: int, parsed: Parsed) -> Batch:
-        batch = Batch(offset, parsed.commands, parsed.annotations)
-        if 1 in map(len, batch.commands):
-            self._follow_groups(batch)
-        self.commands += len(batch.commands)
-        return batch
 
     def _follow_groups(self, batch: Batch) -> None:
         """Keeps account of MULTI and EXEC, which are commands of one word."""
@@ -224,6 +259,7 @@ class Reader:
                 if reason:
                     self.commands += index
                     raise Damaged(self.path, batch.offset_of(index), reason)
+        self.commands += len(batch.commands)
 
     def _follow_group(self, batch: Batch, index: int, name: bytes) -> str:
         """Takes note of one such command; returns what is wrong with it."""
@@ -300,9 +336,10 @@ class Reader:
         self.uncovered = self._uncovered_before(offset)
         self.tail = Tail(offset, self.size - offset, self.size - written, reason)
 
-    def _end_in_command(self, offset: int, written: int, cut: Cut) -> None:
-        """The command at ``offset`` is not whole; the file was written up to ``written``."""
-        hidden = self._find_hidden(offset + cut.content, written)
+    def _end_in_command(self, offset: int, content: int, written: int) -> None:
+        """The command at ``offset`` is not whole: it ends in an argument whose content begins at
+        ``content``. The file was written up to ``written``."""
+        hidden = self._find_hidden(content, written)
         if hidden >= 0:
             raise Damaged(
                 self.path,
@@ -322,19 +359,20 @@ class Reader:
                 return offset + found
         return -1
 
-    def _end_in_zeros(self, offset: int, data: bytes, error: Misframed) -> None:
-        """Finds out whether what is wrong in ``data`` is only that zeros fill the file's end."""
-        damaged = Damaged(self.path, offset + error.offset, error.reason)
+    def _end_in_zeros(self, error: Misframed) -> None:
+        """Finds out whether what is wrong in the data is only that zeros fill the file's end."""
+        base, offset = self._base, self._base + self._at
+        damaged = Damaged(self.path, base + error.offset, error.reason)
         written = self._end_without_zeros(offset)
-        if written == self.size or written > offset + len(data):
+        if written == self.size or written > base + len(self._data):
             raise damaged
         if written == offset:
             self._tear(offset, written, "the file ends in zeros")
             return
         try:
-            parse(data[: written - offset])
+            parse(self._data[: written - base], self._at)
         except Cut as cut:
-            self._end_in_command(offset, written, cut)
+            self._end_in_command(offset, base + cut.content, written)
         except Misframed:
             raise damaged from None
 

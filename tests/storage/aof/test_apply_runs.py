@@ -99,9 +99,9 @@ class Loaded:
                 assert isinstance(value, Stream)
                 value.check()
 
-    def _take(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        end, count, lines = self._restorer.take_run(data)
-        assert (end > 0) == (count > 0)
+    def _take(self, data: bytes, at: int) -> tuple[int, int, list[Annotation]]:
+        end, count, lines = self._restorer.take_run(data, at)
+        assert (end > at) == (count > 0)
         self.taken += count
         return end, count, lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -82,13 +83,16 @@ class Notes:
                 raise LoadError("no such key")
             self.applied.append([item.key])
 
-    def take_run(self, data: bytes) -> tuple[int, int, list[Annotation]]:
-        return 0, 0, []
+    def take_run(self, data: bytes, at: int) -> tuple[int, int, list[Annotation]]:
+        return at, 0, []
 
-    def apply(self, args: Command) -> None:
-        if args == xadd(7):
-            raise LoadError("no such thing")
-        self.applied.append(args)
+    def apply_all(self, commands: Sequence[Command]) -> None:
+        for place, args in enumerate(commands):
+            if args == xadd(7):
+                error = LoadError("no such thing")
+                error.place = place
+                raise error
+            self.applied.append(args)
 
     def drop_group(self) -> None:
         self.applied.append([b"its end"])

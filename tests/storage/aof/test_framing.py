@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof.framing import (
     LATER_COMMAND_SIZE,
+    PORTION,
     Command,
     Cut,
     Misframed,
     Parsed,
-    encoded_size,
     find_command,
     parse,
     parse_command,
@@ -31,22 +33,30 @@ COMMANDS = st.lists(st.lists(WORDS, min_size=1, max_size=6), max_size=8)
 
 @given(COMMANDS)
 def test_what_has_been_encoded_is_parsed_again(commands: list[Command]) -> None:
-    data = encoded(*commands)
-    assert parse(data) == Parsed(commands, [], len(data))
-    assert [encoded_size(command) for command in commands] == [len(encoded(c)) for c in commands]
+    assert parse(encoded(*commands)) == whole(commands)
+
+
+def whole(commands: list[Command], at: int = 0) -> Parsed:
+    """What is parsed of nothing but these commands, which begin at a place."""
+    ends = list(accumulate((len(encoded(command)) for command in commands), initial=at))
+    return Parsed(commands, ends[:-1], [], ends[-1])
+
+
+@given(COMMANDS)
+def test_commands_are_parsed_from_any_place_on(commands: list[Command]) -> None:
+    assert parse(b"PING" + encoded(*commands), 4) == whole(commands, 4)
 
 
 @given(COMMANDS, st.sampled_from([b"P", b"*", b"*3\r\n$3", b"#TS:", b"\r\n", b"\0", b"*1\r\n*"]))
 def test_what_follows_the_last_whole_command_is_left(commands: list[Command], rest: bytes) -> None:
-    whole = encoded([b"PING"], *commands)
-    assert parse(whole + rest) == Parsed([[b"PING"], *commands], [], len(whole))
+    commands = [[b"PING"], *commands]
+    assert parse(encoded(*commands) + rest) == whole(commands)
 
 
 @pytest.mark.parametrize("count", [1, 1024, 1025, 2000])
 def test_any_number_of_arguments_is_parsed(count: int) -> None:
     command = [b"%d" % number for number in range(count)]
-    data = encoded(command, xadd(1))
-    assert parse(data) == Parsed([command, xadd(1)], [], len(data))
+    assert parse(encoded(command, xadd(1))) == whole([command, xadd(1)])
 
 
 def test_annotations_stand_between_commands() -> None:
@@ -55,6 +65,7 @@ def test_annotations_stand_between_commands() -> None:
     size = len(first)
     parsed = parse(data + STAMP)
     assert parsed.commands == [xadd(1), [b"SET", b"k", b"a\r\nb"], xadd(2)]
+    assert parsed.places == [16, 16 + len(encoded(xadd(1))), 35 + size]
     assert parsed.annotations == [
         (0, 0, 16),
         (2, 16 + size, 16),
@@ -67,7 +78,7 @@ def test_annotations_stand_between_commands() -> None:
 def test_the_longest_annotation_has_1022_bytes() -> None:
     longest = b"#" + b"x" * 1019 + b"\r\n"
     assert len(longest) == 1022
-    assert parse(longest) == Parsed([], [(0, 0, 1022)], 1022)
+    assert parse(longest) == Parsed([], [], [(0, 0, 1022)], 1022)
     for cut in range(1, len(longest)):
         with pytest.raises(Cut):
             parse(longest[:cut])
@@ -75,10 +86,14 @@ def test_the_longest_annotation_has_1022_bytes() -> None:
         parse(b"#" + longest)
 
 
-def test_of_much_data_one_command_is_taken() -> None:
+def test_of_much_data_a_portion_is_parsed() -> None:
     long = [b"SET", b"k", b"\r\n" * 600_000]
-    data = encoded(long, xadd(1))
-    assert parse(data) == Parsed([long], [], len(encoded(long)))
+    data = encoded(long, *[xadd(1)] * 5000)
+    assert parse(data) == whole([long])
+    parsed = parse(data, len(encoded(long)))
+    size = len(encoded(xadd(1)))
+    assert len(parsed.commands) == -(-PORTION // size)
+    assert parsed.end == parsed.places[-1] + size
 
 
 @pytest.mark.parametrize(
@@ -123,8 +138,7 @@ def test_what_no_server_writes_is_refused_in_its_place(
 
 
 def test_a_misframed_command_is_an_error_once_those_before_it_are_taken() -> None:
-    data = encoded(xadd(1), xadd(2))
-    assert parse(data + b"PING\r\n") == Parsed([xadd(1), xadd(2)], [], len(data))
+    assert parse(encoded(xadd(1), xadd(2)) + b"PING\r\n") == whole([xadd(1), xadd(2)])
 
 
 @given(COMMANDS.filter(bool), st.data())
@@ -151,7 +165,7 @@ def test_a_cut_argument_tells_where_its_content_begins() -> None:
 
 def test_one_command_is_parsed_where_it_is() -> None:
     data = encoded(xadd(1), xadd(2), xadd(3))
-    size = encoded_size(xadd(1))
+    size = len(encoded(xadd(1)))
     assert parse_command(data, size) == (xadd(2), 2 * size)
 
 
