@@ -27,7 +27,7 @@ from server.persistence.rewrite import Rewrite
 from server.state import ServerState
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
-from storage.aof.folder import Folder, FolderError, FolderInUse
+from storage.aof.folder import Folder, FolderError
 from storage.aof.framing import parse_command
 from storage.aof.snapshot import snapshot
 from storage.aof.writer import Writer
@@ -42,6 +42,11 @@ SAVE_AFTER_FAILURE_MS: Final = 5000
 """How long no save point is acted on after one that failed."""
 AUTOMATIC_AFTER_FAILURE_MS: Final = 60_000
 """How long no rewrite begins by itself after one that failed."""
+
+_NOTHING_YET: Final = (
+    "there is no append-only file yet, and appendonly is yes; a start with appendonly no loads it,"
+    " and CONFIG SET appendonly yes keeps it then"
+)
 
 
 class PersistenceError(Exception):
@@ -97,48 +102,33 @@ class Persistence:
     async def load(self) -> None:
         """Takes the folder and loads what there is; raises :class:`PersistenceError`.
 
-        With ``appendonly no``, a base that SAVE has made is loaded as well; increments are not, as
-        the file was turned off at some time after them. Without a folder it is the RDB file.
+        With ``appendonly no`` that is the base that SAVE has made, or else the RDB file. Increments
+        are passed over with their base, as the file was turned off at some time after them. The log
+        says so.
         """
         wanted = self._state.config.appendonly
         folder = self._new_folder()
-        if not wanted and not self._disk.exists(folder.path_of(folder.manifest_name)):
+        if wanted or self._disk.exists(folder.path_of(folder.manifest_name)):
+            await self._load_folder(folder, wanted)
+        else:
             await self._load_dump()
-            return
-        await self._load_from(folder, wanted)
 
-    async def _load_dump(self) -> None:
-        """Loads the RDB file, if one is wanted and there."""
-        dump = DumpFile.wanted(self._state)
-        if dump is None or not self._disk.exists(dump.path):
-            return
-        try:
-            await self._run(
-                Recovery(self._state, self._dispatcher, self._disk, [dump.path], "", snapshot=True)
-            )
-        except RecoveryStopped:
-            return
-        except RecoveryError as error:
-            raise PersistenceError(str(error)) from None
-        except OSError as error:
-            raise PersistenceError(f"{dump.path}: {reason(error)}") from None
-
-    async def _load_from(self, folder: Folder, wanted: bool) -> None:
-        uncovered = NOTHING
+    async def _load_folder(self, folder: Folder, wanted: bool) -> None:
         try:
             for warning in folder.open(self._state.config.appendfilename if wanted else ""):
                 self._state.log.warning(warning)
-            if folder.manifest.files and (wanted or not folder.manifest.increments):
-                uncovered = await self._recover(folder)
             if wanted:
-                self._go_on(folder, uncovered)
+                self._go_on(folder, await self._recover(folder))
+            elif folder.manifest.increments:
+                self._state.log.warning(
+                    f"the folder '{folder.path}' was not loaded: it was written with appendonly"
+                    " yes, and appendonly is no; SAVE would replace what is in it"
+                )
+                await self._load_dump()
+            else:
+                await self._recover(folder)
         except RecoveryStopped:
-            folder.release()
-            return
-        except FolderInUse as error:
-            if wanted:
-                raise PersistenceError(str(error)) from None
-            self._state.log.warning(f"What was saved is not loaded: {error}")
+            wanted = False
         except (FolderError, RecoveryError) as error:
             folder.release()
             raise PersistenceError(str(error)) from None
@@ -148,6 +138,26 @@ class Persistence:
         if not wanted:
             folder.release()
 
+    def _dump(self) -> str:
+        """The path of the RDB file, if one is wanted and there; else empty."""
+        dump = DumpFile.wanted(self._state)
+        return dump.path if dump is not None and self._disk.exists(dump.path) else ""
+
+    async def _load_dump(self) -> None:
+        path = self._dump()
+        if not path:
+            return
+        try:
+            await self._run(
+                Recovery(self._state, self._dispatcher, self._disk, [path], "", snapshot=True)
+            )
+        except RecoveryStopped:
+            return
+        except RecoveryError as error:
+            raise PersistenceError(str(error)) from None
+        except OSError as error:
+            raise PersistenceError(f"{path}: {reason(error)}") from None
+
     def _new_folder(self) -> Folder:
         config = self._state.config
         path = os.path.join(config.dir, config.appenddirname)
@@ -155,6 +165,14 @@ class Persistence:
 
     async def _recover(self, folder: Folder) -> Uncovered:
         """Loads the files; returns what no checksum covers at the end of the last one."""
+        held = bool(folder.manifest.files)
+        if path := self._dump():
+            why = f"the data is in the folder '{folder.path}'" if held else _NOTHING_YET
+            self._state.log.write(
+                "notice" if held else "warning", f"the file '{path}' was not loaded: {why}"
+            )
+        if not held:
+            return NOTHING
         recovery = Recovery.of_folder(self._state, self._dispatcher, folder)
         await self._run(recovery)
         # Not before: if what has replaced them cannot be loaded, they are all that there is.

@@ -16,6 +16,7 @@ from server.persistence.recovery import Recovery
 from storage import compression
 from tests.server.command_info import recorded
 from tests.server.persistence.conftest import Start
+from tests.server.persistence.disks import TestDisk
 from tests.server.persistence.rig import Rig
 from tests.storage.aof.samples import EXEC, MULTI, encoded, xadd
 
@@ -139,16 +140,19 @@ async def test_a_command_that_cannot_be_carried_out_stops_the_start(tmp_path: Pa
     assert text.startswith(f"{path}: offset {len(encoded(xadd(6)))}: 'XADD' 's' '2-1': ")
 
 
-async def test_a_file_that_cannot_be_read_stops_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class UnreadableDisk(TestDisk):
+    """Reads no more than what tells that a file is no RDB file."""
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        if self._names[fd].endswith(".base.aof") and size > 10:
+            raise OSError(5, "Input/output error")
+        return super().read(fd, size, offset)
+
+
+async def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
     folder = put(tmp_path, BASE, base=encoded(xadd(1)))
-
-    def fail(*_: object) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("storage.aof.reader.Reader._read", fail)
-    assert await refused(tmp_path) == f"{folder}/appendonly.aof.1.base.aof: Input/output error"
+    text = await refused(tmp_path, disk=UnreadableDisk())
+    assert text == f"{folder}/appendonly.aof.1.base.aof: Input/output error"
 
 
 async def test_a_folder_that_is_a_file_stops_the_start(tmp_path: Path) -> None:
@@ -163,6 +167,17 @@ async def test_a_second_server_on_the_folder_does_not_start(start: Start, tmp_pa
     )
     await rig.stop()
     await start()
+
+
+async def test_a_server_that_keeps_nothing_does_not_start_on_the_folder_of_another(
+    start: Start, tmp_path: Path
+) -> None:
+    """It would be empty, though the data is there."""
+    rig = await start()
+    await rig.ask("SET", "k", "v")
+    in_use = f"the folder '{rig.folder}' is in use by another process, pid {os.getpid()}"
+    assert await refused(tmp_path, appendonly=False) == in_use
+    assert await refused(tmp_path, appendonly=False, dbfilename="dump.rdb") == in_use
 
 
 async def test_the_single_file_of_redis_6_becomes_the_base(start: Start, tmp_path: Path) -> None:

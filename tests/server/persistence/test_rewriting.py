@@ -434,6 +434,10 @@ async def test_increments_are_not_loaded_without_an_append_only_file(start: Star
     await rig.stop()
     off = await start(appendonly=False)
     assert await off.ask("GET", "k") is None
+    assert off.log[0] == (
+        f"the folder '{off.folder}' was not loaded: it was written with appendonly yes, and"
+        " appendonly is no; SAVE would replace what is in it"
+    )
 
 
 async def test_the_folder_is_nobodys_after_a_save_without_an_append_only_file(
