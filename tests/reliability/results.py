@@ -1,14 +1,16 @@
-"""Writes the table of ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes two tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
 scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
 Without the plugin the same tests try a small part of each attack, and write nothing. What was
-measured before the attacks had been answered stays as it is in ``before.json``.
+measured before the attacks had been answered stays as it is in ``before.json``. The second table is
+about files that were changed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +32,13 @@ HEAD: Final = (
     "|---|" + "---:|" * 9,
 )
 
+BEGIN_FILES: Final = "<!-- This table is written by `make reliability`, too. -->"
+END_FILES: Final = "<!-- The end of the table of files. -->"
+HEAD_FILES: Final = (
+    "| what is read | files | loaded | refused, with a reason | ended otherwise |",
+    "|---|" + "---:|" * 4,
+)
+
 TRIAL_SCALE: Final = 0.01
 """The part of an attack that shows that everything works."""
 
@@ -40,21 +49,44 @@ class Results:
     def __init__(self, page: Path = PAGE) -> None:
         self._page = page
         self._outcomes: dict[tuple[str, str], Outcome] = {}
+        self._files: dict[str, str] = {}
         self._before: dict[str, float | None] = json.loads(BEFORE.read_text())["longest_ms"]
 
     def note(self, attack: Attack, server: str, outcome: Outcome) -> None:
         """Takes what came of an attack."""
         self._outcomes[attack.name, server] = outcome
 
+    def note_files(self, title: str, outcomes: Mapping[str, int]) -> None:
+        """Takes how often files that were changed were ``loaded`` and ``refused``."""
+        counts = (outcomes["loaded"], outcomes["refused"])
+        total = sum(outcomes.values())
+        cells = [title, *(f"{count:,}" for count in (total, *counts, total - sum(counts)))]
+        self._files[title] = f"| {' | '.join(cells)} |"
+
     def pytest_sessionfinish(self) -> None:
-        """Replaces the rows of the attacks that were tried."""
-        head, _, rest = self._page.read_text().partition(BEGIN)
-        table, _, tail = rest.partition(END)
-        rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()}
-        rows |= {attack.title: row for attack in ATTACKS if (row := self._row(attack))}
-        lines = [*HEAD, *(rows[attack.title] for attack in ATTACKS if attack.title in rows)]
+        """Replaces the rows of what was tried."""
+        rows = {attack.title: row for attack in ATTACKS if (row := self._row(attack))}
+        self._replace((BEGIN, END), HEAD, rows, [attack.title for attack in ATTACKS])
+        if self._files:
+            self._replace((BEGIN_FILES, END_FILES), HEAD_FILES, self._files, sorted(self._files))
+
+    def _replace(
+        self,
+        marks: tuple[str, str],
+        heads: Iterable[str],
+        rows: Mapping[str, str],
+        titles: Iterable[str],
+    ) -> None:
+        """Writes the table between two marks anew: its rows by these titles, as they are now, or
+        else as they were."""
+        begin, end = marks
+        head, _, rest = self._page.read_text().partition(begin)
+        table, _, tail = rest.partition(end)
+        former = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()}
+        known = former | dict(rows)
+        lines = [*heads, *(known[title] for title in titles if title in known)]
         written = "\n".join(lines)
-        self._page.write_text(f"{head}{BEGIN}\n\n{written}\n\n{END}{tail}")
+        self._page.write_text(f"{head}{begin}\n\n{written}\n\n{end}{tail}")
 
     def _row(self, attack: Attack) -> str:
         mine = self._outcomes.get((attack.name, "penstock"))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from tests.reliability.attacks import ATTACKS
-from tests.reliability.results import BEGIN, END, HEAD, Results
+from tests.reliability.results import (
+    BEGIN,
+    BEGIN_FILES,
+    END,
+    END_FILES,
+    HEAD,
+    HEAD_FILES,
+    Results,
+)
 from tests.reliability.trial import Outcome
 
 KILL = next(attack for attack in ATTACKS if attack.name == "kill-no")
@@ -52,3 +61,13 @@ def test_of_a_server_that_is_killed_only_the_loss_counts(tmp_path: Path) -> None
     results.note(KILL, "penstock", outcome(lost=3))
     [*_, row] = table_of(page, results)
     assert row == f"| {KILL.title} |  |  |  |  |  |  |  | 3 |  |"
+
+
+def test_files_have_a_table_of_their_own(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    results = Results(page)
+    results.note_files("a file", Counter(loaded=1200, refused=34))
+    page.write_text(f"{BEGIN}\n\n{END}\n\n{BEGIN_FILES}\n\n{END_FILES}\n")
+    results.pytest_sessionfinish()
+    table = page.read_text().partition(BEGIN_FILES)[2].partition(END_FILES)[0]
+    assert table.split("\n")[2:-2] == [*HEAD_FILES, "| a file | 1,234 | 1,200 | 34 | 0 |"]
