@@ -18,6 +18,7 @@ from benchmarks import machine, report
 from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
 from benchmarks.instructions import run_instructions
+from benchmarks.loading import GROWING, LOADING
 from benchmarks.pauses import PAUSES
 from benchmarks.replication import REPLICATING
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
@@ -43,7 +44,8 @@ NamedT = TypeVar("NamedT", bound=_Named)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for; returns 1 if something did not come to its end."""
     options = _parser().parse_args(arguments)
-    everything: list[_Named] = [*WORKLOADS, *KEEPING, *REPLICATING, *CURVES, *PAUSES]
+    everything: list[_Named] = [*WORKLOADS, *KEEPING, *LOADING, *REPLICATING, *CURVES, GROWING]
+    everything += PAUSES
     if options.list:
         print("\n".join(f"{one.name:24} {one.title}" for one in everything))
         return 0
@@ -121,8 +123,8 @@ def measure(options: argparse.Namespace) -> Results:
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
     native = [kind for kind in kinds if kind.name != "fakeredis"]
-    workloads = _choose([*WORKLOADS, *KEEPING, *REPLICATING], options.patterns)
-    curves = _choose(CURVES, options.patterns)
+    workloads = _choose([*WORKLOADS, *KEEPING, *LOADING, *REPLICATING], options.patterns)
+    curves = _choose([*CURVES, GROWING], options.patterns)
     pauses = _choose(PAUSES, options.patterns)
     return Results(
         machine=machine.describe(cores, cpu),

@@ -27,13 +27,15 @@ FLAT: Final = 1.2
 
 @dataclass(frozen=True)
 class Curve:
-    """Loads that run one after the other on data that has more and more of something."""
+    """Loads that run one after the other on data that has more and more of something; ``options``
+    are those with which each server is started."""
 
     name: str
     title: str
-    what: Literal["entries", "consumers", "groups", "pending"]
+    what: Literal["entries", "consumers", "groups", "pending", "commands"]
     data: tuple[Data, ...]
     loads: dict[str, Load]
+    options: tuple[str, ...] = ()
 
     def size(self, data: Data) -> int:
         """How much of it the data has."""

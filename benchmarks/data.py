@@ -47,6 +47,7 @@ class Data:
     parts, one after the other, to its consumers; everything else is unread in every group.
 
     Beside it there may be ``keys`` that hold strings, and small ``streams`` with a group each.
+    ``commands`` is how many there are in a file that is loaded instead.
     """
 
     entries: int = 0
@@ -55,6 +56,7 @@ class Data:
     pending: int = 0
     keys: int = 0
     streams: int = 0
+    commands: int = 0
 
     def scaled(self, factor: float) -> Data:
         """The same with more or less of everything that there is much of."""
@@ -66,6 +68,7 @@ class Data:
             pending=_scaled(self.pending, factor),
             keys=_scaled(self.keys, factor),
             streams=_scaled(self.streams, factor),
+            commands=_scaled(self.commands, factor),
         )
 
     @property

@@ -154,7 +154,9 @@ def _run_point(
 ) -> None:
     data = conditions.data(data, kind)
     try:
-        with Running(kind, conditions.patience, conditions.cpu) as server:
+        with Running(
+            with_options(kind, curve.options), conditions.patience, conditions.cpu
+        ) as server:
             prepare(server.address, data)
             for name, load in curve.loads.items():
                 say(f"{curve.title} {curve.size(data):,} {name}, {kind.name}")
