@@ -94,6 +94,8 @@ class Persistence:
         self._scheduled = False
         self._scheduled_save = False
         self._folder: Folder | None = None
+        self._passed_over = False
+        """Whether the folder holds data that were not loaded, and must not be replaced."""
         for name in ("save", "dbfilename", "stop-writes-on-bgsave-error"):
             state.config.listen(name, self._judge_saving)
 
@@ -122,8 +124,9 @@ class Persistence:
             elif folder.manifest.increments:
                 self._state.log.warning(
                     f"the folder '{folder.path}' was not loaded: it was written with appendonly"
-                    " yes, and appendonly is no; SAVE would replace what is in it"
+                    " yes, and appendonly is no; nothing is saved as long as it is there"
                 )
+                self._passed_over = True
                 await self._load_dump()
             else:
                 await self._recover(folder)
@@ -345,7 +348,7 @@ class Persistence:
         if self._jobs.busy:
             self.schedule(is_save=is_save)
             return
-        folder = self._take_folder()
+        folder = self._take_folder_to_save()
         self.rewriting.is_save = is_save
         try:
             self._changes_at_start = self._state.changes
@@ -360,12 +363,14 @@ class Persistence:
             self.rewrite(is_save=is_save)
         except PersistenceError as error:
             self._state.log.warning(f"Rewriting the append-only file failed: {error}")
+            self.rewriting.note_refusal(is_save=is_save)
+            self._judge_saving()
 
     def save(self) -> None:
         """Makes a new base while everything else waits, in place of a rewrite that is going on;
         raises :class:`PersistenceError`."""
         self.rewriting.abandon()
-        folder = self._take_folder()
+        folder = self._take_folder_to_save()
         self.rewriting.is_save = True
         try:
             self._changes_at_start = self._state.changes
@@ -454,6 +459,17 @@ class Persistence:
                 self.rewriting.start(self._folder, fresh=True)
             except (FolderError, OSError) as error:
                 self._state.log.warning(f"New files cannot be made: {_text(error)}")
+
+    def _take_folder_to_save(self) -> Folder:
+        """The folder, unless it holds what was passed over at the start."""
+        folder = self._take_folder()
+        if self._passed_over and folder.manifest.increments:
+            self._release()
+            raise PersistenceError(
+                f"the folder '{folder.path}' holds what a server with appendonly yes has left:"
+                " start with appendonly yes, or move the folder away"
+            )
+        return folder
 
     def _take_folder(self) -> Folder:
         """The folder; one that is only borrowed for a rewrite is let go after it."""
@@ -553,6 +569,7 @@ class Persistence:
             text = str(error) if isinstance(error, PersistenceError) else reason(error)
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
         self._changes_at_start = self._state.changes
+        self._passed_over = False
         self._turn(True)
 
     def _turn_off(self) -> None:

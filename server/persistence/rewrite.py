@@ -193,6 +193,12 @@ class Rewrite:
 
     # --- the end --------------------------------------------------------------------------
 
+    def note_refusal(self, *, is_save: bool) -> None:
+        """One that was due could not begin, and is tried again like one that failed."""
+        self.is_save = is_save
+        self.last_ok = False
+        self.ended_ms = self._state.clock()
+
     def cron(self) -> None:
         """Sees whether the child has ended, and puts the base it wrote in its place."""
         if self._child != NO_CHILD:

@@ -168,8 +168,9 @@ async def test_a_base_that_save_has_made_holds_more_and_is_loaded(
     again = await start(**WITHOUT)
     assert await again.ask("KEYS", "*") == [b"k"]
     told = f"the file '{tmp_path}/dump.rdb' was not loaded: the data is in the folder"
-    assert again.log[0] == f"{told} '{again.folder}'"
-    assert f"Loaded 3 commands from '{again.folder}/appendonly.aof.2.base.aof', " in again.log[1]
+    assert f"{told} '{again.folder}'" in again.log
+    loaded = f"Loaded 3 commands from '{again.folder}/appendonly.aof.2.base.aof', "
+    assert loaded in "\n".join(again.log)
 
 
 async def test_what_a_server_with_an_append_only_file_left_is_passed_over(
@@ -182,8 +183,9 @@ async def test_what_a_server_with_an_append_only_file_left_is_passed_over(
     (tmp_path / "dump.rdb").write_bytes(rdb_file(STREAM))
     without = await start(**WITHOUT)
     assert await without.ask("KEYS", "*") == [b"s"]
-    assert without.log[0].startswith(f"the folder '{rig.folder}' was not loaded: ")
-    assert f"Loaded 1 keys and 0 commands from '{tmp_path}/dump.rdb', " in without.log[1]
+    log = "\n".join(without.log)
+    assert f"the folder '{rig.folder}' was not loaded: " in log
+    assert f"Loaded 1 keys and 0 commands from '{tmp_path}/dump.rdb', " in log
     await without.stop()
     again = await start(dbfilename="dump.rdb")
     assert await again.ask("KEYS", "*") == [b"k"]

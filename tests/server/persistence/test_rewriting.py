@@ -436,8 +436,62 @@ async def test_increments_are_not_loaded_without_an_append_only_file(start: Star
     assert await off.ask("GET", "k") is None
     assert off.log[0] == (
         f"the folder '{off.folder}' was not loaded: it was written with appendonly yes, and"
-        " appendonly is no; SAVE would replace what is in it"
+        " appendonly is no; nothing is saved as long as it is there"
     )
+
+
+LEFT = "holds what a server with appendonly yes has left: start with appendonly yes, or move"
+
+
+async def test_what_was_passed_over_is_never_replaced_by_a_save(start: Start) -> None:
+    """Nobody would have been asked."""
+    rig = await start()
+    await fill(rig)
+    await rig.stop()
+    off = await start(appendonly=False, dbfilename="dump.rdb", save="60 1")
+    await off.ask("SET", "k", "other")
+    for command in ("SAVE", "BGSAVE", "BGREWRITEAOF"):
+        assert LEFT in await off.ask(command)
+    off.cron(61_000)
+    assert (await off.ask("SET", "k", "more")).startswith("MISCONF")
+    told = len(off.log)
+    off.cron(1000)
+    assert len(off.log) == told
+    await off.stop()
+    assert LEFT in off.log[-1]
+    again = await start()
+    assert await again.ask("GET", "k") == b"2"
+
+
+async def test_once_the_folder_is_moved_away_there_is_something_to_save_in(start: Start) -> None:
+    rig = await start()
+    await fill(rig)
+    await rig.stop()
+    off = await start(appendonly=False)
+    await off.ask("SET", "k", "other")
+    rig.folder.rename(rig.folder.with_name("aside"))
+    assert await off.ask("SAVE") == b"OK"
+    await off.stop()
+    again = await start(appendonly=False)
+    assert await again.ask("GET", "k") == b"other"
+
+
+async def test_an_append_only_file_that_is_turned_on_replaces_what_was_passed_over(
+    start: Start,
+) -> None:
+    """As on a real server: it was asked for."""
+    rig = await start()
+    await fill(rig)
+    await rig.stop()
+    off = await start(appendonly=False)
+    await off.ask("SET", "k", "other")
+    assert await off.ask("CONFIG", "SET", "appendonly", "yes") == b"OK"
+    await off.rewritten()
+    assert await off.ask("CONFIG", "SET", "appendonly", "no") == b"OK"
+    assert await off.ask("SAVE") == b"OK"
+    await off.stop()
+    again = await start(appendonly=False)
+    assert await again.ask("GET", "k") == b"other"
 
 
 async def test_the_folder_is_nobodys_after_a_save_without_an_append_only_file(
