@@ -31,11 +31,12 @@ def no_origin(identity: str, key: bytes, group: bytes) -> str:
     )
 
 
-def cannot_bury(key: bytes) -> str:
-    """The stream for dead letters cannot take one."""
-    return f"ERR the dead letters cannot be added to '{shown(key)}': it is no stream, or it is full"
+def cannot_bury(key: bytes, way: list[bytes]) -> str:
+    """The stream for dead letters cannot take one, perhaps as it would come back that ``way``."""
+    reason = circle(way) if way else "it is no stream, or it is full"
+    return f"ERR the dead letters cannot be added to '{shown(key)}': {reason}"
 
 
 def circle(way: list[bytes]) -> str:
     """Dead letters would come back to the stream that they were in."""
-    return f"ERR dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"
+    return f"dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"

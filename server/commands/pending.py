@@ -419,5 +419,6 @@ def _give_up(place: GroupPlace, wanted: list[int], force: bool) -> int:
             entries.append(entry)
     kept = bury(place, entries, FATAL)
     if kept:
-        raise CommandError(policy_errors.cannot_bury(place.agenda.rules.dead_letter))
+        target = place.agenda.rules.dead_letter
+        raise CommandError(policy_errors.cannot_bury(target, place.circle()))
     return len(entries)

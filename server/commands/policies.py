@@ -133,9 +133,9 @@ def _require_sense(
     except BadPolicy as error:
         raise CommandError(policy_errors.bad_policy(str(error))) from None
     target = changed.get(b"dead-letter")
-    way = policies.cycle_of(db, key, target) if target else []
+    way = policies.circle_of(db, key, target) if target else []
     if way:
-        raise CommandError(policy_errors.circle(way))
+        raise CommandError(policy_errors.bad_policy(policy_errors.circle(way)))
 
 
 def _shown(settings: Settings) -> Reply:

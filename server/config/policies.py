@@ -8,8 +8,10 @@ own way where a line of the configuration says otherwise. What each does is in d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
+from protocol import policy_errors
 from protocol.errors import shown
 from protocol.inline import split_words
 from server.config.quoting import quoted_word
@@ -212,23 +214,31 @@ def groups_to_make(lines: Sequence[Line], key: bytes) -> Iterator[bytes]:
             yield name
 
 
-def cycle_from(lines: Sequence[Line], start: bytes) -> list[bytes]:
-    """The streams through which dead letters of ``start`` would come back to it, by lines alone;
-    empty if they do not. Where a line names a stream that it fits, it is not for that stream."""
-    path: list[bytes] = [start]
+def circle(
+    start: bytes, onward: Iterable[bytes], targets: Callable[[bytes], Iterable[bytes]]
+) -> list[bytes]:
+    """The streams through which dead letters of ``start`` would come back to it, if they went
+    ``onward`` and then wherever ``targets`` says; empty if they do not."""
+    before = dict.fromkeys(onward, start)
+    found = list(before)
+    for at in found:  # Which grows meanwhile.
+        if at == start:
+            way = [start, before[start]]
+            while way[-1] != start:
+                way.append(before[way[-1]])
+            return way[::-1]
+        for each in targets(at):
+            if each not in before:
+                before[each] = at
+                found.append(each)
+    return []
 
-    def follow(key: bytes) -> bool:
-        for line in lines:
-            target = line.settings.get(b"dead-letter")
-            if not target or target == key or not line.fits_key(key):
-                continue
-            path.append(target)
-            if target in path[:-1] or follow(target):
-                return True
-            path.pop()
-        return False
 
-    return path if follow(start) else []
+def targets_of(lines: Iterable[Line], key: bytes) -> list[bytes]:
+    """Where lines send dead letters of a stream. One that names a stream that it fits is not for
+    that stream."""
+    found = (line.settings.get(b"dead-letter") for line in lines if line.fits_key(key))
+    return [target for target in found if target and target != key]
 
 
 class StreamPolicies(Lines):
@@ -250,12 +260,12 @@ class StreamPolicies(Lines):
     def merge(self, current: tuple[Line, ...], given: tuple[Line, ...]) -> tuple[Line, ...]:
         """Lines add up; dead letters must not go round in a circle."""
         lines = current + given
+        onward = partial(targets_of, lines)
         for line in given:
             target = line.settings.get(b"dead-letter")
-            cycle = cycle_from(lines, target) if target else []
-            if cycle:
-                way = " -> ".join(map(shown, cycle))
-                raise BadSetting(f"dead-letter: dead letters would come back: {way}")
+            way = circle(target, onward(target), onward) if target else []
+            if way:
+                raise BadSetting(policy_errors.circle(way))
         return lines
 
     def show(self, value: tuple[Line, ...]) -> str:

@@ -27,6 +27,13 @@ REASON: Final = b"dead-letter-reason"
 
 _FIELDS: Final = (STREAM, ID, GROUP, CONSUMER, DELIVERIES, TIME, REASON)
 
+_FIRST: Final = (
+    b"dead-letter-first-stream",
+    b"dead-letter-first-id",
+    b"dead-letter-first-group",
+)
+"""What stands behind them where the entry was a dead letter already: where it was at first."""
+
 TOO_OFTEN: Final = b"max-deliveries"
 FATAL: Final = b"fatal"
 """The reasons: it was delivered as often as may be, or XNACK FATAL."""
@@ -48,13 +55,15 @@ def bury(place: GroupPlace, entries: Sequence[PendingEntry], reason: bytes) -> l
     """Moves pending entries into the group's stream of dead letters and acknowledges them; those
     that the stream does not have any more are only acknowledged.
 
-    Returns those that had to stay: no stream can be made at that key, or it is full."""
+    Returns those that had to stay: no stream can be made at that key, it is full, or letters would
+    come back from there."""
+    goes_round = len(place.circle()) > 0
     done: list[int] = []
     kept: list[PendingEntry] = []
     # Claims may name an entry twice.
     for entry in {entry.id: entry for entry in entries}.values():
         payload = place.stream.log.get(entry.id)
-        if payload is None or _write(place, entry, payload, reason):
+        if payload is None or (not goes_round and _write(place, entry, payload, reason)):
             place.group.acknowledge([entry.id])
             done.append(entry.id)
         else:
@@ -87,7 +96,7 @@ def _write(place: GroupPlace, entry: PendingEntry, payload: bytes, reason: bytes
         reason,
     )
     items = [word for pair in zip(_FIELDS, values, strict=True) for word in pair]
-    items += decode_entry(payload)[1]
+    items += _kept_fields(payload)
     try:
         stream = db.stream(rules.dead_letter) or Stream(db.keyspace.limits)
         add_entry(db, rules.dead_letter, stream, items, rules.dead_letter_maxlen)
@@ -95,6 +104,19 @@ def _write(place: GroupPlace, entry: PendingEntry, payload: bytes, reason: bytes
         return False
     place.tally.dead_letters += 1
     return True
+
+
+def _kept_fields(payload: bytes) -> list[bytes]:
+    """The fields that the letter of an entry has behind what is added. If that is a letter itself,
+    its own: they would be more each time."""
+    letter = read_letter(payload)
+    if letter is None:
+        return decode_entry(payload)[1]
+    items = letter.items
+    if tuple(items[: 2 * len(_FIRST) : 2]) == _FIRST:
+        return items
+    origin = (letter.stream, ids.text(letter.id), letter.group)
+    return [word for pair in zip(_FIRST, origin, strict=True) for word in pair] + items
 
 
 def read_letter(payload: bytes) -> Letter | None:

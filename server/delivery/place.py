@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from server.delivery.agenda import Agenda
@@ -14,7 +15,8 @@ from storage.stream import Stream
 
 
 class GroupPlace(NamedTuple):
-    """A group at a key of a database; ``of_stream`` are the policies of the stream, if any."""
+    """A group at a key of a database; ``of_stream`` are the policies of the stream, if any, and
+    ``circle_of`` tells through which streams dead letters would come back."""
 
     db: Database
     key: bytes
@@ -23,8 +25,14 @@ class GroupPlace(NamedTuple):
     agenda: Agenda
     of_stream: StreamAgenda | None
     tally: Tally
+    circle_of: Callable[[Database, bytes, bytes], list[bytes]]
 
     @property
     def now(self) -> int:
         """The time of the running command."""
         return self.db.keyspace.now_ms
+
+    def circle(self) -> list[bytes]:
+        """The streams through which dead letters would come back to this one now: keys may have
+        got other names, and policies with them, since where they go was set."""
+        return self.circle_of(self.db, self.key, self.agenda.rules.dead_letter)

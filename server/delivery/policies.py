@@ -200,7 +200,8 @@ class Policies:
         self, db: Database, key: bytes, stream: Stream, group: Group, agenda: Agenda
     ) -> GroupPlace:
         """The group with all that its policies need."""
-        return GroupPlace(db, key, stream, group, agenda, self.of_stream(key, stream), self.tally)
+        of_stream = self.of_stream(key, stream)
+        return GroupPlace(db, key, stream, group, agenda, of_stream, self.tally, self.circle_of)
 
     # --- groups that are made -------------------------------------------------------------
 
@@ -255,38 +256,21 @@ class Policies:
 
     # --- dead letters in circles ----------------------------------------------------------
 
-    def cycle_of(self, db: Database, key: bytes, target: bytes) -> list[bytes]:
+    def circle_of(self, db: Database, key: bytes, target: bytes) -> list[bytes]:
         """The streams through which dead letters of the stream ``key`` would come back to it, if
         they went to ``target``; empty if they do not."""
-        path = [key]
-        passed: set[bytes] = set()
-
-        def follow(at: bytes) -> bool:
-            path.append(at)
-            if at == key:
-                return True
-            if at not in passed:
-                passed.add(at)
-                for each in self._targets(db, at):
-                    if follow(each):
-                        return True
-            path.pop()
-            return False
-
-        return path if follow(target) else []
+        return names.circle(key, [target], lambda at: self._targets(db, at))
 
     def _targets(self, db: Database, key: bytes) -> list[bytes]:
         """Where dead letters of a stream's groups go, those that there are and those that may
         come."""
-        value = db.values.get(key)
-        stream = value if isinstance(value, Stream) else Stream(db.keyspace.limits)
-        found = [line.settings.get(b"dead-letter") for line in self._lines if line.fits_key(key)]
-        found.append(stream.policy.get(b"dead-letter"))
-        found += [
-            self.settings_of_group(key, stream, group).get(b"dead-letter")
-            for group in stream.groups.values()
-        ]
-        return [each for each in dict.fromkeys(found) if each and each != key]
+        found = names.targets_of(self._lines, key)
+        stream = db.values.get(key)
+        if isinstance(stream, Stream):
+            own = [stream.policy, *[group.policy for group in stream.groups.values()]]
+            targets = [settings.get(b"dead-letter", b"") for settings in own]
+            found += [target for target in targets if target and target != key]
+        return found
 
     # --- following ------------------------------------------------------------------------
 

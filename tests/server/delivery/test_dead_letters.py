@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
@@ -153,6 +155,151 @@ def test_all_of_it_is_one_transaction_in_the_file() -> None:
     )
     kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
     assert recorded == [["ConsumerCreated", "EntryAdded", "Acknowledged", "ConsumerSeen"]]
+
+
+# --- letters of letters -----------------------------------------------------------------------
+
+
+def link(kitchen: Kitchen, key: str, target: str) -> None:
+    """Lets the group of a stream give up an entry 100 ms after its first delivery."""
+    kitchen.ask("XGROUP", "CREATE", key, GROUP, 0, "MKSTREAM")
+    policies = ("dead-letter", target, "max-deliveries", 1, "ack-wait", 100)
+    assert kitchen.ask("XGROUP", "POLICY", key, GROUP, "SET", *policies) == b"OK"
+
+
+def by_rename(kitchen: Kitchen) -> None:
+    link(kitchen, "a", "b")
+    link(kitchen, "b", "c")
+    kitchen.ask("RENAME", "b", "x")
+    link(kitchen, "c", "a")
+    kitchen.ask("RENAME", "x", "b")
+
+
+def by_copy(kitchen: Kitchen) -> None:
+    link(kitchen, "a", "b")
+    link(kitchen, "x", "a")
+    kitchen.ask("COPY", "x", "b")
+
+
+def by_move(kitchen: Kitchen) -> None:
+    link(kitchen, "a", "b")
+    kitchen.ask("SELECT", 1)
+    link(kitchen, "b", "a")
+    kitchen.ask("MOVE", "b", 0)
+    kitchen.ask("SELECT", 0)
+
+
+def by_settings(kitchen: Kitchen) -> None:
+    """A file of data that was made under other settings."""
+    for key in ("a", "b"):
+        kitchen.ask("XGROUP", "CREATE", key, GROUP, 0, "MKSTREAM")
+    database = kitchen.direct.server.state.keyspace.databases[0]
+    stream = database.stream(b"a")
+    assert stream is not None
+    policies = {b"dead-letter": b"b", b"max-deliveries": b"1", b"ack-wait": b"100"}
+    database.set_policy(b"a", stream.groups[GROUP.encode()], policies)
+
+
+def go_round(kitchen: Kitchen) -> None:
+    """Reads what there is, and lets it fall due, again and again."""
+    for _ in range(30):
+        for key in ("a", "b", "c"):
+            kitchen.ask("XREADGROUP", "GROUP", GROUP, "ann", "STREAMS", key, ">")
+        kitchen.direct.advance(100)
+
+
+@pytest.mark.parametrize("close", [by_rename, by_copy, by_move, by_settings])
+def test_letters_do_not_come_back_however_a_circle_came_about(
+    close: Callable[[Kitchen], None],
+) -> None:
+    line = "b * dead-letter a max-deliveries 1 ack-wait 100" if close is by_settings else ""
+    kitchen = Kitchen(stream_policy=line)
+    close(kitchen)
+    kitchen.ask("XADD", "a", "1-1", "n", 1)
+    go_round(kitchen)
+    assert [kitchen.ask("XLEN", key) for key in ("a", "b", "c")] == [1, 0, 0]
+    assert len(kitchen.ask("XPENDING", "a", GROUP, "-", "+", 10)) == 1
+    way = "a -> b -> c -> a" if close is by_rename else "a -> b -> a"
+    assert str(kitchen.ask("XNACK", "a", GROUP, "FATAL", "IDS", 1, "1-1")) == (
+        "ERR the dead letters cannot be added to 'b':"
+        f" dead-letter: dead letters would come back: {way}"
+    )
+
+
+def test_once_the_circle_is_open_the_letter_is_written() -> None:
+    kitchen = Kitchen()
+    by_rename(kitchen)
+    kitchen.ask("XADD", "a", "1-1", "n", 1)
+    go_round(kitchen)
+    kitchen.ask("XGROUP", "POLICY", "c", GROUP, "DEL", "dead-letter", "max-deliveries")
+    kitchen.direct.advance(1000)
+    go_round(kitchen)
+    assert [kitchen.ask("XLEN", key) for key in ("a", "b", "c")] == [1, 1, 1]
+
+
+def test_a_letter_that_leads_into_a_circle_is_written() -> None:
+    """It does not come back to where it was, and stays where the circle begins."""
+    kitchen = Kitchen()
+    by_copy(kitchen)
+    link(kitchen, "c", "a")
+    kitchen.ask("XADD", "c", "1-1", "n", 1)
+    go_round(kitchen)
+    assert [kitchen.ask("XLEN", key) for key in ("a", "b", "c")] == [1, 0, 1]
+
+
+def given_up(kitchen: Kitchen, *keys: str) -> None:
+    """Gives up the first entry of each stream, one after the other."""
+    for key in keys:
+        [[identity, _]] = kitchen.ask("XRANGE", key, "-", "+")
+        kitchen.ask("XNACK", key, GROUP, "FATAL", "IDS", 1, identity, "FORCE")
+
+
+def test_a_letter_of_a_letter_tells_where_it_was_last_and_at_first() -> None:
+    kitchen = Kitchen()
+    for key, target in ("ab", "bc", "cd"):
+        link(kitchen, key, target)
+    kitchen.ask("XADD", "a", "1-1", "n", 1)
+    given_up(kitchen, "a", "b", "c")
+    [[_, first]] = kitchen.ask("XRANGE", "b", "-", "+")
+    assert first[::2] == [*_HEAD, b"n"]
+    for key, origin in ("cb", "dc"):
+        [[identity, _]] = kitchen.ask("XRANGE", origin, "-", "+")
+        [[_, items]] = kitchen.ask("XRANGE", key, "-", "+")
+        assert items[::2] == [*_HEAD, *_AT_FIRST, b"n"]
+        assert items[1:6:2] == [origin.encode(), identity, GROUP.encode()]
+        assert items[15:] == [b"a", _AT_FIRST[1], b"1-1", _AT_FIRST[2], GROUP.encode(), b"n", b"1"]
+
+
+_HEAD = [
+    f"dead-letter-{name}".encode()
+    for name in ("stream", "id", "group", "consumer", "deliveries", "time", "reason")
+]
+_AT_FIRST = [f"dead-letter-first-{name}".encode() for name in ("stream", "id", "group")]
+
+
+def test_such_a_letter_goes_back_step_by_step() -> None:
+    kitchen = Kitchen()
+    for key, target in ("ab", "bc"):
+        link(kitchen, key, target)
+    kitchen.ask("XADD", "a", "1-1", "n", 1)
+    given_up(kitchen, "a", "b")
+    before = kitchen.ask("XRANGE", "b", "-", "+")
+    for key, origin in ("cb", "ba"):
+        assert kitchen.ask("XGROUP", "REDRIVE", key) == 1
+        assert kitchen.ask("XLEN", key) == 0
+        [[_, owner, _, deliveries]] = kitchen.ask("XPENDING", origin, GROUP, "-", "+", 10)
+        assert (owner, deliveries) == (b"", 0)
+        assert key == "b" or kitchen.ask("XRANGE", "b", "-", "+") == before
+
+
+def test_a_long_chain_is_followed_to_its_end() -> None:
+    kitchen = Kitchen()
+    for number in range(2000):
+        link(kitchen, f"s{number}", f"s{number + 1}")
+    kitchen.ask("XGROUP", "CREATE", "s2000", GROUP, 0, "MKSTREAM")
+    words = ("XGROUP", "POLICY", "s2000", GROUP, "SET", "dead-letter")
+    assert str(kitchen.ask(*words, "s0")).endswith(" -> s1998 -> s1999 -> s2000")
+    assert kitchen.ask(*words, "end") == b"OK"
 
 
 # --- redrive ---------------------------------------------------------------------------------
