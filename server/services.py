@@ -85,6 +85,7 @@ class Services:
         self.access.before_change = self.tracking.broadcast
         self.policies = Policies(state, self.blocking)
         self.policies.is_paused = lambda: self.pauses.active
+        self.policies.require = self.access.require
         self.reactions = Reactions(
             state, self.watching, self.blocking, self.notifier, self.tracking, self.policies
         )

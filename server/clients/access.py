@@ -14,7 +14,7 @@ from server.acl.selector import Denial
 from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
 from server.clients.user_limits import UserLimits
-from server.command_table import Arguments, Command
+from server.command_table import Arguments, Command, find
 from server.config.file import ConfigError
 from server.session import Session
 from server.state import ServerState
@@ -93,6 +93,16 @@ class AccessControl:
         """Why the client's user may not run a request, ``None`` if it may. Nothing is noted."""
         denial = session.account.denial(command, args)
         return None if denial is None else acl_errors.NO_PERMISSION + denial_text(session, denial)
+
+    def require(self, session: Session, request: Arguments) -> None:
+        """Raises :class:`CommandError` if the client's user may not run a request that its own one
+        would lead to. That is noted."""
+        command = find(self._state.table, request)
+        assert command is not None
+        refusal = self.refusal(session, command, request)
+        if refusal is not None:
+            self.note_refusal(session, command, request)
+            raise CommandError(refusal)
 
     def note_refusal(self, session: Session, command: Command, args: Arguments) -> None:
         """Notes a request that has been refused: it is checked once more for what it lacks."""

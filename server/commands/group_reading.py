@@ -49,11 +49,13 @@ NEW: Final = ids.MAX
 """In place of an ID: entries never delivered (``>``). The highest ID reads the same."""
 
 
-def _group_of(policies: Policies, db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
-    stream = db.stream(key)
+def _group_of(
+    policies: Policies, session: Session, key: bytes, name: bytes
+) -> tuple[Stream, Group]:
+    stream = session.db.stream(key)
     group = None if stream is None else stream.groups.get(name)
     if stream is None or group is None:
-        made = policies.make_group(db, key, name) if policies.active else None
+        made = policies.make_group(session, key, name) if policies.active else None
         if made is None:
             raise CommandError(errors.no_group_in_xreadgroup(key, name))
         return made
@@ -101,15 +103,15 @@ class _GroupRead:
         """Checks the streams one after the other, then reads."""
         found: list[tuple[Stream, Group]] = []
         for key, text in zip(self._options.keys, self._options.places, strict=True):
-            found.append(_group_of(self._policies, self._db, key, self._group))
+            found.append(_group_of(self._policies, self._session, key, self._group))
             self._places.append(_history_place(text))
         return self._run(found)
 
     def _retry(self) -> Reply | Wait | Steps:
-        policies, db, options = self._policies, self._db, self._options
-        if options.usual and (reply := _read_new(policies, self._session, options)) is not None:
+        policies, session, options = self._policies, self._session, self._options
+        if options.usual and (reply := _read_new(policies, session, options)) is not None:
             return reply
-        return self._run([_group_of(policies, db, key, self._group) for key in options.keys])
+        return self._run([_group_of(policies, session, key, self._group) for key in options.keys])
 
     def _run(self, found: list[tuple[Stream, Group]]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""
@@ -150,7 +152,7 @@ class _GroupRead:
     def _note_attempt(self) -> None:
         """The consumer has tried to read, whether or not it could find anything."""
         key = self._options.keys[0]
-        _, group = _group_of(self._policies, self._db, key, self._group)
+        _, group = _group_of(self._policies, self._session, key, self._group)
         consumer = consumer_of(self._db, key, group, self._options.consumer)
         emit_seen(self._db, key, group, consumer)
 
@@ -377,7 +379,7 @@ def _read_new(policies: Policies, session: Session, options: ReadOptions) -> Enc
     """
     db, key, name = session.db, options.keys[0], options.group
     assert name is not None
-    stream, group = _group_of(policies, db, key, name)
+    stream, group = _group_of(policies, session, key, name)
     count = options.count
     if policies.active:
         agenda = policies.of_group(db, key, stream, group)

@@ -9,7 +9,7 @@ from protocol import errors, policy_errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Failure, Map, Reply
 from server.command_help import help_command
-from server.command_table import Arguments, KeySpec, command, container, find
+from server.command_table import Arguments, KeySpec, command, container
 from server.config.policies import (
     ALL,
     GROUP,
@@ -63,13 +63,7 @@ def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -
     """Raises :class:`CommandError` if the client's user may not add to these streams: a policy or a
     letter that names one gives no right to it. Empty names are of no stream."""
     for key in filter(None, keys):
-        request = [b"XADD", key, b"*", b"field", b"value"]
-        xadd = find(server.state.table, request)
-        assert xadd is not None
-        refusal = server.access.refusal(session, xadd, request)
-        if refusal is not None:
-            server.access.note_refusal(session, xadd, request)
-            raise CommandError(refusal)
+        server.access.require(session, [b"XADD", key, b"*", b"field", b"value"])
 
 
 def _checked(read: Callable[[], Settings]) -> Settings:

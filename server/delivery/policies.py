@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
+from server.command_table import Arguments
 from server.config import policies as names
 from server.config.policies import Line, Settings
 from server.delivery import absence, retention
@@ -29,7 +30,7 @@ from server.delivery.retention import AGE_STEP_MS, SIZE_STEP_MS, StreamAgenda
 from server.delivery.rules import NEVER, GroupRules, StreamRules
 from server.delivery.tally import Tally
 from server.runtime.phase import Phase
-from server.session import Place
+from server.session import Place, Session
 from server.state import ServerState
 from storage import effects as e
 from storage.groups import Group
@@ -58,7 +59,8 @@ class Policies:
     """Finds the policies that are in force, follows effects, and acts when something is due.
 
     ``settle`` lets effects have their consequences and wakes who waits; ``is_paused`` tells that
-    clients are paused, and so nothing may change.
+    clients are paused, and so nothing may change; ``require`` raises :class:`.CommandError` for a
+    request that the user of a client may not run.
     """
 
     def __init__(self, state: ServerState, blocking: BlockedClients) -> None:
@@ -74,6 +76,7 @@ class Policies:
         self.due.stands_still = lambda: state.timekeeper.frozen
         self.settle: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
+        self.require: Callable[[Session, Arguments], None] = lambda session, request: None
         self._followers: Final[dict[type, Callable[[Any], None]]] = {
             e.EntryAdded: self._follow_entry,
             e.EntriesAdded: self._follow_entries,
@@ -211,12 +214,15 @@ class Policies:
             start = names.auto_group(self._lines, key, group)
         return None if start == b"no" else start
 
-    def make_group(self, db: Database, key: bytes, name: bytes) -> tuple[Stream, Group] | None:
-        """The stream and the group, made as ``auto-group`` says; ``None`` where it does not."""
+    def make_group(self, session: Session, key: bytes, name: bytes) -> tuple[Stream, Group] | None:
+        """The stream and the group, made as ``auto-group`` says for a client that reads; ``None``
+        where it does not. Raises :class:`.CommandError` if its user may make no groups there."""
+        db = session.db
         stream = db.stream(key)
         start = self._start_of(key, stream, name)
         if start is None:
             return None
+        self.require(session, [b"XGROUP", b"CREATE", key, name, start])
         if stream is None:
             stream = db.make_stream(key)
         return stream, self._add_group(db, key, stream, name, stream.last_id, start)

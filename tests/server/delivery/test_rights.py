@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+from tests.support.direct import Direct, parsed
 
 DENIED = "NOPERM No permissions to access a key"
 
@@ -14,8 +15,8 @@ DENIED = "NOPERM No permissions to access a key"
 class Narrow(Kitchen):
     """A user with all commands, who may use ``orders`` and ``mine`` alone."""
 
-    def __init__(self, *rules: str) -> None:
-        super().__init__()
+    def __init__(self, *rules: str, direct: Direct | None = None) -> None:
+        super().__init__(direct=direct)
         keys = rules or ("~orders", "~mine")
         assert self.ask("ACL", "SETUSER", "cook", "on", "nopass", *keys, "+@all") == b"OK"
         self.cook = self.direct.client()
@@ -85,3 +86,61 @@ def test_nothing_is_moved_where_a_stream_has_no_more_ids() -> None:
     )
     assert kitchen.pending() == []
     assert kitchen.ask("XLEN", DEAD) == 2
+
+
+# --- groups that are made --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rules", "denied"),
+    [
+        (
+            ("~orders", "-xgroup|create"),
+            "NOPERM User cook has no permissions to run the 'xgroup|create' command",
+        ),
+        (("%R~orders", "+xgroup|create"), DENIED),
+    ],
+)
+def test_a_read_makes_no_group_that_its_user_may_not_create(
+    rules: tuple[str, ...], denied: str
+) -> None:
+    kitchen = Narrow(*rules[:1])
+    kitchen.ask("ACL", "SETUSER", "cook", *rules[1:])
+    kitchen.set_stream("auto-group", 0)
+    kitchen.add(1)
+    words = ("XREADGROUP", "GROUP", "new", "ann", "STREAMS", KEY, ">")
+    assert str(kitchen.say(*words)) == denied
+    assert [row[1] for row in kitchen.ask("XINFO", "GROUPS", KEY)] == [GROUP.encode()]
+    [entry] = kitchen.ask("ACL", "LOG")
+    assert entry[7] in (b"orders", b"xgroup|create")
+    assert kitchen.say("XREADGROUP", "GROUP", GROUP, "ann", "STREAMS", KEY, ">") is not None
+    assert kitchen.ask(*words) is not None
+    assert kitchen.say(*words) is None
+
+
+def test_a_read_makes_no_stream_that_its_user_may_not_create() -> None:
+    kitchen = Narrow("%R~*", direct=Direct(stream_policy="jobs workers auto-group 0"))
+    words = ("XREADGROUP", "GROUP", "workers", "ann", "STREAMS", "jobs", ">")
+    assert str(kitchen.say(*words)) == DENIED
+    assert kitchen.ask("EXISTS", "jobs") == 0
+    kitchen.ask("ACL", "SETUSER", "cook", "~jobs")
+    assert kitchen.say(*words) is None
+    assert kitchen.ask("EXISTS", "jobs") == 1
+
+
+def test_nor_does_one_that_waits_make_its_group_anew() -> None:
+    kitchen = Narrow("%R~orders")
+    kitchen.set_stream("auto-group", 0)
+    words = ("XREADGROUP", "GROUP", GROUP, "ann", "BLOCK", 0, "STREAMS", KEY, ">")
+    assert kitchen.say(*words) is None
+    kitchen.ask("XGROUP", "DESTROY", KEY, GROUP)
+    assert str(parsed(kitchen.cook.reply_when_woken)) == DENIED
+    assert kitchen.ask("XINFO", "GROUPS", KEY) == []
+
+
+def test_a_script_has_no_more_rights_than_who_runs_it() -> None:
+    kitchen = Narrow("%R~orders")
+    kitchen.set_stream("auto-group", 0)
+    script = "return redis.call('XREADGROUP', 'GROUP', 'new', 'ann', 'STREAMS', KEYS[1], '>')"
+    assert "No permissions to access a key" in str(kitchen.say("EVAL", script, 1, KEY))
+    assert len(kitchen.ask("XINFO", "GROUPS", KEY)) == 1
