@@ -130,10 +130,12 @@ class Selector:
     def set_command(self, command: Command, allowed: bool) -> None:
         """Allows a command with all its subcommands, or forbids it."""
         self._change(command, allowed)
-        name = command.fullname.encode()
-        if not command.is_subcommand:
-            for other in [rule for rule in self.rules if rule.startswith(name + b"|")]:
-                del self.rules[other]
+        self.note_command(command.fullname.encode(), allowed)
+
+    def note_command(self, name: bytes, allowed: bool) -> None:
+        """Shows the rule about a command from now on, and none about its subcommands before it."""
+        for other in [rule for rule in self.rules if rule.startswith(name + b"|")]:
+            del self.rules[other]
         self._note(name, allowed)
 
     def set_category(self, name: bytes, allowed: bool) -> None:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from hypothesis.strategies import SearchStrategy, builds, just, lists, one_of, sampled_from
 
+from server.acl.rules import ABSENT
 from tests.conformance.reference import RealServer
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import RealClient, run
-from tests.support.direct import Direct
+from tests.support.direct import Direct, parsed
 from tests.support.examples import scaled
 
 COMMANDS: Final = [
@@ -52,6 +53,12 @@ COMMANDS: Final = [
     "flushall",
     "hello",
     "nocmd",
+    "hset",
+    "hset|a",
+    "vadd",
+    "module",
+    "module|load",
+    "module|load|a",
     "xgroup|nosub",
     "xgroup|create|x",
     "get|",
@@ -64,6 +71,7 @@ CATEGORIES: Final = [
     "write",
     "stream",
     "string",
+    "hash",
     "keyspace",
     "fast",
     "slow",
@@ -213,3 +221,14 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
 def test_users_are_what_the_real_server_makes_of_the_rules(real: RealServer, resp3: bool) -> None:
     with RealClient(real.address, resp3) as theirs:
         run(machine_for(theirs, resp3), scaled(25), steps=40)
+
+
+def test_rules_may_name_every_command_of_the_real_server(real: RealServer) -> None:
+    with RealClient(real.address, False) as theirs:
+        names = parsed(theirs.raw("COMMAND", "LIST"))
+    client = Direct().client()
+    rules = [f"+{name.decode()}" for name in names]
+    assert client.send("ACL", "SETUSER", "t", *rules) == b"+OK\r\n"
+    here = parsed(client.send("COMMAND", "LIST"))
+    missing = {name.lower() for name in names} - set(here)
+    assert missing == ABSENT

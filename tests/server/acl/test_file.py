@@ -61,6 +61,11 @@ class TestLoad:
                 " (~a resetchannels -@all +get) (resetchannels -@all +set)",
             ),
             (
+                "user b +hset|a (-@all +blpop -module|load)",
+                "user b off sanitize-payload resetchannels -@all +hset|a"
+                " (resetchannels -@all +blpop -module|load)",
+            ),
+            (
                 "# a comment\n  # another one\nuser b on\n#user c on\n",
                 "user b on sanitize-payload resetchannels -@all",
             ),

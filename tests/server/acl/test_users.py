@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Callable
 
 import pytest
 
 from protocol.errors import CommandError
-from server.acl.rules import apply_all, changed, joined
+from server.acl.rules import ABSENT, apply_all, changed, joined
 from server.acl.selector import Selector
 from server.acl.users import DEFAULT_USER, User, Users
-from server.command_table import Command
+from server.command_table import Command, find_by_name
 from tests.support.direct import Direct
 
 
@@ -125,6 +126,65 @@ class TestRules:
         """Redis 8.0.6 takes it, and ends when the rules are shown."""
         with pytest.raises(CommandError, match="Syntax error"):
             changed(users, b"u", [b"+get|a b"])
+
+    @pytest.mark.parametrize(
+        ("rules", "shown"),
+        [
+            (b"+hset", b"-@all +hset"),
+            (b"+HSET", b"-@all +hset"),
+            (b"+@all -hset", b"+@all -hset"),
+            (b"+@hash -hset +hget", b"-@all +@hash -hset +hget"),
+            (b"+hset -hset", b"-@all -hset"),
+            (b"+hset|x", b"-@all +hset|x"),
+            (b"+hset|x +hset", b"-@all +hset"),
+            (b"+module|load +module", b"-@all +module"),
+            (b"+module -module|load", b"-@all +module -module|load"),
+            (b"+VADD", b"-@all +vadd"),
+        ],
+    )
+    def test_commands_of_redis_that_are_not_here_are_shown_and_allow_nothing(
+        self, users: Users, rules: bytes, shown: bytes
+    ) -> None:
+        user = made(users, *rules.split())
+        assert user.root.show_commands() == shown
+        assert made(users, b"reset", *user.line().split()[2:]).line() == user.line()
+
+    def test_who_may_do_all_that_is_here_is_not_limited_by_what_is_not(self, users: Users) -> None:
+        assert made(users, b"+hset", b"+@hash", b"+hget|x").root.allowed == set()
+        users.remove(b"u")
+        assert not made(users, b"~*", b"&*", b"+@all", b"-hset").limited
+        assert made(users, b"~*", b"&*", b"+@all", b"-get", b"+hset").limited
+
+    @pytest.mark.parametrize(
+        ("rule", "reason"),
+        [
+            (b"+nosuch", "Unknown command or category name in ACL"),
+            (b"-nosuch", "Unknown command or category name in ACL"),
+            (b"+host:", "Unknown command or category name in ACL"),
+            (b"-hset|x", "Unknown command or category name in ACL"),
+            (b"+hset|x|y", "Unknown command or category name in ACL"),
+            (b"+module|nosuch", "Unknown command or category name in ACL"),
+            (b"+module|load|x", "Allowing first-arg of a subcommand is not supported"),
+            (b"+hset|", "Syntax error"),
+        ],
+    )
+    def test_other_names_are_refused(self, users: Users, rule: bytes, reason: str) -> None:
+        with pytest.raises(CommandError, match=re.escape(reason)):
+            made(users, rule)
+
+    def test_what_is_listed_as_missing_is_missing(self, users: Users) -> None:
+        assert [name for name in ABSENT if find_by_name(users.table, name) is not None] == []
+        assert {name.partition(b"|")[0] for name in ABSENT if b"|" in name} <= set(users.table)
+
+    def test_commands_that_are_not_here_are_in_no_category_and_cannot_be_tried(
+        self, users: Users
+    ) -> None:
+        client = Direct().client()
+        client.send("ACL", "SETUSER", "u", "+hset", "~*")
+        assert client.ask("ACL", "CAT", "hash") == []
+        assert str(client.ask("ACL", "DRYRUN", "u", "hset", "k", "f", "v")) == (
+            "ERR Command 'hset' not found"
+        )
 
     def test_words_of_a_selector_are_one_rule(self) -> None:
         assert joined([b"a", b"(b", b"c", b"d)", b"(e)", b"f)"]) == [
