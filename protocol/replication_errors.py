@@ -19,6 +19,10 @@ NO_HANDOVER: Final = (
 )
 PSYNC_FAILOVER: Final = "ERR PSYNC FAILOVER can't be sent to a master."
 RDB_FILTER_MISSING: Final = "ERR Missing rdb-filter-only values"
+TOLD_OF_OTHERS: Final = (
+    "ERR A client that subscribes, monitors or tracks cannot follow: what it is told would stand in"
+    " the stream of replication"
+)
 FAILOVER_NEEDS_REPLICAS: Final = "ERR FAILOVER requires connected replicas."
 
 

@@ -20,7 +20,7 @@ from server.clients.working import SteppedCommands
 from server.command_table import NEVER_QUEUED, Arguments, Command, find
 from server.outcomes import Outcome, Wait
 from server.runtime.phase import Phase
-from server.session import ClientTracking, Session, Waiter
+from server.session import ClientTracking, Follower, Session, Waiter
 from server.state import ServerState
 from server.steps import Steps, finish
 from storage import errors as storage_errors
@@ -50,6 +50,9 @@ SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
 
 PUBLISHING: Final = frozenset({"publish", "spublish", "eval", "evalsha", "fcall"})
 """Commands without a flag for it that may change data, or that tell others something."""
+
+OF_REPLICAS: Final = frozenset({"psync", "replconf", "sync"})
+"""What a client may send that is sent the stream of replication."""
 
 OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
 """How a web page speaks that was made to connect here; it gets no answer."""
@@ -137,6 +140,8 @@ class Dispatcher:
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
         """Does the same with all checks."""
         command, refusal = self.resolve(session, args)
+        if session.follower is not None:
+            return self._execute_of_replica(session, session.follower, command, refusal, args)
         if refusal is None and session.account.rate is not None:
             refusal = self._refuse_for_rate(session, command)
         session.command = command
@@ -152,6 +157,25 @@ class Dispatcher:
             return self.run(session, command, args)
         session.enqueue(command, args)
         return QUEUED
+
+    def _execute_of_replica(
+        self,
+        session: Session,
+        follower: Follower,
+        command: Command | None,
+        refusal: str | None,
+        args: Arguments,
+    ) -> bytes:
+        """Runs what a replica says of itself, which has no reply. A reply would stand in the stream
+        that it is sent, so nothing else runs, and its link ends."""
+        reply = None
+        if command is not None and refusal is None and command.name in OF_REPLICAS:
+            session.command = command
+            reply = self.run(session, command, args)
+        if reply != NO_REPLY:
+            name = "an unknown command" if command is None else command.fullname
+            follower.cut_off(f"replicas do not send this: {name}")
+        return NO_REPLY
 
     def _end_caching(self, session: Session, tracking: ClientTracking, args: Arguments) -> None:
         """What CLIENT CACHING says counts for one command, or for one transaction; commands about

@@ -25,6 +25,9 @@ QUEUED_OVERHEAD: Final = 128
 class Follower(Protocol):
     """A client that is sent the stream of replication, as fast as it takes it."""
 
+    def cut_off(self, reason: str) -> None:
+        """Ends its connection at once."""
+
     def pause(self) -> None:
         """It does not read what was sent."""
 
@@ -229,6 +232,7 @@ class Session:
             not self.authenticated
             or (not self.resp3 and self.subscriptions > 0)
             or self.monitoring
+            or self.follower is not None
             or (self.tracking is not None and self.tracking.caching)
             or self.account.rate is not None
         )

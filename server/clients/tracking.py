@@ -302,7 +302,7 @@ class KeyTracking:
         target: Session | None = session
         if tracking.redirect:
             target = self._sessions.get(tracking.redirect)
-        if target is None:
+        if target is None or target.follower is not None:
             tracking.broken = True
             if session.resp3:
                 session.send(encode(Push(["tracking-redir-broken", tracking.redirect]), True))

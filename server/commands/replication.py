@@ -58,6 +58,7 @@ def psync(server: Services, session: Session, args: Arguments) -> Reply:
     is being made."""
     if session.follower is not None:
         return NO_REPLY
+    _require_silence(session)
     offset = integer(args[2])
     if len(args) > 3 and args[3].upper() == b"FAILOVER":
         raise CommandError(replication_errors.PSYNC_FAILOVER)
@@ -82,8 +83,15 @@ def psync(server: Services, session: Session, args: Arguments) -> Reply:
 def sync(server: Services, session: Session, args: Arguments) -> Reply:
     """Nothing: the snapshot follows, once it has been made."""
     if session.follower is None:
+        _require_silence(session)
         server.replication.synchronise(session, speaks=False)
     return NO_REPLY
+
+
+def _require_silence(session: Session) -> None:
+    """Raises :class:`CommandError` if the client is told of anything else."""
+    if session.subscriptions or session.monitoring or session.tracking is not None:
+        raise CommandError(replication_errors.TOLD_OF_OTHERS)
 
 
 @command(

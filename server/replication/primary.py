@@ -110,6 +110,7 @@ class Primary:
         replica = Replica(session, introduction, self._state, self.feed, self._limits)
         self.replicas[session] = replica
         session.follower = replica
+        session.update_gate()
         return replica
 
     def detach(self, session: Session) -> None:

@@ -479,6 +479,9 @@ async def test_whatever_lets_a_connection_go_on_does_not_shorten_a_delay() -> No
 class Replica:
     """What follows the server, as its session sees it."""
 
+    def cut_off(self, reason: str) -> None:
+        """It sends nothing that it may not."""
+
     def pause(self) -> None:
         """It never has too much."""
 
@@ -494,8 +497,8 @@ async def test_what_replicas_say_is_left_alone() -> None:
     assert wire.connection.session is not None
     wire.connection.session.follower = Replica()
     direct.client().send("DEBUG", "TRACE", "START")
-    wire.read(packed("PING"))
-    assert wire.take() == PONG
+    wire.read(packed("REPLCONF ACK 0"))
+    assert not wire.closed
     assert direct.client().send("DEBUG", "TRACE", "GET") == b"*0\r\n"
     wire.connection.session.follower = None
     wire.read(packed("PING"))

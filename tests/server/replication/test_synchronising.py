@@ -11,7 +11,7 @@ from storage.checksums import crc64
 from tests.server.replication.conftest import Follow
 from tests.support.following import Follower
 from tests.support.servers import PenstockThread
-from tests.support.wire import wait_until
+from tests.support.wire import Client, wait_until
 
 Connect = Callable[[], Follower]
 
@@ -77,8 +77,8 @@ def test_who_wants_nothing_but_a_snapshot_is_sent_no_stream(
     assert client.execute_command("ROLE")[2] == []
     assert client.info("replication")["slave0"]["state"] == "rdb_transmitted"
     follower.send("REPLCONF GETACK *")
-    follower.send("PING")
-    assert follower.line() == b"+PONG"  # The stream would have come before it.
+    follower.send("PING")  # Which ends the link.
+    assert follower.rest() == b""
 
 
 LIBRARY = "#!lua name=library\nredis.register_function('f', function() return 1 end)"
@@ -152,6 +152,80 @@ def test_a_replica_that_asks_again_is_not_answered(follow: Follow, client: redis
     client.set("k", "v")
     follower.until("SET", "k", "v")
     assert client.info("stats")["sync_full"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "behind"),
+    [
+        ("SYNC", "SET k v"),
+        ("PSYNC ? -1", "SET k v"),
+        ("PSYNC ? -1", "GET k"),
+        ("PSYNC ? -1", "XADD k * f v"),
+        ("PSYNC ? -1", "CONFIG SET timeout 999"),
+        ("PSYNC ? -1", "FLUSHALL"),
+        ("PSYNC ? -1", "PUBLISH c m"),
+        ("PSYNC ? -1", "EVAL return 0"),
+        ("PSYNC ? -1", "SUBSCRIBE c"),
+        ("PSYNC ? -1", "MULTI"),
+        ("PSYNC ? -1", "CLIENT REPLY OFF"),
+        ("PSYNC ? -1", "PING"),
+        ("PSYNC ? -1", "QUIT"),
+        ("PSYNC ? -1", "NOSUCH"),
+        ("PSYNC ? -1", "REPLCONF"),
+        ("PSYNC ? -1", "REPLCONF capa eof"),
+        ("PSYNC ? -1", "REPLCONF nosuch 1"),
+    ],
+)
+def test_a_link_ends_with_what_replicas_do_not_send(
+    connect: Connect, client: redis.Redis, wanted: str, behind: str
+) -> None:
+    client.set("there", "x")
+    listener = client.pubsub()
+    listener.subscribe("c")
+    assert listener.get_message(timeout=30)["type"] == "subscribe"
+    follower = connect()
+    follower.send(wanted, behind, "SET k v")
+    assert follower.is_cut_off()
+    assert client.exists("k", "there") == 1
+    assert client.config_get("timeout") == {"timeout": "0"}
+    assert client.info("stats")["pubsub_channels"] == 1
+    assert listener.get_message() is None
+    listener.close()
+
+
+def test_one_that_goes_on_runs_nothing_behind_that_either(
+    follow: Follow, connect: Connect, client: redis.Redis
+) -> None:
+    follower = follow()
+    client.set("k", "v")
+    follower.until("SET", "k", "v")
+    again = connect()
+    again.send(f"PSYNC {follower.replication_id} {follower.offset + 1}", "SET k w")
+    assert again.is_cut_off()
+    assert client.get("k") == b"v"
+
+
+def test_a_replica_is_told_of_nothing_else(
+    connect: Connect, client: redis.Redis, penstock: PenstockThread
+) -> None:
+    for first in ("SUBSCRIBE c", "MONITOR", "CLIENT TRACKING ON"):
+        with Client(penstock.address) as other:
+            other.ask("HELLO", 3)
+            other.ask(*first.split())
+            for words in ("PSYNC ? -1", "SYNC"):
+                assert str(other.ask(*words.split())) == (
+                    "ERR A client that subscribes, monitors or tracks cannot follow: what it is"
+                    " told would stand in the stream of replication"
+                )
+    follower = connect()
+    assert follower.ask("HELLO", 3)
+    number = follower.ask("CLIENT", "ID")
+    follower.synchronise()
+    client.execute_command("CLIENT", "TRACKING", "ON", "REDIRECT", number)
+    client.get("k")
+    with redis.Redis(port=penstock.port) as other:
+        other.set("k", "v")
+    assert follower.until("SET", "k", "v") == [["SELECT", "0"]]
 
 
 def test_a_large_snapshot_arrives_whole_while_others_are_served(
