@@ -1,57 +1,68 @@
 """Connections to the port of metrics: how many there may be, and how long one may say nothing.
 
-They take file descriptors from clients, so there may be few, and whoever makes no request is sent
-away.
+They take file descriptors from clients, so there may be few. None is kept for a client that lets
+the server wait, by an unfinished request, by none, or by not reading: it goes when somebody else
+comes, and one without a whole request also when it has waited for long.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+import itertools
+from typing import Final
 
-from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 MOST: Final = 64
-"""How many connections there may be; further ones are closed at once."""
+"""How many connections there may be. When there is one more, that one is closed for which the
+server has waited the longest, the new one if it waits for no other."""
 
-FIRST_REQUEST_S = 10.0
-"""How long it may take until the first request is there as a whole."""
-
-
-def new_connection(
-    config: Config,
-    server_state: ServerState,
-    app_state: dict[str, Any],
-    _loop: asyncio.AbstractEventLoop | None = None,
-) -> asyncio.Protocol:
-    """What uvicorn has speak with a client that connects."""
-    if len(server_state.connections) >= MOST:
-        return _Refusal()
-    return _Connection(config, server_state, app_state, _loop)
+REQUEST_S: Final = 10.0
+"""How long it may take until a request is there as a whole."""
 
 
-class _Refusal(asyncio.Protocol):
-    """A connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Closes it."""
-        transport.close()
+_numbers = itertools.count()
+"""Counts what connections wait for: the clock may say the same of several."""
 
 
-class _Connection(H11Protocol):
-    """uvicorn's connection, which would wait for a first request for ever."""
+class Connection(H11Protocol):
+    """uvicorn's connection, of which there could be any number, and which would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins to wait for a request."""
         super().connection_made(transport)
-        loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(FIRST_REQUEST_S, self._give_up)
+        self._await_request()
+        if len(self.connections) > MOST:
+            waiting = [each for each in self.connections if isinstance(each, Connection)]
+            min((each for each in waiting if each.waits), key=lambda each: each.since).drop()
+
+    def _await_request(self) -> None:
+        self.since = next(_numbers)
+        self._patience = self.loop.call_later(REQUEST_S, self._give_up)
+
+    def on_response_complete(self) -> None:
+        """Begins to wait for another request."""
+        self._patience.cancel()
+        self._await_request()
+        super().on_response_complete()
 
     def _give_up(self) -> None:
-        if self.cycle is None:
+        if not self._answers:
             self.transport.abort()
+
+    @property
+    def _answers(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is the client that lets the server wait."""
+        return not self._answers or self.flow.write_paused
+
+    def drop(self) -> None:
+        """Makes room for another one, at once."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Waits no more."""

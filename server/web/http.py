@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,12 +19,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
-from server.web.connections import new_connection
+from server.state import ServerState
+from server.util.hosts import is_own_host
+from server.web.connections import MOST, Connection
 from server.web.exposition import CONTENT_TYPE, scrape
 from server.web.loop_lag import LoopLagProbe
 from server.web.pace import Pace
@@ -33,6 +36,11 @@ from server.web.sockets import listen
 
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
+
+PLACES: Final = {"/healthz": MOST, "/readyz": MOST, "/metrics": MOST // 4}
+PLACES_OF_OTHERS: Final = MOST // 2
+"""How many requests for these paths, and for all others, may be answered at a time: together fewer
+than there are connections, so that some are left for what is answered at once."""
 
 
 class WebServer:
@@ -56,7 +64,8 @@ class WebServer:
         self._probe.start()
         self._page.sampler.start()
         logging.getLogger("uvicorn.error").addHandler(self._handler)
-        self._http = _Http(_configuration(self._application()))
+        entrance = _Entrance(self._server.state, self._application())
+        self._http = _Http(_configuration(entrance))
         self._task = asyncio.create_task(self._http.serve(sockets))
         await self._http.listening.wait()
 
@@ -96,6 +105,37 @@ class WebServer:
         return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
 
 
+class _Entrance:
+    """What every request passes, whatever its path: the check of the name that it asks under, as a
+    web site may have its own name lead here and read what is answered, and that of places."""
+
+    def __init__(self, state: ServerState, application: ASGIApp) -> None:
+        self._state = state
+        self._application = application
+        self._answering: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or says why not."""
+        path = scope["path"] if scope["path"] in PLACES else ""
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if not is_own_host(host, self._state.config.web_hosts.lower().split()):
+            await _line(_FOREIGN, 403)(scope, receive, send)
+        elif self._answering[path] >= PLACES.get(path, PLACES_OF_OTHERS):
+            await _line("too many requests are being answered", 503)(scope, receive, send)
+        else:
+            self._answering[path] += 1
+            try:
+                await self._application(scope, receive, send)
+            finally:
+                self._answering[path] -= 1
+
+
+_FOREIGN: Final = (
+    "ask under an address, a name without a dot, or a name that web-hosts lists: any other may have"
+    " been made to lead here"
+)
+
+
 class _InPieces(Response):
     """A response of many pieces, each of which is kept no longer than it is needed. A client that
     reads quickly gets them in steps as well."""
@@ -124,10 +164,10 @@ def _line(text: str, status: int = 200) -> Response:
     return PlainTextResponse(text + "\n", status, headers={"Cache-Control": "no-store"})
 
 
-def _configuration(application: Starlette) -> uvicorn.Config:
+def _configuration(application: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=new_connection,  # type: ignore[arg-type]
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,

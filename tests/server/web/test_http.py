@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -25,6 +25,7 @@ from server.persistence.manager import PersistenceError
 from server.runtime.log import Log
 from server.runtime.phase import Phase
 from server.web import connections
+from server.web import http as http_module
 from server.web.exposition import CONTENT_TYPE
 from server.web.http import _LogHandler
 from server.web.readiness import obstacle
@@ -161,48 +162,184 @@ def test_no_port_is_listened_on_unless_it_is_asked_for() -> None:
         assert penstock.server.services.reactions.wakes is None
 
 
-def test_a_connection_too_many_is_closed_and_leaves_the_others_alone(served: Served) -> None:
-    address = "127.0.0.1", served.port
-    with contextlib.ExitStack() as stack:
-        first, *_ = [
-            stack.enter_context(socket.create_connection(address)) for _ in range(connections.MOST)
-        ]
-        with socket.create_connection(address) as another:
-            assert another.recv(100) == b""
-        first.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
-        assert first.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+# --- under which names -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("beginning", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
-def test_whoever_makes_no_request_is_sent_away(
-    beginning: bytes, served: Served, monkeypatch: pytest.MonkeyPatch
+def asked(port: int, head: bytes) -> bytes:
+    """What is answered to a request with such a head."""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(head + b"\r\nConnection: close\r\n\r\n")
+        return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/healthz", "/readyz", "/", "/login", "/static/page.js", "/nothing"]
+)
+def test_no_path_is_answered_under_a_name_that_may_be_a_strangers(
+    served: Served, path: str
 ) -> None:
-    monkeypatch.setattr(connections, "FIRST_REQUEST_S", 0.05)
-    with (
-        socket.create_connection(("127.0.0.1", served.port)) as client,
-        contextlib.suppress(ConnectionResetError),
-    ):
-        client.sendall(beginning)
-        assert client.recv(100) == b""
+    request = f"GET {path} HTTP/1.1\r\nHost: Streams.example.com:9443".encode()
+    refused = asked(served.port, request)
+    assert refused.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert refused.endswith(
+        b"ask under an address, a name without a dot, or a name that web-hosts lists: any other"
+        b" may have been made to lead here\n"
+    )
+    with Client(served.penstock.address) as client:
+        client.ask("CONFIG", "SET", "requirepass", "sesame")
+        assert asked(served.port, request).endswith(refused.partition(b"\r\n\r\n")[2])
+        client.ask("CONFIG", "SET", "web-hosts", "streams.EXAMPLE.com")
+        assert not asked(served.port, request).startswith(b"HTTP/1.1 403 ")
 
 
-def _lose_patience(server: Server) -> None:
-    """Lets the time be over in which a first request has to come."""
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /metrics HTTP/1.0",
+        b"GET /metrics HTTP/1.1\r\nHost:",
+        b"GET /metrics HTTP/1.1\r\nHost: evil.example\\@localhost",
+        b"GET http://localhost/metrics HTTP/1.1\r\nHost: evil.example",
+    ],
+)
+def test_no_name_and_what_is_none_are_refused(served: Served, head: bytes) -> None:
+    assert asked(served.port, head).startswith(b"HTTP/1.1 403 Forbidden\r\n")
+
+
+# --- how many there may be -------------------------------------------------------------------
+
+HALF: Final = b"GET /healthz HTTP/1.1\r\nHost:"
+
+
+def halves(served: Served, stack: contextlib.ExitStack, count: int) -> list[socket.socket]:
+    """Clients that each have sent half a request, in this order."""
+    address, server = ("127.0.0.1", served.port), served.penstock.server
+    clients = [stack.enter_context(socket.create_connection(address)) for _ in range(count)]
+    for client in clients:
+        client.sendall(HALF)
+    wait_until(lambda: served.penstock.call(_accepted, server) == count)
+    return clients
+
+
+def _accepted(server: Server) -> int:
+    """How many connections the server has."""
     assert server._web is not None
-    for connection in server._web._http.server_state.connections:
-        assert isinstance(connection, connections._Connection)
-        connection._give_up()
+    return len(server._web._http.server_state.connections)
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Returns once the server has closed the connection."""
+    try:
+        return client.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_half_requests_shut_nobody_out(served: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        first, second, third, *_ = halves(served, stack, connections.MOST)
+        assert get(served.port, "/healthz").status == 200
+        assert is_closed(first)
+        assert get(served.port, "/metrics").status == 200
+        third.sendall(b" localhost\r\n\r\n")
+        assert third.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+        second.sendall(b" localhost\r\n\r\n")
+
+
+def test_a_client_that_is_being_answered_keeps_its_place(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 1)
+    penstock = served.penstock
+    assert penstock.server._web is not None
+    scraping = penstock.server._web._scraping
+    penstock.run(scraping.acquire())
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: penstock.call(lambda: len(scraping._waiters or ())))
+        with socket.create_connection(("127.0.0.1", served.port)) as another:
+            assert is_closed(another)
+        penstock.call(scraping.release)
+        assert client.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_one_that_does_not_read_its_answer_does_not(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scrape(*_: object) -> list[bytes]:
+        return [bytes(1_000_000)] * 50
+
+    monkeypatch.setattr(connections, "MOST", 1)
+    monkeypatch.setattr(http_module, "scrape", scrape)
+    server = served.penstock.server
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: served.penstock.call(lambda: _only(server).flow.write_paused))
+        assert get(served.port, "/healthz").status == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/"])
+def test_places_are_kept_for_what_is_answered_at_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setitem(http_module.PLACES, "/metrics", 1)
+    monkeypatch.setattr(http_module, "PLACES_OF_OTHERS", 1)
+    web = served.penstock.server._web
+    assert web is not None
+    lock = web._scraping if path == "/metrics" else web._page._turn
+    served.penstock.run(lock.acquire())
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        wait_until(lambda: served.penstock.call(lambda: len(lock._waiters or ())))
+        assert get(served.port, path) == (
+            503,
+            "too many requests are being answered\n",
+            "text/plain; charset=utf-8",
+        )
+        for other in ("/healthz", "/readyz"):
+            assert get(served.port, other).status == 200
+        served.penstock.call(lock.release)
+        assert client.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert get(served.port, path).status == 200
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("beginning", [b"", HALF])
+def test_whoever_makes_no_request_is_sent_away(
+    beginning: bytes, before: int, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_S", 0.05)
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        for _ in range(before):
+            client.sendall(HALF + b" localhost\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"ok\n"):
+                answer += client.recv(1000)
+        client.sendall(beginning)
+        assert is_closed(client)
+
+
+def _only(server: Server) -> connections.Connection:
+    """The connection that the server has."""
+    assert server._web is not None
+    [connection] = server._web._http.server_state.connections
+    assert isinstance(connection, connections.Connection)
+    return connection
 
 
 def test_a_connection_is_kept_for_another_request(served: Served) -> None:
     kept = http.client.HTTPConnection("127.0.0.1", served.port)
+    server, call = served.penstock.server, served.penstock.call
+    patience = []
     with contextlib.closing(kept):
         for path in ("/metrics", "/healthz", "/metrics"):
             kept.request("GET", path)
             response = kept.getresponse()
             assert response.status == 200
             assert len(response.read()) == int(response.headers["content-length"])
-            served.penstock.call(_lose_patience, served.penstock.server)
+            patience.append(call(lambda: _only(server)._patience))
+        call(lambda: _only(server)._give_up())
+        assert kept.sock.recv(1) == b""
+    assert [timer.cancelled() for timer in patience] == [True, True, True]
 
 
 # --- readiness -------------------------------------------------------------------------------

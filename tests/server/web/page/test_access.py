@@ -9,7 +9,7 @@ import pytest
 import redis
 from starlette.requests import Request
 
-from server.web.page.gatekeeper import Gatekeeper, _inside, _is_known
+from server.web.page.gatekeeper import Gatekeeper, _inside
 from server.web.page.logins import IDLE_S, MOST, Logins
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import Filled, fill
@@ -113,22 +113,6 @@ def test_a_name_that_a_stranger_may_have_made_to_lead_here_is_refused(opened: Fi
     opened.client.config_set("web-hosts", "Evil.example")
     assert asking.get("/", Host="evil.example:9121").status == 200
     opened.client.config_set("web-hosts", "")
-
-
-@pytest.mark.parametrize(
-    ("host", "names", "known"),
-    [
-        ("127.0.0.1:1", [], True),
-        ("[::1]:1", [], True),
-        ("penstock:1", [], True),
-        ("a.example", [], False),
-        ("a.example", ["b.example"], False),
-        ("a.example", ["*"], True),
-        ("[::1", [], False),
-    ],
-)
-def test_which_names_are_known(host: str, names: list[str], known: bool) -> None:
-    assert _is_known(host, names) is known
 
 
 def test_the_page_can_be_turned_off(opened: Filled) -> None:
