@@ -187,8 +187,9 @@ test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
 		$(SPARK)/bin/python $(ONE_BY_ONE) -m '$(FAST)' -k 'not spark_' $(WITH_REDIS_PY) || exit; \
 	done
 
+# The run writes the table of losses in docs/reliability.md.
 test-spark: $(SPARK)/installed
-	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/spark
+	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) -p tests.spark.results tests/spark
 	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/pipeline
 
 pipeline-histories: $(SPARK)/installed

@@ -27,7 +27,7 @@ class ServerError(RedisStreamsError):
 
 
 class DataLossError(RedisStreamsError):
-    """Entries that had not been read yet are no longer in their stream."""
+    """Entries that had not been read yet have gone, or entries that were read would come again."""
 
 
 def _quoted(value: object) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
+from pyspark_redis_streams.consumers import Consumers, consumers_of
 from pyspark_redis_streams.delivered import Delivered
 from pyspark_redis_streams.group_losses import GroupLosses
 from pyspark_redis_streams.group_offsets import GroupOffset, GroupPosition, place_of
@@ -17,7 +18,7 @@ from pyspark_redis_streams.idempotence import Memory
 from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
 from pyspark_redis_streams.limits import Limits, Patience, Turns, byte_shares
 from pyspark_redis_streams.losses import report_loss
-from pyspark_redis_streams.partitions import Partition, PendingRange, gather
+from pyspark_redis_streams.partitions import Partition, PendingRange, Range, gather
 from pyspark_redis_streams.pending import PendingEntries
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
@@ -30,7 +31,6 @@ from pyspark_redis_streams.stream_info import (
     ask_each,
     entries,
     name_of,
-    pairs,
 )
 
 LOG = logging.getLogger("pyspark_redis_streams")
@@ -61,13 +61,14 @@ class Competitor:
         self._memories: dict[int, Memory] = {}
         self._turns = Turns()
         self._patience = Patience(settings.max_trigger_delay, clock)
-        self._losses = GroupLosses(servers, settings, self._create_group)
+        self._losses = GroupLosses(servers, settings)
         self._claimed: float | None = None
         self._budgets: dict[Stream, int] | None = None
         self._delivered: dict[Stream, int] = {}
         self._fresh = Delivered()
         self._seen: dict[Stream, tuple[StreamInfo, dict[bytes, Any]]] = {}
         self._waited: dict[Stream, GroupPosition] = {}
+        self._shared: set[Stream] = set()
 
     def consumer(self, batch: int) -> str:
         """The consumer whose pending entries are a batch."""
@@ -103,22 +104,22 @@ class Competitor:
         What the batches up to ``done`` hold is acknowledged. Raises DataLossError if entries
         were removed that had not been delivered to anyone, or the group was.
         """
-        batches = self._batches()
+        consumers = self._consumers()
         # Not only after a batch: a failover may have lost the acknowledgements of earlier ones,
         # and what is pending for those would be claimed like a rival's.
-        self._acknowledge(batches, done.batch)
+        self._acknowledge(consumers, done.batch)
         following = done.batch + 1
-        known = done.positions or {}
-        self._look(done)
-        if any(pending.get(following) for pending in batches.values()):
+        begins = self._begins(done, consumers)
+        has_told, self._losses.has_told = self._losses.has_told, False
+        kept = {s for s, each in consumers.items() if each.batches.get(following)}
+        if kept:
             # A crash has kept the batch from getting into the checkpoint.
-            return self._offset(following, known)
-        for stream, (info, group) in self._seen.items():
-            self._losses.check(stream, info, group, self._waited.get(stream, known.get(stream)))
-        before = {s: GroupPosition.of(*seen) for s, seen in self._seen.items()}
+            known = done.positions or {}
+            return self._offset(following, {**begins, **{s: known[s] for s in kept & {*known}}})
         least = limits.least if self._budgets is None else None
-        if self._patience.asks_for_more(sum(_lag(*seen) for seen in self._seen.values()), least):
-            self._waited = self._places(_uncounted(self._seen))
+        lag = sum(_lag(*seen) for seen in self._seen.values())
+        if not has_told and self._patience.asks_for_more(lag, least):
+            self._waited = self._places(_uncounted(self._seen), begins)
             return None
         self._waited = {}
         self._fresh.begin(following)
@@ -126,23 +127,49 @@ class Competitor:
         taken += self._deliver(following, limits, taken)
         if taken:
             self._patience.end()
-        return self._offset(following, {**known, **before}) if taken else None
+        return self._offset(following, begins) if taken or has_told else None
+
+    def _begins(
+        self, done: GroupOffset, consumers: Mapping[Stream, Consumers]
+    ) -> dict[Stream, GroupPosition]:
+        """Where the batch after ``done`` begins in each stream; raises DataLossError."""
+        known = done.positions or {}
+        self._look(done)
+        self._shared |= {stream for stream, found in consumers.items() if found.others}
+        begins = dict(known)
+        for stream, (info, group) in self._seen.items():
+            left = self._waited.get(stream, known.get(stream))
+            if left is not None and stream in self._shared:
+                left = replace(left, shared=True)
+            begin = self._losses.checked(stream, info, group, left, done.batch + 1)
+            begins[stream] = replace(begin, shared=begin.shared or stream in self._shared)
+        # One that is there is only no longer subscribed to.
+        absent = [stream for stream in known if stream not in self._seen]
+        for stream, info in self.catalog.infos(absent).items():
+            if info == NOTHING:
+                is_named = self.catalog.is_named(stream)
+                begins[stream] = self._losses.gone(stream, known[stream], is_named)
+        if self._losses.has_told:
+            self._seen = self._there()
+        return begins
 
     def _offset(self, batch: int, before: Mapping[Stream, GroupPosition]) -> GroupOffset:
         """A batch as it is pending now, which begins where the group stood before."""
-        counts = self._batches()
-        found = {s: (info, group) for s, (info, group) in self._groups().items() if group}
-        positions = {
-            stream: place.after(before.get(stream, place), counts.get(stream, {}).get(batch, 0))
-            for stream, place in self._places(found).items()
-        }
+        consumers = self._consumers()
+        positions = {}
+        for stream, place in self._places(self._there(), before).items():
+            mine = consumers.get(stream, Consumers({}, others=False))
+            end = place.after(before.get(stream, place), mine.batches.get(batch, 0))
+            positions[stream] = replace(end, shared=end.shared or mine.others)
         for stream, position in before.items():
             if stream not in positions and self.catalog.is_named(stream):
                 # It may come again, and is not to be read from its start then.
                 positions[stream] = replace(position, count=0)
         return GroupOffset(batch, positions)
 
-    def _places(self, found: Groups) -> dict[Stream, GroupPosition]:
+    def _places(
+        self, found: Groups, known: Mapping[Stream, GroupPosition]
+    ) -> dict[Stream, GroupPosition]:
         """Where groups stand; what tells a loss is asked where servers have no number for it."""
         after = {s: place_of(group)[0] for s, (_, group) in _uncounted(found).items()}
         replies = ask_each(
@@ -155,54 +182,38 @@ class Competitor:
             for stream, reply in replies.items()
             if not isinstance(reply, ResponseError)
         }
-        return {s: GroupPosition.of(*seen, unread.get(s)) for s, seen in found.items()}
+        return {
+            s: GroupPosition.of(*seen, known.get(s), unread.get(s), self._delivered.get(s, 0))
+            for s, seen in found.items()
+        }
 
     def settle(self, done: int) -> None:
         """Acknowledges the entries of the batches up to that number."""
-        self._acknowledge(self._batches(), done)
+        self._acknowledge(self._consumers(), done)
 
-    def _acknowledge(self, found: Mapping[Stream, Mapping[int, int]], done: int) -> None:
-        for stream, batches in found.items():
+    def _acknowledge(self, found: Mapping[Stream, Consumers], done: int) -> None:
+        for stream, consumers in found.items():
             mine = PendingEntries(self._servers, self._settings, stream)
-            for batch, pending in batches.items():
+            for batch, pending in consumers.batches.items():
                 if batch <= done:
                     known = self._fresh.all_of(stream, batch, pending) or ()
                     mine.acknowledge_all(self.consumer(batch), known)
 
-    def _batches(self, more: Iterable[Stream] = ()) -> dict[Stream, dict[int, int]]:
-        """For each stream the batches that have a consumer, and how much is pending for it.
-
-        ``more`` are streams that may no longer be subscribed to.
-        """
-        group = self._settings.group
-        replies = ask_each(
-            self._servers,
-            [*self.catalog.streams(), *more],
-            lambda stream: ("XINFO CONSUMERS", stream.key, group),
-        )
-        return {
-            stream: self._own(map(pairs, reply))
-            for stream, reply in replies.items()
-            if not isinstance(reply, ResponseError)
-        }
-
-    def _own(self, consumers: Iterable[dict[bytes, Any]]) -> dict[int, int]:
-        prefix = f"{self._settings.consumer}-".encode()
-        found: dict[int, int] = {}
-        for consumer in consumers:
-            name: bytes = consumer[b"name"]
-            number = name[len(prefix) :]
-            if name.startswith(prefix) and number.isdigit():
-                found[int(number)] = consumer[b"pending"]
-        return found
+    def _consumers(self, more: Iterable[Stream] = ()) -> dict[Stream, Consumers]:
+        """The group's consumers; ``more`` are streams that may no longer be subscribed to."""
+        return consumers_of(self._servers, self._settings, [*self.catalog.streams(), *more])
 
     def _pending_by_batch(self) -> dict[int, int]:
         """How much is pending for each batch over all streams."""
         total: dict[int, int] = {}
-        for batches in self._batches().values():
-            for batch, pending in batches.items():
+        for consumers in self._consumers().values():
+            for batch, pending in consumers.batches.items():
                 total[batch] = total.get(batch, 0) + pending
         return total
+
+    def _there(self) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any]]]:
+        """What XINFO says of the streams that have the group."""
+        return {s: (info, group) for s, (info, group) in self._groups().items() if group}
 
     def _groups(
         self, read: Mapping[Stream, int] | None = None
@@ -222,19 +233,10 @@ class Competitor:
         found = self._groups(read)
         missing = {stream: info for stream, (info, group) in found.items() if group is None}
         for stream, (after, number) in where(missing).items():
-            self._create_group(stream, after, number)
+            self._losses.put(stream, after, number)
         self._delivered = {}
         self._seen = {s: (info, group) for s, (info, group) in found.items() if group is not None}
         return bool(missing)
-
-    def _create_group(self, stream: Stream, after: int, read: int) -> None:
-        place = (stream.key, self._settings.group, format_id(after), "ENTRIESREAD", read)
-        try:
-            self._servers.call(stream.server, "XGROUP CREATE", *place)
-        except ResponseError as error:
-            # Another consumer may have been faster.
-            if not str(error).startswith("BUSYGROUP"):
-                raise
 
     def _look(self, done: GroupOffset) -> None:
         """Asks where streams and groups stand, and creates the group in streams without it."""
@@ -248,11 +250,6 @@ class Competitor:
         read = {stream: position.id for stream, position in (done.positions or {}).items()}
         while self._create_groups(where, read):
             pass
-        # One that is there is only no longer subscribed to.
-        absent = [stream for stream in done.positions or {} if stream not in self._seen]
-        for stream, info in self.catalog.infos(absent).items():
-            if info == NOTHING:
-                self._losses.check_gone(stream, (done.positions or {})[stream])
 
     def _claim(self, batch: int, limit: int | None) -> int:
         interval = self._settings.claim_min_idle_ms / 1000 / CLAIMS_PER_IDLE_TIME
@@ -322,18 +319,24 @@ class Competitor:
         them.
         """
         consumer = self.consumer(offset.batch)
-        found = self._batches(offset.positions or ())
-        for stream, position in (offset.positions or {}).items():
-            if position.count:
-                self._losses.check_batch(stream, position, offset.batch, found.get(stream))
+        positions = offset.positions or {}
+        found = self._consumers(positions)
+        ranges: list[Range | PendingRange] = [
+            part
+            for stream, position in positions.items()
+            for part in self._losses.check_batch(stream, position, offset.batch, found.get(stream))
+        ]
         pending = {
-            stream: self._alive(stream, offset.batch, batches.get(offset.batch, 0))
-            for stream, batches in found.items()
+            stream: self._alive(stream, offset.batch, consumers.batches.get(offset.batch, 0))
+            for stream, consumers in found.items()
         }
         total = sum(map(len, pending.values()))
         size = max(1, ceil(total / (self._settings.min_partitions or 1)))
-        ranges = [
-            PendingRange(stream, consumer, part[0] - 1, part[-1], len(part))
+        ends = {stream: position.id for stream, position in positions.items()}
+        ranges += [
+            PendingRange(
+                *(stream, consumer, part[0] - 1, part[-1], len(part)), end=ends.get(stream, 0)
+            )
             for stream, ids in pending.items()
             for part in (ids[i : i + size] for i in range(0, len(ids), size))
         ]
@@ -379,8 +382,7 @@ class Competitor:
         Before the first look, as for a batch that is repeated, that is asked.
         """
         if not self._seen:
-            found = self._groups()
-            self._seen = {s: (info, group) for s, (info, group) in found.items() if group}
+            self._seen = self._there()
         servers: dict[str, dict[str, Any]] = {}
         for stream, (info, group) in sorted(self._seen.items()):
             servers.setdefault(self._settings.servers.label(stream.server), {})[
@@ -404,7 +406,7 @@ def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
     if info.last <= parse_id(group[b"last-delivered-id"]):
         return 0
     lag: int | None = group.get(b"lag")
-    return info.length if lag is None else lag
+    return info.length if lag is None else max(lag, 0)
 
 
 def _most(info: StreamInfo, group: Mapping[bytes, Any]) -> int:

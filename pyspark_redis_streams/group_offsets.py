@@ -7,11 +7,14 @@
 
 Batch 7 is what is pending for the consumer ``name-7``: ``count`` entries of each stream. ``id`` and
 ``n`` say where the group stood when the batch had been delivered, ``from`` and ``n0`` where it
-stood before; ``n`` is null where nobody knows how many entries it had given out. They are needed
-if the group is not there any more. ``head`` and ``deleted`` are those of
-:mod:`pyspark_redis_streams.offsets`. Where ``n`` is null, ``head`` is the first entry above ``id``,
-whatever lies below, and ``removed`` how many entries the stream had lost by then: as long as that
-entry is there, none above ``id`` was trimmed. Version 1, which is still read, held ``q`` and ``n``
+stood before; ``n`` is null where nobody knows how many entries it had passed. Where the group
+stands elsewhere, or is not there any more, these places count.
+
+``head``, ``deleted`` and ``end`` are those of :mod:`pyspark_redis_streams.offsets`. Where ``n`` is
+null, ``head`` is the first entry above ``id``, whatever lies below, and ``removed`` how many
+entries the stream had lost by then: as long as that entry is there, none above ``id`` was trimmed.
+``counted`` is false where the server had no number of its own. ``shared`` says that the group has
+had other consumers, which may have moved it. Version 1, which is still read, held ``q`` and ``n``
 only.
 """
 
@@ -23,7 +26,7 @@ from typing import Any
 
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
-from pyspark_redis_streams.offsets import placed
+from pyspark_redis_streams.offsets import Position, placed
 from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.stream_info import Stream, StreamInfo, name_of
 
@@ -42,24 +45,79 @@ class GroupPosition:
     head: int = 0
     deleted: int = 0
     removed: int | None = None
+    end: int | None = None
+    counted: bool = True
+    shared: bool = False
 
     @classmethod
     def of(
         cls,
         info: StreamInfo,
         group: Mapping[bytes, Any],
+        known: GroupPosition | None = None,
         unread: int | None = None,
+        delivered: int = 0,
     ) -> GroupPosition:
-        """Where a group stands now, with an empty batch.
+        """Where a group stands now, with an empty batch; ``known`` is what is known from before.
 
         ``unread`` is the first entry above that, 0 if there is none, and None if it was not asked,
-        as the server knows how many entries it has given out.
+        as it is known how many entries the group has passed. So many were ``delivered`` since
+        then, at least.
         """
-        id, n = place_of(group)
+        id, read = place_of(group)
+        known = known or cls(id, read, id, read)
+        n = known.number_at(id, read, delivered) if id != info.last else info.added
         head, removed = info.head_after(id), None
         if n is None and unread is not None:
             n, head, removed = (None, unread, info.removed) if unread else (info.added, 0, None)
-        return cls(id, n, id, n, 0, head, info.deleted, removed)
+        return cls(
+            *(id, n, id, n, 0, head, info.deleted, removed),
+            end=known.end if id == known.id else None,
+            counted=read is not None,
+            shared=known.shared,
+        )
+
+    def is_at(self, id: int) -> bool:
+        """Whether an ID is the same place: there was no entry between."""
+        return self.id == id or self.id < id < self.head
+
+    def number_at(self, id: int, read: int | None, delivered: int) -> int | None:
+        """How many entries lie up to an ID, of which the server says that it is number ``read``.
+
+        A server believes what it has been told (ENTRIESREAD), and Redis 7.0 does not count what was
+        trimmed before it was delivered.
+        """
+        if self.is_at(id) and self.n is not None:
+            return self.n
+        return None if read is None else max(read, (self.n or 0) + delivered)
+
+    @property
+    def place(self) -> Position:
+        """The same as a position in the stream, with the least number that it can have."""
+        n = self.n or 0
+        return Position(self.id, n, self.id, n, self.head, self.deleted, self.end)
+
+    def moved(self, place: Position) -> GroupPosition:
+        """An empty batch at the same place of a stream of which other things are known now."""
+        return GroupPosition(
+            *(place.id, place.n, place.id, place.n, 0, place.head, place.deleted or 0),
+            end=place.end,
+            counted=self.counted,
+            shared=self.shared,
+        )
+
+    def lost(self, info: StreamInfo, known: GroupPosition | None) -> int:
+        """How many entries above ``id`` were trimmed, as far as that can be told.
+
+        ``known`` is what was known before. Where nobody has counted, what was trimmed up to ``id``
+        since then counts, too; a group that others have moved on has lost nothing that can be told.
+        """
+        if self.end is not None:
+            return 0
+        if known is None or not known.is_at(self.id):
+            return 0 if self.n is None else info.lost(self.id, self.n)
+        read = known.removed if self.n is None else self.n
+        return 0 if read is None else info.lost(self.id, read, known.head, known.deleted)
 
     def after(self, before: GroupPosition, count: int) -> GroupPosition:
         """The same as the end of a batch of so many entries that began there."""
@@ -89,15 +147,18 @@ def to_json(offset: GroupOffset, settings: ReadSettings) -> dict[str, Any]:
 
 
 def _entry(position: GroupPosition) -> dict[str, Any]:
-    known = {"head": position.head, "deleted": position.deleted}
+    known = {"head": position.head or None, "deleted": position.deleted or None}
+    known["end"] = position.end
     return {
         "id": format_id(position.id),
         "n": position.n,
         "from": format_id(position.start),
         "n0": position.n0,
         "count": position.count,
-        **{name: format_id(id) for name, id in known.items() if id},
+        **{name: format_id(id) for name, id in known.items() if id is not None},
         **({} if position.removed is None else {"removed": position.removed}),
+        **({} if position.counted else {"counted": False}),
+        **({"shared": True} if position.shared else {}),
     }
 
 
@@ -131,4 +192,7 @@ def _position(entry: Mapping[str, Any]) -> GroupPosition:
         head=parse_id(entry.get("head", "0-0")),
         deleted=parse_id(entry.get("deleted", "0-0")),
         removed=entry.get("removed"),
+        end=parse_id(entry["end"]) if "end" in entry else None,
+        counted=entry.get("counted", entry["n"] is not None),
+        shared=entry.get("shared", False),
     )

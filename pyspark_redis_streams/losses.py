@@ -18,6 +18,8 @@ from pyspark_redis_streams.stream_info import (
     entries,
     gone_message,
     loss_message,
+    no_group_message,
+    stands_message,
 )
 
 LOG = logging.getLogger("pyspark_redis_streams")
@@ -28,6 +30,32 @@ def report_loss(settings: ReadSettings, message: str, then: str = "") -> None:
     if settings.fail_on_loss:
         raise DataLossError(message + HINT)
     LOG.warning("%s%s", message, then)
+
+
+def report_again(
+    settings: ReadSettings,
+    stream: Stream,
+    stands: int | None,
+    end: int,
+    missing: int,
+    consumer: str,
+    after: int,
+) -> None:
+    """The same of a batch that has lost entries, which are read by their IDs if that is allowed.
+
+    ``stands`` is where the group does, None if it has gone, and ``end`` where the batch ends.
+    """
+    if stands is None:
+        message = no_group_message(stream, settings.group)
+    else:
+        message = stands_message(stream, settings.group, stands, end)
+    message += (
+        f"; {entries(missing)} of batch {consumer.rpartition('-')[2]} are delivered again after "
+        f"{format_id(after)}"
+    )
+    if settings.fail_on_loss:
+        raise DataLossError(f"{message} if you start with onDataLoss=continue")
+    LOG.warning("%s", message)
 
 
 class Losses:
@@ -43,17 +71,23 @@ class Losses:
 
         Never one before it: what lies at or below it is not read again. Raises DataLossError.
         """
+        now = self.found_again(stream, position, info)
+        lost = 0 if now is not position or position.end is not None else position.lost(info)
+        if lost:
+            report_loss(self._settings, loss_message(stream, lost, position.id, info))
+            return Position.at(position.id, info.removed, info)
+        return now
+
+    def found_again(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
+        """The same place in the stream as it is now: another one if the stream is another one.
+
+        Raises DataLossError.
+        """
         if not position.is_of(info):
             message = gone_message(stream, position.id, position.n, info)
             report_loss(self._settings, message, f"; it is read on above {format_id(position.id)}")
             return self._above(stream, position, info)
-        if position.end is not None:
-            return self._caught_up(stream, position, info)
-        lost = position.lost(info)
-        if lost:
-            report_loss(self._settings, loss_message(stream, lost, position.id, info))
-            return Position.at(position.id, info.removed, info)
-        return position
+        return position if position.end is None else self._caught_up(stream, position, info)
 
     def _above(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
         """The place in a stream that has lost its end from which on nothing has been read."""

@@ -61,7 +61,7 @@ class Position:
 
         That is known when nothing at or below ``id`` is left.
         """
-        if info.first is not None and info.first <= self.id:
+        if info.has_up_to(self.id):
             return self
         return replace(self, n=max(self.n, info.removed))
 

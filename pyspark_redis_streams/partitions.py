@@ -37,13 +37,14 @@ class Range:
 
 @dataclass(frozen=True)
 class PendingRange:
-    """The same of a consumer's pending entries."""
+    """The same of a consumer's pending entries; ``end`` is where the group stood after all."""
 
     stream: Stream
     consumer: str
     after: int
     to: int
     count: int
+    end: int = 0
 
 
 class Partition(InputPartition):

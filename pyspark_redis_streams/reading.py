@@ -12,19 +12,23 @@ from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.arrow import Batches
 from pyspark_redis_streams.fetching import Chunk, Portions, Sized, bytes_of, pieces
+from pyspark_redis_streams.group_offsets import place_of
 from pyspark_redis_streams.ids import format_id, parse_id
-from pyspark_redis_streams.losses import report_loss
+from pyspark_redis_streams.losses import report_again, report_loss
 from pyspark_redis_streams.partitions import Partition, PendingRange, Range
 from pyspark_redis_streams.rare_collections import rare_collections
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.starting_offsets import find_group
 from pyspark_redis_streams.stream_info import (
+    Stream,
+    claimed_message,
     dropped_message,
     entries,
     gone_message,
     info_of,
     loss_message,
-    no_group_message,
+    more_message,
     pairs,
 )
 
@@ -75,33 +79,50 @@ def _chunks(
 def _entries_of(
     servers: Servers, settings: ReadSettings, part: Range, pool: ThreadPoolExecutor
 ) -> Iterator[Sized]:
-    server, key = part.stream
-
-    def fetch(after: int, count: int) -> Chunk:
-        if after >= part.to:
-            return []
-        bounds = (f"({format_id(after)}", format_id(part.to))
-        chunk: Chunk = servers.call(server, "XRANGE", key, *bounds, "COUNT", count)
-        return chunk
-
     rows = 0
-    for chunk, size in _chunks(settings, pool, fetch, part.after):
+    for chunk, size in _between(servers, settings, part.stream, part.after, part.to, pool):
         rows += len(chunk)
         yield chunk, size
     _check_range(servers, settings, part, rows)
 
 
+def _between(
+    servers: Servers,
+    settings: ReadSettings,
+    stream: Stream,
+    after: int,
+    to: int,
+    pool: ThreadPoolExecutor,
+) -> Iterator[Sized]:
+    """The entries above an ID up to another one."""
+
+    def fetch(after: int, count: int) -> Chunk:
+        if after >= to:
+            return []
+        bounds = (f"({format_id(after)}", format_id(to))
+        chunk: Chunk = servers.call(stream.server, "XRANGE", stream.key, *bounds, "COUNT", count)
+        return chunk
+
+    return _chunks(settings, pool, fetch, after)
+
+
 def _check_range(servers: Servers, settings: ReadSettings, part: Range, rows: int) -> None:
     """Finds out whether entries were removed between planning and reading.
 
-    A range of known count is compared with it. Of another one it is only known whether removal
-    has got into it: then the batch could not be read again, and counts as lost.
+    A range of known count is compared with it: of a stream that was replaced there may be more.
+    Of another range it is only known whether removal has got into it: then the batch could not be
+    read again, and counts as lost.
     """
-    if part.count is not None and rows >= part.count:
+    more = 0 if part.count is None else rows - part.count
+    if more > 0:
+        passed = max(part.number - rows, 0)
+        message = more_message(part.stream, part.after, part.floor, more, passed)
+        report_loss(settings, message)
+    if part.count is not None and more >= 0:
         return
     command = ("XINFO STREAM", part.stream.key)
     info = info_of(part.stream, servers.call_all(part.stream.server, [command])[0])
-    if info.is_older_than(part.to, part.number):
+    if info.added < part.number or info.is_older_than(part.to, part.floor):
         report_loss(settings, gone_message(part.stream, part.after, part.floor, info))
         return
     lost = info.lost(part.after, part.floor, part.head, part.deleted)
@@ -123,39 +144,15 @@ def _pending_of(
         reply = servers.call(part.stream.server, *group, count, *where)
         return _up_to(part.to, reply[0][1])
 
-    if not _is_there(servers, settings, part):
-        return
+    is_there = _is_there(servers, settings, part)
     removed = rows = 0
-    for chunk, size in _chunks(settings, pool, fetch, part.after):
+    last = part.after
+    for chunk, size in _chunks(settings, pool, fetch, last) if is_there else ():
         present = [entry for entry in chunk if entry[1] is not None]
         removed += len(chunk) - len(present)
         rows += len(chunk)
+        last = parse_id(chunk[-1][0])
         yield present, size
-    _check_pending(settings, part, rows, removed)
-
-
-def _is_there(servers: Servers, settings: ReadSettings, part: PendingRange) -> bool:
-    """Whether the consumer is; reading would create it again, with nothing pending."""
-    command = ("XINFO CONSUMERS", part.stream.key, settings.group)
-    reply = servers.call_all(part.stream.server, [command])[0]
-    if isinstance(reply, ResponseError):
-        report_loss(settings, no_group_message(part.stream, settings.group))
-        return False
-    if not any(pairs(each)[b"name"] == part.consumer.encode() for each in reply):
-        message = dropped_message(part.stream, part.count, part.consumer, settings.group)
-        report_loss(settings, message)
-        return False
-    return True
-
-
-def _up_to(last: int, chunk: Chunk) -> Chunk:
-    """Entries of a consumer's history that are not above an ID, which the command can't say."""
-    while chunk and parse_id(chunk[-1][0]) > last:
-        chunk.pop()
-    return chunk
-
-
-def _check_pending(settings: ReadSettings, part: PendingRange, rows: int, removed: int) -> None:
     if removed:
         message = (
             f"stream '{part.stream.shown}': {entries(removed)} after "
@@ -163,9 +160,47 @@ def _check_pending(settings: ReadSettings, part: PendingRange, rows: int, remove
             f"in group '{settings.group}'"
         )
         report_loss(settings, message)
-    if rows < part.count:
-        LOG.warning(
-            "stream '%s': %d of %d entries of consumer '%s' are no longer pending: another "
-            "consumer has claimed or acknowledged them",
-            *(part.stream.shown, part.count - rows, part.count, part.consumer),
-        )
+    if rows < part.count and _is_lost(servers, settings, part, last, part.count - rows, is_there):
+        yield from _between(servers, settings, part.stream, last, part.to, pool)
+
+
+def _is_there(servers: Servers, settings: ReadSettings, part: PendingRange) -> bool:
+    """Whether the consumer is; reading would create it again, with nothing pending."""
+    command = ("XINFO CONSUMERS", part.stream.key, settings.group)
+    reply = servers.call_all(part.stream.server, [command])[0]
+    names = [] if isinstance(reply, ResponseError) else [pairs(each)[b"name"] for each in reply]
+    return part.consumer.encode() in names
+
+
+def _is_lost(
+    servers: Servers,
+    settings: ReadSettings,
+    part: PendingRange,
+    after: int,
+    missing: int,
+    is_there: bool,
+) -> bool:
+    """Whether entries are not pending any more because the group has gone, or was moved back.
+
+    Otherwise the consumer has been removed, or others have claimed them.
+    """
+    reply = servers.call_all(part.stream.server, [("XINFO GROUPS", part.stream.key)])[0]
+    group = find_group(reply, (settings.group or "").encode())
+    stands = None if group is None else place_of(group)[0]
+    if stands is None or stands < part.end:
+        where = (stands, part.end, missing, part.consumer, after)
+        report_again(settings, part.stream, *where)
+        return True
+    if is_there:
+        LOG.warning("%s", claimed_message(part.stream, missing, part.count, part.consumer))
+    else:
+        message = dropped_message(part.stream, missing, part.consumer, settings.group)
+        report_loss(settings, message)
+    return False
+
+
+def _up_to(last: int, chunk: Chunk) -> Chunk:
+    """Entries of a consumer's history that are not above an ID, which the command can't say."""
+    while chunk and parse_id(chunk[-1][0]) > last:
+        chunk.pop()
+    return chunk

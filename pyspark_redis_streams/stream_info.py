@@ -72,14 +72,26 @@ class StreamInfo:
         head has not reached the reader and nothing counts as lost. If ``deleted`` was once the
         highest ID deleted by its name, and is no more, one entry was not trimmed.
         """
-        if self.first is not None and self.first <= max(after, head):
+        if self.has_up_to(max(after, head)):
             return 0
         by_name = deleted is not None and self.deleted > deleted
         return max(self.removed - read - by_name, 0)
 
     def is_older_than(self, after: int, read: int) -> bool:
         """Whether this can't be the stream, or not all of it, that was read up to there."""
+        return self.ends_before(after, read) or self.has_none_of(after, read)
+
+    def ends_before(self, after: int, read: int) -> bool:
+        """Whether there never were as many entries in it, or none with an ID as high."""
         return self.last < after or self.added < read
+
+    def has_none_of(self, after: int, read: int) -> bool:
+        """Whether none of what was read is in it, nor has been: it would count as removed."""
+        return not self.has_up_to(after) and self.removed < read
+
+    def has_up_to(self, id: int) -> bool:
+        """Whether there is an entry at or below an ID."""
+        return self.first is not None and self.first <= id
 
 
 NOTHING = StreamInfo(added=0, length=0, last=0, first=None)
@@ -227,10 +239,14 @@ def loss_message(
     stream: Stream, lost: int, after: int, info: StreamInfo, exact: bool = True
 ) -> str:
     """What to tell about entries that were removed before they were read."""
+    return f"stream '{stream.shown}': {_removed(lost, after, info, exact)}"
+
+
+def _removed(lost: int, after: int, info: StreamInfo, exact: bool) -> str:
     below = "the end" if info.first is None else format_id(info.first)
     return (
-        f"stream '{stream.shown}': {'' if exact else 'up to '}{entries(lost)} after "
-        f"{format_id(after)} and before {below} removed before being read"
+        f"{'' if exact else 'up to '}{entries(lost)} after {format_id(after)} and before {below} "
+        "removed before being read"
     )
 
 
@@ -244,9 +260,25 @@ def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str
     was = f"it was read up to {format_id(after)}, entry {read},"
     if info == NOTHING:
         return f"stream '{stream.shown}' was deleted: {was} and is not there now"
+    if info.ends_before(after, read) or not info.has_none_of(after, read):
+        message = (
+            f"stream '{stream.shown}' lost its end, or was deleted and created again: {was} and "
+            f"now ends at {format_id(info.last)}, entry {info.added}"
+        )
+    else:
+        what = f"stream '{stream.shown}' was deleted and created again"
+        message = f"{what}: {was} of which none is left"
+    if info.removed and info.last > after and not info.has_up_to(after):
+        message += f"; {_removed(info.removed, after, info, exact=False)}"
+    return message
+
+
+def more_message(stream: Stream, after: int, read: int, more: int, passed: int) -> str:
+    """What to tell about a stream in which there is more to read than was added."""
     return (
-        f"stream '{stream.shown}' lost its end, or was deleted and created again: {was} and now "
-        f"ends at {format_id(info.last)}, entry {info.added}"
+        f"stream '{stream.shown}' lost its end, or was deleted and created again: it was read up "
+        f"to {format_id(after)}, entry {read}, and {entries(more)} more than were added since lie "
+        f"above; up to {entries(passed)} at or below are passed over"
     )
 
 
@@ -258,11 +290,29 @@ def no_group_message(stream: Stream, group: str | None) -> str:
     )
 
 
+def stands_message(stream: Stream, group: str | None, stands: int, left: int) -> str:
+    """What to tell about a group that is not where the query left it."""
+    way = "before" if stands < left else "beyond"
+    return (
+        f"stream '{stream.shown}': group '{group}' stands at {format_id(stands)}, {way} "
+        f"{format_id(left)}, where this query left it"
+    )
+
+
 def dropped_message(stream: Stream, count: int, consumer: str, group: str | None) -> str:
     """What to tell about pending entries whose consumer is not there any more."""
     return (
         f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group '{group}' "
-        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER)"
+        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER), or the "
+        "group was made again"
+    )
+
+
+def claimed_message(stream: Stream, missing: int, count: int, consumer: str) -> str:
+    """What to tell about pending entries that are another consumer's now."""
+    return (
+        f"stream '{stream.shown}': {missing} of {count} entries of consumer '{consumer}' are no "
+        "longer pending: another consumer has claimed or acknowledged them"
     )
 
 

@@ -81,8 +81,8 @@ def test_a_loss_has_to_be_told() -> None:
 
 def test_a_repetition_has_to_be_told() -> None:
     told = Told(
-        "stream 'a': group 'g' stands at 1-0, before 2-0, where this query left it: what lies "
-        "between is delivered again"
+        "stream 'a': group 'g' stands at 1-0, before 2-0, where this query left it; 1 entry of "
+        "batch 3 are delivered again after 1-0"
     )
     assert _model().problems([0, 1, 1, 2], told, of_bad=False) == []
     assert len(_model().problems([0, 0, 1, 2], told, of_bad=False)) == 1

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from tests.spark.driving import Query, url_of
 
 STEPS = st.lists(
-    st.sampled_from(["add", "add", "step", "plan", "crash", "lose", "trim", "rival", "delete"]),
+    st.sampled_from(
+        ["add", "add", "step", "plan", "crash", "lose", "trim", "rival", "leave", "delete"]
+    ),
     min_size=3,
-    max_size=14,
+    max_size=16,
 )
 LIMITS = st.sampled_from(["1", "3", "100"])
 PIECES = st.sampled_from(["1", "3"])
@@ -75,20 +77,43 @@ class World:
         self.crash()
 
     def trim(self) -> None:
-        """Removes what has been read and committed."""
-        read = dict(self.query.rows)
-        if self.mode == "offsets" and len(self.query.planned) == self.query.committed:
-            for key, id in read.items():
+        """Removes what has been read and committed, or in a group all that is not needed any more.
+
+        In a group that is what lies before the first pending entry, and before what is to come.
+        """
+        places = dict(self.query.rows) if self.mode == "offsets" else self._needed()
+        if len(self.query.planned) == self.query.committed:
+            for key, id in places.items():
                 self.client.execute_command("XTRIM", key, "MINID", "=", id)
 
+    def _needed(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for key in ("s", "t"):
+            for group in self._groups(key):
+                pending: Any = self.client.xpending(key, "g")
+                found[key] = (pending["min"] or group["last-delivered-id"]).decode()
+        return found
+
+    def _groups(self, key: str) -> list[Any]:
+        groups: Any = self.client.xinfo_groups(key) if self.client.exists(key) else []
+        return [*groups]
+
     def rival(self) -> None:
-        """Another consumer of the group takes two entries and acknowledges them."""
-        if self.mode == "group" and self.client.exists("s") and self.client.xinfo_groups("s"):
+        """Another consumer of the group takes two entries, acknowledges and deletes them."""
+        if self.mode == "group" and self._groups("s"):
+            self.client.xgroup_createconsumer("s", "g", "rival")
+            self.step()
             reply: Any = self.client.xreadgroup("g", "rival", {"s": ">"}, count=2)
             for _, entries in reply or []:
                 for id, _ in entries:
                     self.client.xack("s", "g", id)
+                    self.client.xdel("s", id)
                     self.taken.add(("s", id.decode()))
+
+    def leave(self) -> None:
+        """The other consumer is gone, as far as the server knows."""
+        if self.mode == "group" and self._groups("s"):
+            self.client.xgroup_delconsumer("s", "g", "rival")
 
     def delete(self) -> None:
         """Removes an entry that has been read, from the middle."""

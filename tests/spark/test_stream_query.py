@@ -67,6 +67,30 @@ def test_a_table_follows_its_stream(
     assert table.ids() == [*ids, "26-1"]
 
 
+def test_a_table_has_no_row_twice_after_stream_and_group_were_restored(
+    spark: SparkSession, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    ids = [f"{number}-1" for number in range(1, 101)]
+    add(server, "s", *ids)
+    server.xgroup_create("s", "g", "0")
+    copy: Any = server.dump("s")
+    table = Table(spark, tmp_path, url, maxOffsetsPerTrigger="50", **GROUP)
+    table.fill()
+    server.restore("s", 0, copy, replace=True)
+    assert "100 entries between would be delivered again" in error_of(table.fill)
+    table.fill(onDataLoss="continue")
+    add(server, "s", "101-1")
+    table.fill()
+    assert table.ids() == [*ids, "101-1"]
+    assert [p["n"] for p in map(place, table.offsets())] == [50, 100, 100, 101]
+
+
+def place(offset: dict[str, Any]) -> dict[str, Any]:
+    """What an offset says of the stream."""
+    found: dict[str, Any] = offset["servers"][""]["s"]
+    return found
+
+
 @pytest.mark.parametrize(
     ("limit", "batches"),
     [({"maxBytesPerTrigger": "20"}, [4, 4, 2]), ({"minOffsetsPerTrigger": "100"}, [10])],
