@@ -296,10 +296,15 @@ class Persistence:
         return not failed_lately and self._has_grown()
 
     @property
-    def unsaved(self) -> bool:
-        """Whether a save point has something to save. There are none where no file is named."""
+    def saves_by_itself(self) -> bool:
+        """Whether there are save points: without a file that is named, they save nothing."""
         config = self._state.config
-        return bool(config.save and config.dbfilename and self._state.changes)
+        return bool(config.save and config.dbfilename)
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether a save point has something to save."""
+        return self.saves_by_itself and bool(self._state.changes)
 
     def _save_is_due(self, now: int) -> bool:
         """Whether a save point is reached."""
@@ -543,10 +548,9 @@ class Persistence:
 
     def _judge_saving(self, setting: object = None) -> None:
         """Sees whether commands that write are refused because a save point could not be kept."""
-        config = self._state.config
-        watched = config.stop_writes_on_bgsave_error and config.save and config.dbfilename
+        watched = self._state.config.stop_writes_on_bgsave_error and self.saves_by_itself
         failed = self.rewriting.is_save and not self.rewriting.last_ok
-        self._state.set_save_failed(bool(watched) and failed)
+        self._state.set_save_failed(watched and failed)
 
     # --- turning it on and off ------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,9 @@ import pytest
 
 from tests.clients.applications import find
 from tests.clients.results import CASES
-from tests.support.process import PROGRAM, variables
+from tests.support.process import PROGRAM, printed_by, variables
 
 pytestmark = pytest.mark.slow
-
-TIMEOUT_S: Final = 120
 
 WITH_PYTEST_REDIS: Final = """\
 import pytest
@@ -79,18 +76,7 @@ def redis_server(tmp_path: Path) -> Path:
 def run(program: str, *args: str, cwd: Path, server: Path) -> str:
     """What a program prints, which must end well; ``server`` is the first redis-server there is."""
     path = os.pathsep.join((str(server.parent), os.environ.get("PATH", os.defpath)))
-    others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    ended = subprocess.run(
-        [find(program), *args],
-        cwd=cwd,
-        env={**others, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    return printed_by(find(program), *args, cwd=cwd, PATH=path, PYTHONPATH="")
 
 
 def test_pytest_redis_starts_it(

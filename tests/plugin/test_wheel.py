@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.process import ROOT
+from tests.support.process import ROOT, printed_by
 
 pytestmark = pytest.mark.slow
 
@@ -44,26 +44,11 @@ def test_it(penstock):
 """
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """What a command prints that has to succeed."""
-    ended = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
 def build(source: Path, target: Path) -> Path:
     """A wheel of plain Python."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
     options = ("--no-deps", "--no-build-isolation", "--wheel-dir", target)
-    run(*pip, *options, source, cwd=source, PENSTOCK_COMPILE="0")
+    printed_by(*pip, *options, source, cwd=source, PENSTOCK_COMPILE="0")
     [wheel] = target.glob("*.whl")
     return wheel
 
@@ -91,9 +76,9 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def environment(folder: Path, wanted: str) -> Path:
     """The folder of commands of a fresh environment with the wheel, and extras that are named."""
-    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    printed_by(sys.executable, "-m", "venv", folder, cwd=folder)
     pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "--quiet", wanted, cwd=folder)
+    printed_by(*pip, "install", "--quiet", wanted, cwd=folder)
     return folder / "bin"
 
 
@@ -136,7 +121,9 @@ def test_what_is_compiled_lies_beside_its_source(wheel: Path) -> None:
 
 
 def test_the_plugin_serves_a_project_with_clashing_names(scripts: Path, project: Path) -> None:
-    shown = run(scripts / "python", "-m", "pytest", "-q", cwd=project, PYTHONPATH=str(project))
+    shown = printed_by(
+        scripts / "python", "-m", "pytest", "-q", cwd=project, PYTHONPATH=str(project)
+    )
     assert "1 passed" in shown
 
 
@@ -144,16 +131,18 @@ def test_the_plugin_serves_a_project_with_clashing_names(scripts: Path, project:
 def test_the_command_runs_beside_clashing_names(scripts: Path, project: Path, module: bool) -> None:
     command = (scripts / "python", "-m", "penstock") if module else (scripts / "penstock",)
     for argument in ("--version", "--help"):
-        shown = run(*command, argument, cwd=project, PYTHONPATH=str(project))
+        shown = printed_by(*command, argument, cwd=project, PYTHONPATH=str(project))
         assert "penstock" in shown.lower()
-    shown = run(*command, "check-aof", "--help", cwd=project, PYTHONPATH=str(project))
+    shown = printed_by(*command, "check-aof", "--help", cwd=project, PYTHONPATH=str(project))
     assert shown.startswith("Usage: penstock check-aof")
-    shown = run(*command, "import", "--help", cwd=project, PYTHONPATH=str(project))
+    shown = printed_by(*command, "import", "--help", cwd=project, PYTHONPATH=str(project))
     assert "penstock import" in shown
 
 
 def test_a_server_of_the_wheel_keeps_its_data_over_a_restart(scripts: Path, tmp_path: Path) -> None:
-    shown = run(scripts / "python", ROOT / "examples" / "exchange.py", cwd=tmp_path, PYTHONPATH="")
+    shown = printed_by(
+        scripts / "python", ROOT / "examples" / "exchange.py", cwd=tmp_path, PYTHONPATH=""
+    )
     assert re.fullmatch(
         r"penstock \((plain|compiled)\): asked 8 commands and restarted once\n", shown
     )
@@ -161,7 +150,7 @@ def test_a_server_of_the_wheel_keeps_its_data_over_a_restart(scripts: Path, tmp_
 
 def test_nothing_else_imports_the_packages_of_the_server(scripts: Path, tmp_path: Path) -> None:
     program = "import importlib.util as u; print(*map(u.find_spec, ['server', 'storage']))"
-    found = run(scripts / "python", "-c", program, cwd=tmp_path, PYTHONPATH="")
+    found = printed_by(scripts / "python", "-c", program, cwd=tmp_path, PYTHONPATH="")
     assert found == "None None\n"
 
 
@@ -169,7 +158,7 @@ def test_a_wheel_of_the_source_distribution_has_the_same_files(
     wheel: Path, checkout: Path, tmp_path: Path
 ) -> None:
     program = "from setuptools.build_meta import build_sdist; build_sdist('dist')"
-    run(sys.executable, "-c", program, cwd=checkout)
+    printed_by(sys.executable, "-c", program, cwd=checkout)
     [archive] = (checkout / "dist").glob("*.tar.gz")
     shutil.unpack_archive(archive, tmp_path, filter="data")
     [source] = tmp_path.iterdir()
@@ -195,7 +184,7 @@ COMPILING = "Penstock: translating Python to C\n"
 def compiled(source: Path, wheels: Path, **environment: str) -> tuple[dict[str, bytes], str]:
     """The libraries in the wheel of a checkout, and what is said while it is built."""
     settings = {"PENSTOCK_COMPILE": "1", "XDG_CACHE_HOME": str(source.parent), **environment}
-    said = run(sys.executable, "-c", BUILD, wheels, cwd=source, **settings)
+    said = printed_by(sys.executable, "-c", BUILD, wheels, cwd=source, **settings)
     [wheel] = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         native = [name for name in archive.namelist() if ".cpython-" in name]
@@ -327,12 +316,12 @@ def test_without_the_extra_the_server_says_what_to_run_and_then_has_metrics_and_
     assert ended.returncode == 1
     what, command = ended.stderr.split("): ")
     assert what.startswith("penstock: metrics-port needs the extra 'web' (there is no module '")
-    run(*shlex.split(command), cwd=tmp_path)
+    printed_by(*shlex.split(command), cwd=tmp_path)
     with served(scripts / "penstock", tmp_path) as port:
         status, text = asked(port, "/metrics")
         assert status == 200
         assert 'redis_stream_length{db="db0",stream="orders"} 1\n' in text
         assert "redis_up 1.0\n" in text
         assert asked(port, "/healthz")[0] == asked(port, "/readyz")[0] == 200
-    installed = run(scripts / "python", "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
+    installed = printed_by(scripts / "python", "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
     assert "pytest" not in re.findall(r"^([\w-]+)==", installed, re.MULTILINE)

@@ -55,6 +55,21 @@ def run_penstock(
         )
 
 
+def printed_by(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """What a command prints that has to succeed."""
+    ended = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=5 * TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
 class PenstockProcess:
     """A server process; as a context manager it is there when it accepts connections.
 

@@ -55,7 +55,9 @@ def _file(look: Look) -> list[tuple[str, Child, str]]:
     server = look.server
     if not server.persistence.on:
         off = tag("b", "off", class_="bad")
-        return [("Append-only file", off, "a restart begins without data")]
+        saves = server.persistence.saves_by_itself
+        how = "with what was saved last" if saves else "without data"
+        return [("Append-only file", off, f"a restart begins {how}")]
     fields = SECTIONS["persistence"](server)
     error = server.state.disk_error
     rewrite = "being rewritten" if int(str(fields["aof_rewrite_in_progress"])) else "as a whole"

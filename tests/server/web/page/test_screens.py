@@ -375,6 +375,10 @@ def test_a_server_without_a_file_says_so() -> None:
         text = Asking(found.http).get("/server").text
         assert "Append-only file off a restart begins without data" in text
         assert "Nothing was denied." in text
+        found.penstock.call(found.penstock.server.state.config.set_text, "save", "60 1")
+        found.penstock.call(found.penstock.server.state.config.set_text, "dbfilename", "dump.rdb")
+        text = Asking(found.http).get("/server").text
+        assert "Append-only file off a restart begins with what was saved last" in text
 
 
 def test_a_disk_that_fails_and_a_command_of_a_script_are_told(
