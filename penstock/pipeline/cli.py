@@ -102,7 +102,8 @@ def _run(given: argparse.Namespace) -> int:
         records = [sys.stdout] if given.json else []
         if pipeline.metrics is not None:
             records.append(stack.enter_context(open_records(pipeline.metrics)))
-        watch = Watch(given.status_file, given.metrics_bind, given.metrics_port)
+        where = given.metrics_bind, given.metrics_port, given.metrics_hosts
+        watch = Watch(given.status_file, *where)
         state = stack.enter_context(watched(pipeline, query_names(pipeline), watch))
         reporter = partial(kind, screen, pipeline.name, records, observers=[state])
         run(pipeline, reporter, given.once, given.master, given.spark_ui)

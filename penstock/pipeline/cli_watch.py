@@ -30,6 +30,12 @@ def add_watching(parser: argparse.ArgumentParser) -> None:
         default="127.0.0.1",
         help="the address for that (default: 127.0.0.1, which others can't reach)",
     )
+    add(
+        "--metrics-hosts",
+        metavar="NAMES",
+        default="",
+        help="names with a dot under which that is asked for, with blanks between; * for any",
+    )
     add("--status-file", metavar="FILE", type=Path, help="where the status goes")
     add("--spark-ui", action="store_true", help="turn on Spark's own page, and say where it is")
 

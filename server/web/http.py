@@ -24,11 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
-from server.state import ServerState
-from server.util.hosts import is_own_host
 from server.web.connections import MOST, Connection
 from server.web.exposition import CONTENT_TYPE, scrape
 from server.web.loop_lag import LoopLagProbe
+from server.web.names import OwnNames
 from server.web.pace import Pace
 from server.web.page.routes import Page
 from server.web.readiness import obstacle
@@ -64,7 +63,8 @@ class WebServer:
         self._probe.start()
         self._page.sampler.start()
         logging.getLogger("uvicorn.error").addHandler(self._handler)
-        entrance = _Entrance(self._server.state, self._application())
+        places = _Places(self._application())
+        entrance = OwnNames(places, lambda: str(config.web_hosts), "web-hosts")
         self._http = _Http(_configuration(entrance))
         self._task = asyncio.create_task(self._http.serve(sockets))
         await self._http.listening.wait()
@@ -105,35 +105,24 @@ class WebServer:
         return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
 
 
-class _Entrance:
-    """What every request passes, whatever its path: the check of the name that it asks under, as a
-    web site may have its own name lead here and read what is answered, and that of places."""
+class _Places:
+    """An application of whose requests not too many are answered at a time."""
 
-    def __init__(self, state: ServerState, application: ASGIApp) -> None:
-        self._state = state
+    def __init__(self, application: ASGIApp) -> None:
         self._application = application
         self._answering: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or says why not."""
         path = scope["path"] if scope["path"] in PLACES else ""
-        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        if not is_own_host(host, self._state.config.web_hosts.lower().split()):
-            await _line(_FOREIGN, 403)(scope, receive, send)
-        elif self._answering[path] >= PLACES.get(path, PLACES_OF_OTHERS):
+        if self._answering[path] >= PLACES.get(path, PLACES_OF_OTHERS):
             await _line("too many requests are being answered", 503)(scope, receive, send)
-        else:
-            self._answering[path] += 1
-            try:
-                await self._application(scope, receive, send)
-            finally:
-                self._answering[path] -= 1
-
-
-_FOREIGN: Final = (
-    "ask under an address, a name without a dot, or a name that web-hosts lists: any other may have"
-    " been made to lead here"
-)
+            return
+        self._answering[path] += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._answering[path] -= 1
 
 
 class _InPieces(Response):

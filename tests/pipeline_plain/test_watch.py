@@ -22,7 +22,7 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.run.failures import Failure
 from penstock.pipeline.run.progress import Batch
 from penstock.pipeline.watch.letters import MOST_REASONS, LetterCounts, kind_of
-from penstock.pipeline.watch.serve import is_local_name, served
+from penstock.pipeline.watch.serve import served
 from penstock.pipeline.watch.state import RunState, iso
 from penstock.pipeline.watch.status_file import default_path, read_status, write_status
 from penstock.pipeline.watch.status_text import ago, state_of
@@ -376,14 +376,17 @@ def test_the_page_shows_the_run_and_loads_only_what_bears_its_nonce(state: RunSt
     assert "can&#x27;t be" not in shown
 
 
-def test_the_page_is_not_there_under_a_foreign_name(state: RunState) -> None:
+@pytest.mark.parametrize("path", ["", "metrics", "healthz", "static/page.css", "nothing"])
+def test_nothing_is_answered_under_a_foreign_name(state: RunState, path: str) -> None:
     with served(state.snapshot, "127.0.0.1", 0) as url:
-        assert get(url, Host="evil.example")[0] == 403
-        assert get(f"{url}metrics", Host="evil.example")[0] == 200
-    assert [is_local_name(name) for name in ("localhost", "127.0.0.1", "::1", "h", "")] == [
-        *(True, True, True),
-        *(False, False),
-    ]
+        for name in ("evil.example", "evil.example\\@localhost", ""):
+            status, body, _ = get(f"{url}{path}", Host=name)
+            assert (status, "--metrics-hosts" in body) == (403, True)
+        for name in ("localhost:1", "pod"):
+            assert get(f"{url}{path}", Host=name)[0] in (200, 404)
+    with served(state.snapshot, "127.0.0.1", 0, "own.example Other.example") as url:
+        assert get(f"{url}{path}", Host="other.EXAMPLE:9405")[0] in (200, 404)
+        assert get(f"{url}{path}", Host="evil.example")[0] == 403
 
 
 def test_a_port_that_is_taken_is_told(state: RunState) -> None:

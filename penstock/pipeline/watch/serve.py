@@ -20,18 +20,14 @@ from starlette.routing import Route
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.watch.exposition import CONTENT_TYPE, scrape
 from penstock.pipeline.watch.page import screen
-from server.util.hosts import is_loopback
+from server.web.names import OwnNames
 from server.web.page.assets import Assets
-from server.web.page.document import secured
 
 PATIENCE_S = 2
 
 
-def application(snapshot: Callable[[], dict[str, Any]], only_local: bool) -> Starlette:
-    """What answers; ``only_local`` refuses the page under names that are not this host's.
-
-    Otherwise a site that gives its name the address 127.0.0.1 could read the page in a browser.
-    """
+def application(snapshot: Callable[[], dict[str, Any]], names: str) -> OwnNames:
+    """What answers, also under these names, of which there may be several."""
 
     async def metrics(request: Request) -> Response:
         return Response(scrape(snapshot()), headers={"Content-Type": CONTENT_TYPE})
@@ -40,38 +36,29 @@ def application(snapshot: Callable[[], dict[str, Any]], only_local: bool) -> Sta
         return PlainTextResponse("ok\n")
 
     async def page(request: Request) -> Response:
-        if only_local and not is_local_name(request.url.hostname or ""):
-            return secured(PlainTextResponse("the page is there as localhost only\n", 403))
         return screen(snapshot())
 
-    return Starlette(
-        routes=[
-            Route("/", page),
-            Route("/metrics", metrics),
-            Route("/healthz", healthz),
-            Route("/static/{name}", Assets().answer),
-        ]
-    )
-
-
-def is_local_name(name: str) -> bool:
-    """Whether a name in a URL is this host's own, whoever asks."""
-    try:
-        return name == "localhost" or is_loopback(name.strip("[]"))
-    except ValueError:
-        return False
+    routes = [
+        Route("/", page),
+        Route("/metrics", metrics),
+        Route("/healthz", healthz),
+        Route("/static/{name}", Assets().answer),
+    ]
+    return OwnNames(Starlette(routes=routes), lambda: names, "--metrics-hosts")
 
 
 @contextlib.contextmanager
-def served(snapshot: Callable[[], dict[str, Any]], host: str, port: int) -> Iterator[str]:
+def served(
+    snapshot: Callable[[], dict[str, Any]], host: str, port: int, names: str = ""
+) -> Iterator[str]:
     """Serves until the block ends; gives the URL. Raises PipelineError if it can't listen."""
     listening = _listen(host, port)
     address = listening.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-    app = application(snapshot, is_local_name(address[0]))
     config = uvicorn.Config(
-        app,
+        application(snapshot, names),
         loop="asyncio",
+        ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,

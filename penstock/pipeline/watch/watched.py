@@ -17,11 +17,13 @@ from penstock.pipeline.watch.status_file import default_path, kept_up
 
 
 class Watch(NamedTuple):
-    """What is asked for: where the status goes, and where HTTP is, if anywhere."""
+    """What is asked for: where the status goes, and where HTTP is, if anywhere, and under which
+    names beside addresses and names without a dot."""
 
     status_file: Path | None = None
     host: str = "127.0.0.1"
     port: int | None = None
+    names: str = ""
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterato
         letters = stack.enter_context(closing(LetterCounts(pipeline)))
         state = RunState(pipeline.name, queries, letters.counts)
         if watch.port is not None:
-            url = stack.enter_context(_serve(state, watch.host, watch.port))
+            url = stack.enter_context(_serve(state, watch.host, watch.port, watch.names))
             print(f"metrics and page: {url}", file=sys.stderr)
         path = watch.status_file or default_path(pipeline)
         try:
@@ -50,7 +52,7 @@ def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterato
 
 
 @contextmanager
-def _serve(state: RunState, host: str, port: int) -> Iterator[str]:
+def _serve(state: RunState, host: str, port: int, names: str) -> Iterator[str]:
     from penstock._path import add_packages
 
     # The page is made of parts of the server's.
@@ -59,5 +61,5 @@ def _serve(state: RunState, host: str, port: int) -> Iterator[str]:
         from penstock.pipeline.watch.serve import served
     except ModuleNotFoundError as error:
         raise PipelineError(extra_missing("--metrics-port", error.name, "web")) from None
-    with served(state.snapshot, host, port) as url:
+    with served(state.snapshot, host, port, names) as url:
         yield url
