@@ -18,7 +18,8 @@ MOST: Final = 64
 server has waited the longest, the new one if it waits for no other."""
 
 REQUEST_S: Final = 10.0
-"""How long it may take until a request is there as a whole."""
+READ_S: Final = 10.0
+"""How long it may take until a request is there as a whole, and until a client reads on."""
 
 
 _numbers = itertools.count()
@@ -31,6 +32,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins to wait for a request."""
         super().connection_made(transport)
+        self._reading: asyncio.TimerHandle | None = None
         self._await_request()
         if len(self.connections) > MOST:
             waiting = [each for each in self.connections if isinstance(each, Connection)]
@@ -45,6 +47,20 @@ class Connection(H11Protocol):
         self._patience.cancel()
         self._await_request()
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Begins to wait until the client reads."""
+        super().pause_writing()
+        self._reading = self.loop.call_later(READ_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Waits for that no more."""
+        super().resume_writing()
+        self._read_in_time()
+
+    def _read_in_time(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
 
     def _give_up(self) -> None:
         if not self._answers:
@@ -67,4 +83,5 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Waits no more."""
         self._patience.cancel()
+        self._read_in_time()
         super().connection_lost(exc)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -36,10 +35,10 @@ from server.web.sockets import listen
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
 
-PLACES: Final = {"/healthz": MOST, "/readyz": MOST, "/metrics": MOST // 4}
-PLACES_OF_OTHERS: Final = MOST // 2
-"""How many requests for these paths, and for all others, may be answered at a time: together fewer
-than there are connections, so that some are left for what is answered at once."""
+SCRAPES: Final = MOST // 4
+SCREENS: Final = MOST // 2
+"""How many requests for /metrics may wait until the series are gathered, and how many may be for
+what is neither that nor answered at once: together they leave connections for what is."""
 
 
 class WebServer:
@@ -50,6 +49,7 @@ class WebServer:
         self._probe = LoopLagProbe()
         self._page = Page(server)
         self._scraping = asyncio.Lock()
+        self._scrapes, self._screens = Places(SCRAPES), Places(SCREENS)
         self._http: _Http
         self._task: asyncio.Task[None]
         self._handler = _LogHandler(server.state.log)
@@ -63,8 +63,7 @@ class WebServer:
         self._probe.start()
         self._page.sampler.start()
         logging.getLogger("uvicorn.error").addHandler(self._handler)
-        places = _Places(self._application())
-        entrance = OwnNames(places, lambda: str(config.web_hosts), "web-hosts")
+        entrance = OwnNames(self._application(), lambda: str(config.web_hosts), "web-hosts")
         self._http = _Http(_configuration(entrance))
         self._task = asyncio.create_task(self._http.serve(sockets))
         await self._http.listening.wait()
@@ -80,8 +79,8 @@ class WebServer:
 
     # --- what it answers ------------------------------------------------------------------
 
-    def _application(self) -> Starlette:
-        return Starlette(
+    def _application(self) -> ASGIApp:
+        answer = Starlette(
             routes=[
                 Route("/metrics", self._metrics),
                 Route("/healthz", self._healthz),
@@ -90,10 +89,24 @@ class WebServer:
             ]
         )
 
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] in ("/metrics", "/healthz", "/readyz"):
+                await answer(scope, receive, send)
+            elif self._screens.full:
+                await _too_many()(scope, receive, send)
+            else:
+                with self._screens:
+                    await answer(scope, receive, send)
+
+        return application
+
     async def _metrics(self, request: Request) -> Response:
         """One scrape at a time: two would not be there any sooner."""
-        async with self._scraping:
-            pieces = await scrape(self._server, self._probe.times, Pace())
+        if self._scrapes.full:
+            return _too_many()
+        with self._scrapes:
+            async with self._scraping:
+                pieces = await scrape(self._server, self._probe.times, Pace())
         return _InPieces(pieces)
 
     async def _healthz(self, request: Request) -> Response:
@@ -105,24 +118,25 @@ class WebServer:
         return _line("ready") if reason is None else _line(f"not ready: {reason}", 503)
 
 
-class _Places:
-    """An application of whose requests not too many are answered at a time."""
+class Places:
+    """Counts requests, of which no more than so many may be going on at a time."""
 
-    def __init__(self, application: ASGIApp) -> None:
-        self._application = application
-        self._answering: Counter[str] = Counter()
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._taken = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or says why not."""
-        path = scope["path"] if scope["path"] in PLACES else ""
-        if self._answering[path] >= PLACES.get(path, PLACES_OF_OTHERS):
-            await _line("too many requests are being answered", 503)(scope, receive, send)
-            return
-        self._answering[path] += 1
-        try:
-            await self._application(scope, receive, send)
-        finally:
-            self._answering[path] -= 1
+    @property
+    def full(self) -> bool:
+        """Whether there is no place for another one."""
+        return self._taken >= self.most
+
+    def __enter__(self) -> None:
+        """Takes one."""
+        self._taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Gives it back."""
+        self._taken -= 1
 
 
 class _InPieces(Response):
@@ -147,6 +161,10 @@ class _InPieces(Response):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             await pace.rest()
         await send({"type": "http.response.body", "body": b""})
+
+
+def _too_many() -> Response:
+    return _line("too many requests are being answered", 503)
 
 
 def _line(text: str, status: int = 200) -> Response:

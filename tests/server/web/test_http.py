@@ -277,14 +277,31 @@ def test_one_that_does_not_read_its_answer_does_not(
         assert get(served.port, "/healthz").status == 200
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/"])
-def test_places_are_kept_for_what_is_answered_at_once(
-    served: Served, monkeypatch: pytest.MonkeyPatch, path: str
+def test_nor_does_it_take_a_place_from_other_scrapes_or_stay(
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(http_module.PLACES, "/metrics", 1)
-    monkeypatch.setattr(http_module, "PLACES_OF_OTHERS", 1)
+    async def scrape(*_: object) -> list[bytes]:
+        return [bytes(1_000_000)] * 50
+
+    monkeypatch.setattr(connections, "READ_S", 0.05)
     web = served.penstock.server._web
     assert web is not None
+    web._scrapes.most = 1
+    with monkeypatch.context() as patch, contextlib.ExitStack() as stack:
+        patch.setattr(http_module, "scrape", scrape)
+        for _ in range(2):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", served.port)))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(12) == b"HTTP/1.1 200"
+        wait_until(lambda: served.penstock.call(_accepted, served.penstock.server) == 0)
+    assert get(served.port, "/metrics").status == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/"])
+def test_places_are_kept_for_what_is_answered_at_once(served: Served, path: str) -> None:
+    web = served.penstock.server._web
+    assert web is not None
+    web._scrapes.most = web._screens.most = 1
     lock = web._scraping if path == "/metrics" else web._page._turn
     served.penstock.run(lock.acquire())
     with socket.create_connection(("127.0.0.1", served.port)) as client:
