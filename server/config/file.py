@@ -51,12 +51,8 @@ def read_text(config: Config, text: bytes, source: str, including: tuple[str, ..
     for number, line in enumerate(text.split(b"\n"), 1):
         where = f"{source}, line {number}"
         words = _split(line, where)
-        if not words:
-            continue
-        if words[0].lower() == "include":
-            _include(config, words[1:], where, including)
-        else:
-            apply(config, words[0], words[1:], where)
+        if words:
+            apply(config, words[0], words[1:], where, including)
 
 
 def _split(line: bytes, where: str) -> list[str]:
@@ -80,8 +76,18 @@ def _include(
         read_file(config, path, including)
 
 
-def apply(config: Config, name: str, values: Sequence[str], where: str) -> None:
-    """Sets one setting to the words that a line or an option gives it."""
+def apply(
+    config: Config,
+    name: str,
+    values: Sequence[str],
+    where: str,
+    including: tuple[str, ...] = (),
+) -> None:
+    """Sets one setting to the words that a line or an option gives it, or reads a file in its
+    place."""
+    if name.lower() == "include":
+        _include(config, values, where, including)
+        return
     if name.lower() == USER:
         _declare_user(config, values, where)
         return

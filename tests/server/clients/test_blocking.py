@@ -328,7 +328,8 @@ async def test_the_loop_ends_a_wait_by_itself(direct: Direct) -> None:
     direct.server.state.clock = lambda: clock() + round((loop.time() - begun) * 1000)
     later, sooner = read(direct, "k", block=20), read(direct, "k", block=5)
     sooner_waits, later_waits = sooner.session.waiter, later.session.waiter
-    assert sooner_waits is not None and later_waits is not None
+    assert sooner_waits is not None
+    assert later_waits is not None
     assert await sooner_waits.future == b"*-1\r\n"
     assert await later_waits.future == b"*-1\r\n"
     assert nothing_is_left(direct.server.services.blocking)

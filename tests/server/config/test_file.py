@@ -74,6 +74,15 @@ def test_a_command_line_option_is_applied_like_a_line() -> None:
     assert config.bind == "127.0.0.1 ::1"
 
 
+def test_an_option_includes_a_file_as_a_line_does(tmp_path: Path) -> None:
+    (tmp_path / "one.conf").write_text("timeout 2\n")
+    config = Config(timeout=1)
+    apply(config, "include", [str(tmp_path / "one.conf")], "command line")
+    assert config.timeout == 2
+    with pytest.raises(ConfigError, match=r"^command line: include: wrong number of arguments"):
+        apply(config, "include", [], "command line")
+
+
 def test_a_file_is_read_with_the_files_that_it_includes(tmp_path: Path) -> None:
     (tmp_path / "main.conf").write_text(
         f"timeout 1\ninclude {tmp_path}/one.conf\ninclude {tmp_path}/conf.d/*.conf\nhz 50\n"
