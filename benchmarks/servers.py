@@ -20,6 +20,7 @@ from typing import Final
 
 from benchmarks.driver import Address, Client, ReplyError
 from benchmarks.measure import CpuClock, forget_peak, peak_bytes, resident_bytes, settled_bytes
+from tests.support.logs import errors_in
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -210,6 +211,8 @@ class Running:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+        if kind is None and self.kind.version_field == PENSTOCK.version_field:
+            require_no_errors(self.output)
 
     def _await_answer(self, patience: float) -> None:
         deadline = time.monotonic() + patience
@@ -294,6 +297,12 @@ class Running:
                 lines = []
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
         return fields.get(self.kind.version_field, "") or _package_version(self.kind.name)
+
+
+def require_no_errors(output: str) -> None:
+    """Raises :class:`ServerError` if Penstock has logged an error that nothing handles."""
+    if errors := errors_in(output):
+        raise ServerError(f"Penstock has logged: {errors[0]}")
 
 
 def _environment(kind: Kind) -> dict[str, str]:

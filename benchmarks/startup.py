@@ -18,7 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.servers import COMPILED, ROOT, Kind, Running, find_kinds, installed
+from benchmarks.servers import (
+    COMPILED,
+    ROOT,
+    Kind,
+    Running,
+    find_kinds,
+    installed,
+    require_no_errors,
+)
 
 ASYNCIO: Final = "python -c 'import asyncio'"
 """What is compared with."""
@@ -32,6 +40,7 @@ from penstock.testing import PenstockServer
 with PenstockServer(command=sys.argv[1:]) as server:
     server.ask("PING")
     print(time.perf_counter() - begin)
+    print(*server.output, sep="\\n")
 """
 
 
@@ -64,7 +73,9 @@ def use_fixture(python: str) -> Start:
     """Starts a server for tests, as the first test does that asks for one; ``python`` runs it."""
     command = [sys.executable, "-c", _USE_FIXTURE, python, "-m", "penstock"]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return Start(float(ended.stdout) * 1e3, None)
+    seconds, _, output = ended.stdout.partition("\n")
+    require_no_errors(output)
+    return Start(float(seconds) * 1e3, None)
 
 
 def measures(kinds: Sequence[Kind]) -> dict[str, Callable[[], Start]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fuzz.runner import TARGETS, Campaign, replay
+from tests.support import log_check
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,4 +31,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    log_check.listen()
     sys.exit(main())

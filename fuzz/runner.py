@@ -12,13 +12,14 @@ from random import Random, SystemRandom
 from typing import Final
 
 from fuzz.mutate import mutated
-from fuzz.targets.base import Broken, Target
+from fuzz.targets.base import Broken, Target, require
 from fuzz.targets.disk import LosingDisk
 from fuzz.targets.dispatcher import Dispatcher
 from fuzz.targets.loader import Loader
 from fuzz.targets.lua import Lua
 from fuzz.targets.parser import Parser
 from fuzz.targets.rdb import RDBFiles
+from tests.support import logs
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 
@@ -58,7 +59,7 @@ class Campaign:
                 data = self._make()
                 self.runs += 1
                 try:
-                    self._target.run(data)
+                    try_input(self._target, data)
                 except Exception as error:
                     return self._keep(data, error)
                 if seconds and time.monotonic() - started >= seconds:
@@ -89,6 +90,13 @@ class Campaign:
         return f"{self._name}: {self.runs} inputs in {self._seconds:.0f} s, seed {self.seed}"
 
 
+def try_input(target: Target, data: bytes) -> None:
+    """Runs an input; that a server logs an error which nothing handles is a broken invariant."""
+    target.run(data)
+    errors = logs.take()
+    require(not errors, f"a server has logged: {errors}")
+
+
 def told(error: Exception) -> str:
     """What was broken: a text, or where an exception came from."""
     if isinstance(error, Broken):
@@ -100,7 +108,7 @@ def replay(target: str, path: Path) -> int:
     """Runs the input of a file; returns the exit status, and says what was broken."""
     tried = TARGETS[target]()
     try:
-        tried.run(path.read_bytes())
+        try_input(tried, path.read_bytes())
     except Exception as error:
         print(f"{path}: {told(error)}", file=sys.stderr)
         return 1

@@ -16,6 +16,7 @@ import redis.asyncio
 from hypothesis import settings
 
 from tests.conformance.reference import FOLDER_VARIABLE, RECORDED_VERSION, find_server
+from tests.support import log_check
 from tests.support.skipped import summary
 
 REFERENCE_FIXTURES = frozenset({"real_server", "real_port"})
@@ -97,10 +98,13 @@ class Durations:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Only the process that reports measures; workers of xdist send it their reports."""
+    """Only the process that reports measures; workers of xdist send it their reports. All of them
+    listen to the servers of their tests."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(), "penstock-durations")
     _ask_at_once(config)
+    log_check.listen()
+    config.pluginmanager.register(log_check)
 
 
 def _ask_at_once(config: pytest.Config) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from tests.clients.applications import find
 from tests.clients.results import CASES
-from tests.support.process import PROGRAM, printed_by, variables
+from tests.support import logs
+from tests.support.process import printed_by, variables
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,9 @@ def redis_server(tmp_path: Path) -> Path:
     path = tmp_path / "bin" / "redis-server"
     path.parent.mkdir()
     own = [f"{name}={variables()[name]}" for name in ("PYTHONPATH", "PYTHONWARNINGS")]
-    command = shlex.join(["env", *own, sys.executable, *PROGRAM])
+    log = tmp_path / "printed"
+    command = shlex.join(["env", *own, sys.executable, "-m", "tests.support.copied", str(log)])
+    logs.follow(log)
     path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     path.chmod(0o755)
     return path

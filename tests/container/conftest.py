@@ -15,6 +15,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from tests.clients.observing import until
+from tests.support import logs
 
 IMAGE_VARIABLE: Final = "PENSTOCK_IMAGE"
 TIMEOUT_S: Final = 120
@@ -30,6 +31,12 @@ def docker(*args: str, status: int = 0) -> str:
     )
     assert ended.returncode == status, ended.stderr or ended.stdout
     return ended.stdout + ended.stderr
+
+
+def read_log(*command: str) -> None:
+    """Reads the log that a command prints, of containers that may not have been started."""
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    logs.read(ended.stdout + ended.stderr)
 
 
 def new_name() -> str:
@@ -87,7 +94,8 @@ class Container:
         return status
 
     def remove(self) -> None:
-        """Ends it, with the volumes that have no name."""
+        """Ends it, with the volumes that have no name; its log is read."""
+        read_log("docker", "logs", self.name)
         docker("rm", "--force", "--volumes", self.name)
 
 
@@ -109,7 +117,9 @@ class Containers:
 
     def run(self, *args: str, status: int = 0) -> str:
         """What a container prints that ends by itself, with an exit status."""
-        return docker("run", "--rm", self.image, *args, status=status)
+        printed = docker("run", "--rm", self.image, *args, status=status)
+        logs.read(printed)
+        return printed
 
     def volume(self) -> str:
         """The name of a new volume."""

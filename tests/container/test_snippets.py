@@ -19,6 +19,7 @@ import pytest
 
 from tests.clients.observing import until
 from tests.container.conftest import HOST, Containers, connect
+from tests.support import logs
 from tests.support.process import ROOT
 
 PAGE = (ROOT / "docs" / "container.md").read_text()
@@ -79,6 +80,7 @@ def project(image: str, tmp_path: Path) -> Iterator[Project]:
         pytest.skip("compose is not installed")
     project = Project(image, tmp_path)
     yield project
+    logs.read(project("logs", "--no-color"))
     project("down", "--volumes", "--timeout", "2")
 
 

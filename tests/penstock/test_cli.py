@@ -375,6 +375,7 @@ def test_the_number_of_clients_is_lowered_to_what_the_system_allows(
     )
 
 
+@pytest.mark.logs("KeyError")
 def test_an_error_that_nobody_expected_is_logged() -> None:
     stream = io.StringIO()
     cli._report(Log(stream), {"message": "In a callback", "exception": KeyError("x")})

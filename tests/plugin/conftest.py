@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import Penstock, PenstockServer
+from tests.support import logs
 from tests.support.process import ROOT
 
 TIMEOUT_S = 120
@@ -23,6 +24,8 @@ SCRIPT = f"""\
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from penstock.__main__ import main
+from tests.support.copied import copy_output
+copy_output(__file__ + ".log")
 sys.exit(main())
 """
 
@@ -51,6 +54,7 @@ class Installation:
         self.command = self.scripts / "penstock"
         self.command.write_text(SCRIPT)
         self.command.chmod(0o755)
+        logs.follow(self.scripts / "penstock.log")
 
 
 class Project:
@@ -63,7 +67,10 @@ class Project:
             "PYTHONPATH": os.pathsep.join([str(installation.site), str(ROOT)]),
             "PATH": os.pathsep.join([str(installation.scripts), os.environ["PATH"]]),
             "PYTEST_ADDOPTS": "",
+            "PYTEST_PLUGINS": "tests.plugin.passing_on",
+            "PENSTOCK_TEST_LOG": str(folder / "errors.log"),
         }
+        logs.follow(folder / "errors.log")
         self.output = ""
         self.write("pytest.ini", SETTINGS)
 

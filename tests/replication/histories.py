@@ -28,6 +28,7 @@ from tests.replication.load import Load
 from tests.replication.nodes import POLL_S, SERVERS, Node, primary, replica
 from tests.replication.pool import draw_commands
 from tests.replication.promotion import Promotion
+from tests.support import logs
 from tests.support.process import TIMEOUT_S
 
 BACKLOG: Final = 512 * 1024
@@ -301,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         asyncio.run(history.run(options.seconds))
+        assert not (errors := logs.take()), errors
     except AssertionError as error:
         print(table(history.counts))
         print(f"{error}\nThe logs are in {folder}.", file=sys.stderr)

@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.conformance.reference import FOLDER_VARIABLE
 from tests.durability.talking import Talker
+from tests.support import logs
 from tests.support.ports import free_port
 from tests.support.process import ROOT, TIMEOUT_S
 
@@ -51,6 +52,7 @@ class Node:
 
     async def start(self) -> None:
         """Starts the process; returns when it answers."""
+        logs.follow(self.log)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, cwd=ROOT, stdout=log, stderr=log)
         deadline = time.monotonic() + TIMEOUT_S

@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.conformance.reference import FOLDER_VARIABLE, START_TIMEOUT_S
+from tests.support import logs
 from tests.support.ports import free_port
 from tests.support.process import ROOT
 
@@ -67,6 +68,8 @@ class Backend:
         self.options = options
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
+        self.log = self.folder / "log"
+        logs.follow(self.log)
         try:
             self.process = self._started()
         except BaseException:
@@ -85,11 +88,13 @@ class Backend:
     def _started(self) -> subprocess.Popen[bytes]:
         usual = ["--port", str(self.port), "--dir", str(self.folder), "--save", ""]
         penstock = [sys.executable, "-m", "penstock"]
-        process = subprocess.Popen(
-            [*([self.program] if self.program else penstock), *usual, *self.options],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-        )
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [*([self.program] if self.program else penstock), *usual, *self.options],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
         self._wait(process)
         return process
 
@@ -102,7 +107,7 @@ class Backend:
             except redis.AuthenticationError:
                 return
             except redis.ConnectionError:
-                assert process.poll() is None, "the server has ended"
+                assert process.poll() is None, f"the server has ended: {self.log.read_text()}"
                 time.sleep(0.01)
             else:
                 return
@@ -121,6 +126,7 @@ class Backend:
         """Ends the process and removes its files."""
         self.process.kill()
         self.process.wait()
+        logs.read_followed()
         self._folder.cleanup()
 
     def __enter__(self) -> Backend:

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
+from tests.support import logs
 from tests.support.folders import folder_of
 from tests.support.wire import connected
 
@@ -42,7 +44,7 @@ def run_penstock(
     """Runs the command to its end, which must come by itself; in an empty folder, unless ``cwd``
     is another."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as own:
-        return subprocess.run(
+        ended = subprocess.run(
             _command(*args),
             cwd=cwd or own,
             input=stdin,
@@ -53,6 +55,16 @@ def run_penstock(
             timeout=TIMEOUT_S,
             check=False,
         )
+    logs.read(f"{ended.stdout or ''}{ended.stderr}")
+    return ended
+
+
+def _line(pipe: int) -> str:
+    """A line, and nothing of what is behind it, which would not be read any more."""
+    data = b""
+    while not data.endswith(b"\n") and (byte := os.read(pipe, 1)):
+        data += byte
+    return data.decode()
 
 
 def printed_by(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -86,15 +98,19 @@ class PenstockProcess:
         environment: Mapping[str, str] | None = None,
         program: tuple[str, ...] = PROGRAM,
     ) -> None:
+        folder = cwd or Path(folder_of(self))
         self.process = subprocess.Popen(
             _command(*args, program=program),
-            cwd=cwd or folder_of(self),
+            cwd=folder,
             env={**variables(), **(environment or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        options = dict(pairwise(args))
+        if "--logfile" in options:
+            logs.follow(folder / options.get("--dir", "") / options["--logfile"])
         if self.process.stdin is not None and stdin is not None:
             self.process.stdin.write(stdin)
             self.process.stdin.close()
@@ -105,7 +121,7 @@ class PenstockProcess:
 
     def __enter__(self) -> PenstockProcess:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
+        while line := _line(self.process.stdout.fileno()):
             self.lines.append(line.rstrip("\n"))
             if "Ready to accept connections on " in line:
                 return self
@@ -141,4 +157,6 @@ class PenstockProcess:
         output, self.errors = self.process.communicate(timeout=TIMEOUT_S)
         self.lines += output.splitlines()
         self.status = self.process.returncode
+        logs.read("\n".join([*self.lines, self.errors]))
+        logs.read_followed()
         return self.status

@@ -19,6 +19,7 @@ from tests.pipeline.histories.history import KILLS, WEIGHTS, History
 from tests.pipeline.histories.plan import APPENDED, KEYED
 from tests.pipeline.histories.servers import world
 from tests.spark.conftest import PROGRAMS
+from tests.support import logs
 from tests.support.process import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
@@ -82,6 +83,8 @@ def main() -> int:
         history = History(made, given.seed, lambda line: print(line, flush=True), disturbances)
         history.run(given.seconds)
         problems = history.problems()
+        if errors := logs.take():
+            problems["logs of servers"] = errors
     print(json.dumps(dict(sorted(history.done.items())), indent=1))
     print(row(history, given.seconds))
     if given.kills:

@@ -205,6 +205,7 @@ async def test_looks_go_on_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -
     assert not sampler._is_watched()
 
 
+@pytest.mark.logs("ZeroDivisionError")
 async def test_a_look_that_fails_is_told_and_the_next_one_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
