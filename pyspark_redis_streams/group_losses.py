@@ -131,7 +131,8 @@ class GroupLosses:
                 now = self._put_back(stream, info, stands, now, is_told=now is not known)
                 group = {**group, b"last-delivered-id": format_id(now.id), b"entries-read": now.n}
             elif stands > now.id and self._passed(stream, info, group, now, following):
-                begin = now.moved(Position.at(stands, self._number(stream, stands, info), info))
+                after = min(stands, info.last)
+                begin = now.moved(Position.at(after, self._number(stream, after, info), info))
                 return replace(begin, counted=place_of(group)[1] is not None)
             known = now
         begin = GroupPosition.of(info, group, known)

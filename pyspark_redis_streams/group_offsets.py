@@ -62,10 +62,13 @@ class GroupPosition:
 
         ``unread`` is the first entry above that, 0 if there is none, and None if it was not asked,
         as it is known how many entries the group has passed. So many were ``delivered`` since
-        then, at least.
+        then, at least. A place that others have set beyond the end counts as the end: what comes up
+        to there is given to nobody.
         """
         id, read = place_of(group)
         known = known or cls(id, read, id, read)
+        if id != known.id:
+            id = min(id, max(info.last, known.id))
         n = known.number_at(id, read, delivered) if id != info.last else info.added
         head, removed = info.head_after(id), None
         if n is None and unread is not None:

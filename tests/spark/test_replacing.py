@@ -234,6 +234,31 @@ def test_what_is_trimmed_after_the_group_was_put_back_is_told(
     query.close()
 
 
+@pytest.mark.parametrize("read", [10, None])
+def test_entries_that_come_below_a_place_that_was_set_beyond_the_end_are_told(
+    on_each: redis.Redis, read: int | None
+) -> None:
+    add(on_each, range(1, 11))
+    query = Query(options(on_each, "group"))
+    query.drain()
+    on_each.xgroup_setid("s", "g", "20-0", entries_read=read)
+    assert query.drain() == []
+    add(on_each, range(11, 14))
+    with pytest.raises(DataLossError, match=r"stands at 20-0, beyond 10-0, .* 3 entries between"):
+        query.plan()
+    query.restart(onDataLoss="continue")
+    assert query.drain() == []
+    add(on_each, range(14, 16))
+    query.restart(onDataLoss="fail")
+    with pytest.raises(DataLossError, match=r"stands at 20-0, beyond 13-0, .* 2 entries between"):
+        query.plan()
+    on_each.xgroup_setid("s", "g", "13-0", entries_read=13)
+    query.restart()
+    query.drain()
+    assert query.ids == [f"{id}-0" for id in (*range(1, 11), 14, 15)]
+    query.close()
+
+
 @pytest.mark.parametrize("read", [5, None, 9])
 def test_a_number_that_was_set_wrong_hides_no_loss(on_each: redis.Redis, read: int | None) -> None:
     add(on_each, range(1, 6))
