@@ -56,8 +56,8 @@ def record(history: History, server: str, seconds: float, problems: dict[str, li
     begin = f"| {server} | `{history.world.plan.mode}` |"
     found = "\n".join(problem for each in problems.values() for problem in each)
     wrong = [len(re.findall(sign, found, re.MULTILINE)) for sign in (r"^missing:", r"^\d+ times:")]
-    cells = [f"{seconds:.0f}", *history.figures(), *wrong]
-    row = " ".join([begin, *(f"{cell} |" for cell in cells)])
+    cells = [round(seconds), *history.figures(), *wrong]
+    row = " ".join([begin, *(f"{cell:,} |" for cell in cells)])
     old = [line for line in table.splitlines() if re.match(r"\| \w+-?[\d.]* \| `", line)]
     rows = sorted([row, *(line for line in old if not line.startswith(begin))])
     PAGE.write_text("\n".join([f"{head}{BEGIN}\n", HEAD, *rows, f"\n{END}{tail}"]))

@@ -226,7 +226,7 @@ class History:
         self.done["warnings of loss"] = error_text(plan.folder).count("stream '")
         return {name: problems for name, problems in found.items() if problems}
 
-    def figures(self) -> list[object]:
+    def figures(self) -> list[int]:
         """What :meth:`problems` has counted: entries, dead letters, batches, kills of the driver,
         of workers, of servers."""
         servers = sum(self.done[f"kill of the {which}'s server"] for which in ("source", "target"))
