@@ -40,27 +40,37 @@ RUN python -m venv /opt/penstock \
     && rm -rf include share bin/activate* bin/Activate* \
     && python -m compileall -q --invalidation-mode unchecked-hash lib \
     && install --mode=755 /src/container/entrypoint bin/penstock-entrypoint \
+    && install --mode=755 /src/container/health bin/penstock-health \
     && install --mode=644 /src/container/sbom.py sbom.py
 
 
 FROM ${PYTHON_IMAGE}
 
+# Who has run an image of Redis has `redis-cli` in health checks and at hand, so it is here as well: Debian's, whose
+# licence is BSD; not the real server that its package has besides.
 # Nothing in the image belongs to the user that serves, except the folder it works in.
-RUN groupadd --system --gid 999 penstock \
+RUN apt-get -qq update \
+    && apt-get -qq install --yes --no-install-recommends redis-tools \
+         -o Dpkg::Options::=--path-exclude='/usr/bin/redis-*' \
+         -o Dpkg::Options::=--path-include=/usr/bin/redis-cli >/dev/null \
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* \
+    && groupadd --system --gid 999 penstock \
     && useradd --system --uid 999 --gid 999 --home-dir /data --no-create-home penstock \
     && install --directory --owner=penstock --group=penstock /data
 COPY --from=build /opt/penstock /opt/penstock
 # What is in the image; the packages of the base are those of this stage, not of the one that compiles.
 RUN /opt/penstock/bin/python -I /opt/penstock/sbom.py >/opt/penstock/sbom.cdx.json
 
-ENV PATH=/opt/penstock/bin:$PATH
+# redis-cli would write its history into the volume, which is the home of the user.
+ENV PATH=/opt/penstock/bin:$PATH REDISCLI_HISTFILE=/dev/null
 USER 999:999
 WORKDIR /data
 VOLUME /data
 EXPOSE 6379
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["/opt/penstock/bin/python", "-I", "-m", "penstock.health"]
+    CMD ["/opt/penstock/bin/penstock-health"]
 ENTRYPOINT ["penstock-entrypoint"]
 
 # What this is, and what it was built from; `make image` fills them in. Last, since they change with each commit.

@@ -185,7 +185,6 @@ LAYERS: Final[dict[str, list[str]]] = {
         "debug",
         "supervision",
         "cli",
-        "health",
         "__main__",
     ],
     "pyspark_redis_streams": [
@@ -224,7 +223,6 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.debug": set(),
     "penstock.cli": {"server"},
     "penstock.supervision": {"server"},
-    "penstock.health": set(),
     "penstock._path": set(),
     "penstock.extras": set(),
     "penstock.__main__": set(),

@@ -7,7 +7,6 @@ is away. Both raise the errors of :mod:`penstock.client.errors`. URLs, TLS, cred
 texts of errors are those of :mod:`pyspark_redis_streams`; only modules that work without PySpark
 are used of it.
 
-Two others open connections of their own: the health check (:mod:`penstock.health`), which has to
-start in milliseconds, and the pytest plugin (:mod:`penstock.testing`), which has to do without a
-client library.
+The pytest plugin (:mod:`penstock.testing`), which has to do without a client library, opens
+connections of its own.
 """

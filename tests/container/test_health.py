@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from penstock import health
 from tests.support.certificates import Certificates
 from tests.support.ports import free_port
+from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
 from tests.support.wire import Client
 
@@ -22,6 +26,14 @@ TCP_HEAD = (
     "   uid  timeout inode\n"
 )
 TIMEOUT_S = 5
+
+HEALTHY: Final = (0, "")
+NOBODY: Final = (1, "no process of this user listens on a socket\n")
+
+pytestmark = pytest.mark.skipif(not shutil.which("perl"), reason="perl is not installed")
+
+with_tls = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is not installed")
+"""Marks tests of servers that do not answer in plain text: those are asked with TLS."""
 UNIX_HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"
 
 
@@ -29,7 +41,7 @@ class Kernel:
     """A folder like ``/proc``, with one process and the sockets that it has."""
 
     def __init__(self, folder: Path) -> None:
-        self.proc = str(folder)
+        self._proc = str(folder)
         self._process = folder / "1"
         self._files = self._process / "fd"
         self._files.mkdir(parents=True)
@@ -38,6 +50,13 @@ class Kernel:
         (self._net / "tcp").write_text(TCP_HEAD)
         (self._files / "1").symlink_to("/dev/null")
         (self._files / "2").write_text("this is no link")
+
+    def check(self, *arguments: str) -> tuple[int, str]:
+        """Runs the check; its exit status, and what it says."""
+        command = [str(ROOT / "container/health"), *arguments, self._proc]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.stdout == ""
+        return ended.returncode, ended.stderr
 
     def add(
         self, port: int, inode: int, host: str = "127.0.0.1", state: str = "0A", own: bool = True
@@ -91,21 +110,18 @@ def answering(answer: bytes, clients: int = 1) -> Iterator[int]:
         served.result()
 
 
-def test_a_server_that_answers_is_healthy(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_answers_is_healthy(kernel: Kernel) -> None:
     with PenstockThread() as penstock:
         kernel.add(penstock.port, inode=70)
-        assert health.main(proc=kernel.proc) == 0
-        assert health.main(["--ready"], kernel.proc) == 0
-    assert capsys.readouterr() == ("", "")
+        assert kernel.check() == HEALTHY
+        assert kernel.check("--ready") == HEALTHY
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
 def test_it_asks_at_the_only_address_that_the_server_listens_on(kernel: Kernel, host: str) -> None:
     with PenstockThread(bind=host) as penstock:
         kernel.add(penstock.port, inode=70, host=host)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
 
 
 @pytest.mark.parametrize(("bind", "host"), [("*", "0.0.0.0"), ("::*", "::")])
@@ -114,7 +130,7 @@ def test_it_asks_at_loopback_if_the_server_listens_on_every_address(
 ) -> None:
     with PenstockThread(bind=bind) as penstock:
         kernel.add(penstock.port, inode=70, host=host)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
 
 
 def test_it_asks_at_a_unix_socket_if_there_is_nothing_else(kernel: Kernel, tmp_path: Path) -> None:
@@ -122,7 +138,7 @@ def test_it_asks_at_a_unix_socket_if_there_is_nothing_else(kernel: Kernel, tmp_p
     with PenstockThread(bind="", unixsocket=str(path)):
         kernel.add_unix("", inode=69, flags="00000000")
         kernel.add_unix(str(path), inode=70)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
 
 
 def test_the_path_of_a_unix_socket_may_begin_where_the_server_works(
@@ -131,18 +147,15 @@ def test_the_path_of_a_unix_socket_may_begin_where_the_server_works(
     with PenstockThread(bind="", unixsocket=str(tmp_path / "server.sock")):
         kernel.add_unix("server.sock", inode=70)
         kernel.work_in(tmp_path)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
 
 
-def test_a_unix_socket_that_is_not_there_is_named(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_unix_socket_that_is_not_there_is_named(kernel: Kernel) -> None:
     kernel.add_unix("gone.sock", inode=70)
     kernel.add_unix("@penstock-nobody", inode=71)
-    assert health.main(proc=kernel.proc) == 1
-    assert capsys.readouterr().err == (
-        "@penstock-nobody: [Errno 111] Connection refused; "
-        "gone.sock: [Errno 2] No such file or directory\n"
+    assert kernel.check() == (
+        1,
+        "@penstock-nobody: Connection refused; gone.sock: No such file or directory\n",
     )
 
 
@@ -150,79 +163,81 @@ def test_one_address_that_answers_is_enough(kernel: Kernel) -> None:
     with PenstockThread() as penstock:
         kernel.add(1, inode=69)
         kernel.add(penstock.port, inode=70)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
 
 
-def test_only_own_listening_sockets_count(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_own_listening_sockets_count(kernel: Kernel) -> None:
     with PenstockThread() as penstock:
         kernel.add(penstock.port, inode=70, state="01")
         kernel.add(penstock.port, inode=71, own=False)
-        assert health.main(proc=kernel.proc) == 1
-    assert capsys.readouterr().err == "no process of this user listens on a socket\n"
+        assert kernel.check() == NOBODY
 
 
-def test_an_address_that_refuses_is_named(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_refuses_is_named(kernel: Kernel) -> None:
     kernel.add(1, inode=70)
     kernel.add(1, inode=71, host="::1")
-    assert health.main(proc=kernel.proc) == 1
-    assert capsys.readouterr().err == (
-        "127.0.0.1:1: [Errno 111] Connection refused; [::1]:1: [Errno 111] Connection refused\n"
+    assert kernel.check() == (
+        1,
+        "127.0.0.1:1: Connection refused; [::1]:1: Connection refused\n",
     )
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        b"-LOADING Redis is loading the dataset in memory",
-        b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
     ],
     ids=["loading", "script"],
 )
-def test_a_server_that_is_at_work_is_healthy_but_not_ready(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str], answer: bytes
-) -> None:
-    with answering(answer + b"\r\n") as port:
+def test_a_server_that_is_at_work_is_healthy_but_not_ready(kernel: Kernel, answer: str) -> None:
+    with answering(f"-{answer}\r\n".encode()) as port:
         kernel.add(port, inode=70)
-        assert health.main(proc=kernel.proc) == 0
-    with answering(answer + b"\r\n") as port:
+        assert kernel.check() == HEALTHY
+    with answering(f"-{answer}\r\n".encode()) as port:
         kernel.add(port, inode=71)
-        assert health.main(["--ready"], kernel.proc) == 1
-    assert f"127.0.0.1:{port}: {answer.decode()}" in capsys.readouterr().err
+        status, said = kernel.check("--ready")
+    assert status == 1
+    assert f"127.0.0.1:{port}: {answer}" in said
 
 
-@pytest.mark.parametrize("answer", [b"-NOAUTH Authentication required.", b"-NOPERM no"])
-def test_a_server_that_wants_a_password_is_healthy_and_ready(kernel: Kernel, answer: bytes) -> None:
+@pytest.mark.parametrize("answer", ["NOAUTH Authentication required.", "NOPERM no"])
+def test_a_server_that_wants_a_password_is_healthy_and_ready(kernel: Kernel, answer: str) -> None:
     for inode, arguments in enumerate(([], ["--ready"]), 70):
-        with answering(answer + b"\r\n") as port:
+        with answering(f"-{answer}\r\n".encode()) as port:
             kernel.add(port, inode)
-            assert health.main(arguments, kernel.proc) == 0
+            assert kernel.check(*arguments) == HEALTHY
 
 
-def test_a_server_that_hangs_up_is_not_healthy(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with answering(b"", clients=2) as port:
+@with_tls
+def test_a_server_that_hangs_up_is_not_healthy(kernel: Kernel) -> None:
+    with answering(b"", clients=3) as port:
         kernel.add(port, inode=70)
-        assert health.main(proc=kernel.proc) == 1
-    assert capsys.readouterr().err == f"127.0.0.1:{port}: it hangs up\n"
+        assert kernel.check() == (1, f"127.0.0.1:{port}: it hangs up\n")
 
 
-def test_what_a_server_answers_that_takes_nobody_is_told(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_server_answers_that_takes_nobody_is_told(kernel: Kernel) -> None:
     with PenstockThread(maxclients=1) as penstock:
         kernel.add(penstock.port, inode=70)
         with Client(penstock.address) as first:
             assert first.ask("PING") == b"PONG"
-            assert health.main(proc=kernel.proc) == 1
-    message = f"127.0.0.1:{penstock.port}: -ERR max number of clients reached\n"
-    assert capsys.readouterr().err == message
+            assert kernel.check() == (
+                1,
+                f"127.0.0.1:{penstock.port}: ERR max number of clients reached\n",
+            )
 
 
+@pytest.mark.slow
+def test_a_server_that_stands_still_is_not_waited_for_longer_than_the_engine_waits(
+    kernel: Kernel,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        kernel.add(port, inode=70)
+        assert kernel.check() == (1, f"127.0.0.1:{port}: it does not answer\n")
+
+
+@with_tls
 @pytest.mark.parametrize("wanted", ["yes", "no"])
 @pytest.mark.parametrize("versions", ["TLSv1.2", "TLSv1.3"])
 def test_a_server_that_speaks_tls_alone_is_healthy(
@@ -233,8 +248,8 @@ def test_a_server_that_speaks_tls_alone_is_healthy(
     port = free_port()
     with PenstockThread(tls_port=port, **settings):
         kernel.add(port, inode=101)
-        assert health.main([], kernel.proc) == 0
-        assert health.main(["--ready"], kernel.proc) == 0
+        assert kernel.check() == HEALTHY
+        assert kernel.check("--ready") == HEALTHY
 
 
 def test_a_port_that_serves_http_refuses_at_once_and_does_not_hold_the_check_up(
@@ -243,7 +258,15 @@ def test_a_port_that_serves_http_refuses_at_once_and_does_not_hold_the_check_up(
     port = free_port()
     with PenstockThread(metrics_port=port, metrics_bind="127.0.0.1") as penstock:
         kernel.add(port, 7)
-        assert health.ask(("127.0.0.1", port)) == b"HTTP/1.1 400 Bad Request"
-        assert health.main(proc=kernel.proc) == 1
+        assert kernel.check() == (1, f"127.0.0.1:{port}: HTTP/1.1 400 Bad Request\n")
         kernel.add(penstock.port, 8)
-        assert health.main(proc=kernel.proc) == 0
+        assert kernel.check() == HEALTHY
+
+
+def test_it_loads_no_module_which_would_take_longer_than_the_check() -> None:
+    program = (ROOT / "container/health").read_text()
+    assert re.findall(r"^\s*(?:use|require) (.*);$", program, re.MULTILINE) == ["strict"]
+
+
+def test_an_option_that_there_is_not_is_refused(kernel: Kernel) -> None:
+    assert kernel.check("--redy") == (2, "usage: penstock-health [--ready]\n")

@@ -10,13 +10,14 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from tests.clients.observing import until
-from tests.container.conftest import HOST, Containers, docker
+from tests.container.conftest import HOST, TIMEOUT_S, Containers, docker
 from tests.support.process import ROOT
 
 MEGABYTE = 10**6
@@ -112,18 +113,18 @@ def test_a_mounted_file_configures_it_and_arguments_win(
 def test_it_is_healthy_on_whatever_port_it_listens(containers: Containers) -> None:
     container = containers.start("--port", "7000", port=7000)
     container.client().close()
-    assert docker("exec", container.name, "python", "-m", "penstock.health") == ""
+    assert docker("exec", container.name, "penstock-health") == ""
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
 
 
 def test_it_is_healthy_with_a_unix_socket_alone(containers: Containers) -> None:
     container = containers.start("--bind", "", "--unixsocket", "penstock.sock")
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
-    assert docker("exec", container.name, "python", "-m", "penstock.health", "--ready") == ""
+    assert docker("exec", container.name, "penstock-health", "--ready") == ""
 
 
 def test_it_is_not_healthy_without_a_server(containers: Containers) -> None:
-    told = containers.run("python", "-m", "penstock.health", status=1)
+    told = containers.run("penstock-health", status=1)
     assert told == "no process of this user listens on a socket\n"
 
 
@@ -156,7 +157,7 @@ def test_a_file_may_turn_protected_mode_on(
         assert client.config_get("protected-mode") == {"protected-mode": "no"}
     file.write_text("  Protected-Mode yes\n")
     container = containers.start("/etc/my.conf", options=mounted)
-    words = ("exec", container.name, "python", "-m", "penstock.health", "--ready")
+    words = ("exec", container.name, "penstock-health", "--ready")
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
     assert docker(*words) == ""
     with Redis(HOST, container.port) as client, pytest.raises(RedisError, match="DENIED"):
@@ -175,6 +176,41 @@ def test_commands_for_an_image_of_redis_work(containers: Containers) -> None:
     container = containers.start("redis-server", "--appendonly", "yes")
     with container.client() as client:
         assert client.config_get("appendonly") == {"appendonly": "yes"}
+
+
+def test_the_health_check_of_a_service_that_was_an_image_of_redis_works(
+    containers: Containers,
+) -> None:
+    container = containers.start(
+        options=("--health-cmd", "redis-cli ping", "--health-interval", "1s")
+    )
+    until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
+    assert container.inspect()["State"]["Health"]["Log"][0]["Output"] == "PONG\n"
+
+
+def test_redis_cli_is_at_hand_in_a_terminal(containers: Containers) -> None:
+    container = containers.start(options=("--env", "PENSTOCK_PASSWORD=sesame"))
+    container.client("sesame").close()
+    # Another terminal would be asked where its cursor is.
+    command = ["exec", "-it", "--env", "TERM=dumb", container.name, "redis-cli"]
+    terminal: Any = pexpect.spawn("docker", command, encoding="utf-8", timeout=TIMEOUT_S)
+    for line, reply in (
+        ("PING", "NOAUTH Authentication required"),
+        ("AUTH sesame", "OK"),
+        ("XADD orders 1-0 item pen", '"1-0"'),
+        ("XLEN orders", "(integer) 1"),
+    ):
+        terminal.expect_exact("127.0.0.1:6379> ")
+        terminal.sendline(line)
+        terminal.expect_exact(reply)
+    terminal.close(force=True)
+    assert docker("exec", container.name, "ls", "-A", "/data") == ""
+
+
+def test_of_debians_package_there_is_redis_cli_and_no_second_server(
+    containers: Containers,
+) -> None:
+    assert containers.run("sh", "-c", "ls /usr/bin/redis*") == "/usr/bin/redis-cli\n"
 
 
 def test_other_programs_of_the_image_are_reached(containers: Containers) -> None:
@@ -217,7 +253,7 @@ def test_metrics_are_served_through_a_published_port_and_the_check_of_health_is_
     container = containers.start("--metrics-port", "9121", port=9121)
     until(lambda: _fetched(container.port, "/readyz") == "ready\n")
     assert "\nredis_up 1.0\n" in _fetched(container.port, "/metrics")
-    docker("exec", container.name, "python", "-I", "-m", "penstock.health")
+    docker("exec", container.name, "penstock-health")
 
 
 def test_what_it_says_of_itself(image: str) -> None:

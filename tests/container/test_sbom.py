@@ -143,3 +143,10 @@ def test_the_image_has_a_bill_of_everything_that_is_in_it(image: str) -> None:
     shown = docker("run", "--rm", image, "dpkg-query", "-W", "-f", "${Package} ${Version}\n")
     debian = {tuple(line.split(" ")) for line in shown.splitlines()}
     assert versions(document, "pkg:deb/") == debian
+
+
+def test_the_licence_of_redis_cli_asks_for_nothing_else(image: str) -> None:
+    """Later versions of Redis have another one."""
+    text = docker("run", "--rm", image, "cat", "/usr/share/doc/redis-tools/copyright")
+    licences = set(re.findall("^License: (.*)$", text, re.MULTILINE))
+    assert licences == {"BSD-2-clause", "BSD-3-clause", "MIT"}

@@ -25,6 +25,21 @@ from tests.support.process import ROOT
 PAGE = (ROOT / "docs" / "container.md").read_text()
 COMPOSE = (ROOT / "examples" / "compose" / "compose.yaml").read_text()
 PAGE_OF_PYTHON = (ROOT / "docs" / "testing-python.md").read_text()
+FOR_REDIS = """\
+services:
+  redis:
+    image: penstock
+    command: redis-server --appendonly yes
+    healthcheck:
+      test: ["CMD", "redis-cli", "ping"]
+      interval: 1s
+  producer:
+    image: penstock
+    command: redis-cli -h redis XADD orders 1-0 item pen
+    depends_on:
+      redis:
+        condition: service_healthy
+"""
 TIMEOUT_S = 120
 PASSWORD = "sesame"
 
@@ -45,12 +60,12 @@ def find_compose() -> list[str]:
 
 
 class Project:
-    """The compose file of the examples with the image under test, on ports that are free."""
+    """A compose file with the image under test, on ports that are free."""
 
-    def __init__(self, image: str, folder: Path) -> None:
+    def __init__(self, image: str, folder: Path, text: str) -> None:
         self._command = [*find_compose(), "--project-name", f"penstock{uuid.uuid4().hex[:8]}"]
         self._folder = folder
-        text = COMPOSE.replace("image: penstock\n", f"image: {image}\n")
+        text = text.replace("image: penstock\n", f"image: {image}\n")
         (folder / "docker-compose.yml").write_text(
             re.sub(r"127\.0\.0\.1:\d+:", "127.0.0.1::", text)
         )
@@ -75,10 +90,10 @@ class Project:
 
 
 @pytest.fixture
-def project(image: str, tmp_path: Path) -> Iterator[Project]:
+def project(image: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
     if not find_compose():
         pytest.skip("compose is not installed")
-    project = Project(image, tmp_path)
+    project = Project(image, tmp_path, getattr(request, "param", COMPOSE))
     yield project
     logs.read(project("logs", "--no-color"))
     project("down", "--volumes", "--timeout", "2")
@@ -91,6 +106,11 @@ def test_the_compose_file_keeps_its_data_through_a_restart(project: Project) -> 
     project("restart", "--timeout", "2")
     with connect(project.port(), PASSWORD) as client:
         assert client.xrange("orders") == [("1-0", {"item": "pen"})]
+
+
+@pytest.mark.parametrize("project", [FOR_REDIS], ids=[""], indirect=True)
+def test_a_compose_file_for_redis_works_with_another_image(project: Project) -> None:
+    assert project("run", "--rm", "-T", "producer") == "1-0"
 
 
 def printed_by(program: str, image: str, monkeypatch: pytest.MonkeyPatch) -> str:
