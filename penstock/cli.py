@@ -96,11 +96,11 @@ def main() -> int:
 
 def run_tool(name: str, args: Sequence[str]) -> int:
     """Runs a tool, which is imported only when it is needed."""
-    gc.enable()
-    if name == "check-aof":
+    if name == "check-aof":  # As at a start, the data are many objects, and no cycles.
         from penstock.check_aof import main as check_aof
 
         return check_aof(args, new_replay)
+    gc.enable()
     if name == "debug":
         from penstock.debug import main as debug
 

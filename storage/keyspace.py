@@ -33,6 +33,7 @@ from storage.effects import (
     StringLeft,
     StringSet,
     Swapped,
+    make,
 )
 from storage.errors import WrongType
 from storage.expiry import ExpiryQueue
@@ -175,9 +176,9 @@ class Database:
 
     # --- changing -------------------------------------------------------------------------
 
-    def attach(self, key: bytes, stream: Stream) -> None:
-        """Puts a stream at a free key, without an effect: the next effect implies it."""
-        self._place(key, stream)
+    def attach(self, key: bytes, value: Value) -> None:
+        """Puts a value at a key without an effect: the next effect implies it, or it is loaded."""
+        self._place(key, value)
 
     def make_stream(self, key: bytes) -> Stream:
         """A new empty stream at a free key (XGROUP CREATE ... MKSTREAM)."""
@@ -229,8 +230,8 @@ class Database:
         ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
         former = self.get(key)
         self._place(key, value, expires_at, encoding)
-        created, retyped = former is None, isinstance(former, Stream)
-        self.emit(StringSet(self.index, key, value, expires_at, event, created, encoding, retyped))
+        told = (former is None, encoding, isinstance(former, Stream))
+        self.emit(make(StringSet, (self.index, key, value, expires_at, event, *told)))
 
     def edit(self, key: bytes) -> bytearray:
         """The string at the key for editing in place; an empty one, not stored, if there is none.
@@ -249,7 +250,7 @@ class Database:
         """Stores the string that :meth:`edit` returned; ``pieces`` say what was changed in it."""
         created = key not in self.values
         self._place(key, buffer, self.expires.get(key), "raw")
-        self.emit(StringEdited(self.index, key, pieces, event, created))
+        self.emit(make(StringEdited, (self.index, key, pieces, event, created)))
 
     def left(self, key: bytes) -> None:
         """Ends an :meth:`edit` of an existing key that changed nothing. The string is no longer
@@ -274,7 +275,7 @@ class Database:
         if self.get(key) is None:
             return False
         self._remove(key)
-        self.emit(KeyDeleted(self.index, key, "del"))
+        self.emit(make(KeyDeleted, (self.index, key, "del")))
         return True
 
     def delete_all(self, keys: Sequence[bytes]) -> int:
@@ -318,7 +319,7 @@ class Database:
             self.emit(KeyDeleted(self.index, key, "del"))
             return
         self._schedule(key, at)
-        self.emit(ExpirySet(self.index, key, at))
+        self.emit(make(ExpirySet, (self.index, key, at)))
 
     def persist(self, key: bytes) -> bool:
         """Removes the key's expiry; false if it had none."""
@@ -384,7 +385,8 @@ class Database:
             self.scan.add(key)
         self.values[key] = value
         self.used[key] = self.keyspace.now_ms
-        self.expires.pop(key, None)
+        if self.expires:
+            self.expires.pop(key, None)
         if expires_at is not None:
             self._schedule(key, expires_at)
         if encoding is not None:

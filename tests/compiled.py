@@ -38,6 +38,9 @@ LEFT_OUT: Final = {
         "tests/storage/test_pending.py::test_looking_for_the_idle_passes_over_younger_segments",
         "tests/storage/test_pending.py::test_segments_from_which_the_idle_have_gone_are_passed_over",
     ),
+    "it counts calls of functions, of which compiled code tells nobody": (
+        "tests/server/persistence/test_loading_cost.py::test_ten_times_as_many_commands_take_at_most",
+    ),
     "it derives a class, which a compiled one does not allow": (
         "tests/storage/test_cursor.py::test_whoever_reads_on_searches_once",
         "tests/protocol/test_requests.py::test_a_request_that_the_end_of_a_read_cuts_is_read_with",

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Strings that count."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Single keys, whatever they hold: deleting, finding, renaming, copying, moving."""
 
 from __future__ import annotations

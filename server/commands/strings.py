@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Plain strings: setting and getting them."""
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ class Loader:
         keyspace = self._keyspace
         self.drop_group()
         self._restorer.begin_file()
+        keyspace.effects.clear()
         keyspace.now_ms = self._now_ms
         keyspace.hits, keyspace.misses, keyspace.expired = self._counts
         keyspace.on_miss = self._on_miss
@@ -137,7 +138,7 @@ class Loader:
             self._take_into_group(self._queue, args)
 
     def _take_into_group(self, queue: list[Arguments], args: Arguments) -> None:
-        name = args[0].upper()
+        name = args[0].upper() if len(args) == 1 else b""
         if name == b"MULTI":
             raise LoadError("'MULTI': it stands inside another MULTI")
         if name == b"EXEC":

@@ -31,6 +31,7 @@ from storage.trimming import Trim, trim
 Arguments = list[bytes]
 
 _FEWEST_OF_XADD: Final = 5
+_WORDS_OF_SET: Final = 3
 _COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
 _UNKNOWN: Final = -1
 
@@ -50,6 +51,7 @@ class Restorer:
         # By each name in its spelling, also those of commands that are left to others.
         self._commands: Final[dict[bytes, Callable[[Arguments], bool] | None]] = {
             b"XADD": self._xadd,
+            b"SET": self._set,
             b"XCLAIM": self._xclaim,
             b"XACK": self._xack,
             b"XDEL": self._xdel,
@@ -112,7 +114,14 @@ class Restorer:
             self._records.apply(self.db, words)
         return True
 
-    # --- entries --------------------------------------------------------------------------
+    # --- strings and entries --------------------------------------------------------------
+
+    def _set(self, args: Arguments) -> bool:
+        """What has options is left to the command."""
+        if len(args) != _WORDS_OF_SET:
+            return False
+        self.db.attach(args[1], args[2])
+        return True
 
     def _xadd(self, args: Arguments) -> bool:
         key, at = args[1], 2
