@@ -11,7 +11,6 @@ alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final
@@ -27,33 +26,56 @@ LARGEST: Final = 2**30
 _KEY_BYTES: Final = 16
 """An ID as the radix tree of the nodes holds it."""
 
-_INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
 _NINE: Final = 0x39
 """No integer begins with a byte above this one; most texts do, so they need no further check."""
-_STEPS: Final = ((13, 2), (16, 3), (24, 4), (32, 5))
+_MINUS: Final = 0x2D
+_ZERO: Final = 0x30
+_SHORT: Final = 10
+"""More digits than these take the bytes of the largest integers, whatever they are."""
+_LONGEST: Final = 19
+"""No integer has more digits, and not all numbers of so many digits are integers."""
+_MOST: Final = b"%d" % (2**63 - 1)
+_LEAST: Final = b"%d" % 2**63
+"""The digits of the highest and of the lowest integer."""
 
 
 def integer_size(value: int) -> int:
     """Bytes of an integer element."""
     if 0 <= value <= 127:
         return 2
-    for bits, size in _STEPS:
-        if -(1 << bits - 1) <= value < 1 << bits - 1:
-            return size + 1
+    if value < 0:
+        value = ~value  # It takes as many bits as the number that is stored.
+    if value < 1 << 15:
+        return 3 if value < 1 << 12 else 4
+    if value < 1 << 31:
+        return 5 if value < 1 << 23 else 6
     return 10
 
 
 def element_size(data: bytes) -> int:
     """Bytes of an element that holds this text."""
     length = len(data)
-    if 0 < length <= 20 and data[0] <= _NINE and _INTEGER.match(data):
-        value = int(data)
-        if -(2**63) <= value < 2**63:
-            return integer_size(value)
     if length < 64:
+        if 0 < length <= _LONGEST + 1 and data[0] <= _NINE:
+            return _number_size(data, length)
         return length + 2
     size = length + (2 if length < 4096 else 5)
     return size + _back_length(size)
+
+
+def _number_size(data: bytes, length: int) -> int:
+    """The same of a short text, which is stored as an integer if that would be written so."""
+    negative = data[0] == _MINUS
+    digits = data[1:] if negative else data
+    count = len(digits)
+    if not digits.isdigit() or (digits[0] == _ZERO and length > 1):
+        return length + 2
+    if count <= _SHORT:
+        return integer_size(int(data))
+    if count < _LONGEST:
+        return 10
+    fits = count == _LONGEST and digits <= (_LEAST if negative else _MOST)
+    return 10 if fits else length + 2
 
 
 def _back_length(size: int) -> int:
@@ -71,26 +93,32 @@ def _back_length(size: int) -> int:
     )
 
 
-def _signed(value: int) -> int:
-    """A difference of unsigned halves as the 64-bit integer it is stored as."""
-    value &= HALF
-    return value - 2**64 if value >= 2**63 else value
+def _distance_size(distance: int) -> int:
+    """Bytes of a difference of unsigned halves, which is stored as an integer of 64 bits."""
+    if not -(1 << 31) <= distance < 1 << 31:
+        distance &= HALF
+        if distance >= 1 << 63:
+            distance -= 1 << 64
+    return integer_size(distance)
 
 
-def entry_size(identity: int, first: int, items: Sequence[bytes], names: Sequence[bytes]) -> int:
+def entry_size(identity: int, first: int, items: list[bytes], names: list[bytes]) -> int:
     """Bytes of an entry in the node that begins with ``first`` and has these field names."""
     count = len(items) // 2
-    same = list(items[::2]) == list(names)
-    stored = items[1::2] if same else items
-    size = sum(map(element_size, stored))
-    size += integer_size(_signed((identity >> 64) - (first >> 64)))
-    size += integer_size(_signed((identity & HALF) - (first & HALF)))
-    if same:
-        return size + 2 + integer_size(count + 3)
-    return size + 2 + integer_size(count) + integer_size(2 * count + 4)
+    milliseconds = (identity >> 64) - (first >> 64)
+    sequence = (identity & HALF) - (first & HALF) if milliseconds else identity - first
+    size = 2 + _distance_size(milliseconds) + _distance_size(sequence)
+    if items[::2] == names:
+        items = items[1::2]
+        size += integer_size(count + 3)
+    else:
+        size += integer_size(count) + integer_size(2 * count + 4)
+    for item in items:
+        size += element_size(item)
+    return size
 
 
-def head_size(live: int, deleted: int, names: Sequence[bytes]) -> int:
+def head_size(live: int, deleted: int, names: list[bytes]) -> int:
     """Bytes of a node before its first entry, the frame included."""
     size = FRAME + integer_size(live) + integer_size(deleted) + integer_size(len(names)) + 2
     return size + sum(map(element_size, names))

@@ -108,6 +108,34 @@ def test_an_element_takes_what_its_text_needs(data: bytes) -> None:
     assert nodes.element_size(data) == len(_element(data))
 
 
+def _size_by_value(data: bytes) -> int:
+    """The size by way of the number itself, as it was had before lengths and digits were enough."""
+    if _is_number(data):
+        value = int(data)
+        steps = ((13, 3), (16, 4), (24, 5), (32, 6))
+        wide = (size for bits, size in steps if -(1 << bits - 1) <= value < 1 << bits - 1)
+        return 2 if 0 <= value <= 127 else next(wide, 10)
+    head = 1 if len(data) < 64 else 2 if len(data) < 4096 else 5
+    return len(_with_length(bytes(head + len(data))))
+
+
+@given(data=DATA)
+def test_lengths_and_digits_tell_what_the_number_itself_does(data: bytes) -> None:
+    assert nodes.element_size(data) == _size_by_value(data)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("digits", range(1, 22))
+def test_numbers_around_each_power_of_ten_and_of_two_take_what_they_need(
+    sign: str, digits: int
+) -> None:
+    edges = {10**digits, *(2**bits for bits in range(70) if len(str(2**bits)) == digits)}
+    for edge in edges:
+        for number in (edge - 2, edge - 1, edge, edge + 1):
+            data = f"{sign}{number}".encode()
+            assert nodes.element_size(data) == len(_element(data)) == _size_by_value(data)
+
+
 @pytest.mark.parametrize(
     ("length", "width"),
     [(2**21 - 7, 3), (2**21 - 6, 4), (2**21 - 5, 4), (2**28 - 7, 4), (2**28 - 6, 5), (2**28, 5)],
