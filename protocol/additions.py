@@ -15,7 +15,6 @@ that is quick without one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 AUTOMATIC: Final = b"$1\r\n*\r\n"
@@ -24,21 +23,20 @@ AUTOMATIC: Final = b"$1\r\n*\r\n"
 _SHORTEST: Final = len(b"$0\r\n\r\n")
 
 
-class Fields:
-    """The field names of an entry, and the ``bulks`` that they are in a request; ``header`` is that
-    of an array of all fields and values.
+class Form:
+    """What XADDs have in common that are cut out together: what they begin with, up to their ID,
+    and how many fields they have. ``header`` is that of an array of these and their values.
 
-    ``uses`` and ``pattern`` belong to :mod:`protocol.additions_plain`.
+    ``memory`` belongs to :mod:`protocol.additions_plain`.
     """
 
-    __slots__ = ("bulks", "header", "names", "pattern", "uses")
+    __slots__ = ("fields", "header", "memory", "prefix")
 
-    def __init__(self, names: Sequence[bytes]) -> None:
-        self.names = list(names)
-        self.bulks = [b"$%d\r\n%b\r\n" % (len(name), name) for name in names]
-        self.header = b"*%d\r\n" % (2 * len(self.names))
-        self.uses = 0
-        self.pattern: object = None
+    def __init__(self, prefix: bytes, fields: int) -> None:
+        self.prefix = prefix
+        self.fields = fields
+        self.header = b"*%d\r\n" % (2 * fields)
+        self.memory: object = None
 
 
 def bulk_end(data: bytes, at: int) -> int:
@@ -77,25 +75,68 @@ def bulks_end(data: bytes, at: int, count: int) -> int:
     return at
 
 
-def cut(data: bytes, at: int, prefix: bytes, fields: Fields, most: int) -> tuple[list[bytes], int]:
-    """The fields and values, a piece each, of up to ``most`` XADDs that stand at ``at`` one after
-    the other, begin with ``prefix`` and have these ``fields``; and where they end."""
+def first_end(data: bytes, at: int, fields: int, bulks: list[bytes]) -> int:
+    """Where so many fields and values end that begin at ``at``, -1 as above; the field names go to
+    ``bulks``, as they are there."""
+    while fields > 0:
+        middle = bulk_end(data, at)
+        if middle < 0:
+            return -1
+        bulks.append(data[at:middle])
+        at = bulk_end(data, middle)
+        if at < 0:
+            return -1
+        fields -= 1
+    return at
+
+
+def texts_of(bulks: list[bytes]) -> list[bytes]:
+    """What these bulk strings hold."""
+    texts: list[bytes] = []
+    for bulk in bulks:
+        at = 2
+        while bulk[at] != 0x0A:
+            at += 1
+        texts.append(bulk[at + 1 : -2])
+    return texts
+
+
+def _same_end(data: bytes, at: int, bulks: list[bytes]) -> int:
+    """Where fields of these names and their values end that begin at ``at``; -1 as above, or if
+    they are others."""
+    for bulk in bulks:
+        value = at + len(bulk)
+        if data[at:value] != bulk:
+            return -1
+        at = bulk_end(data, value)
+        if at < 0:
+            return -1
+    return at
+
+
+def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, list[bytes] | None]:
+    """The fields and values, a piece each, of up to ``most`` XADDs of this form that stand at
+    ``at`` one after the other; where they end; and their field names, if all have the same."""
     pieces: list[bytes] = []
-    bulks = fields.bulks
+    bulks: list[bytes] = []
+    alike = True
+    prefix = form.prefix
     size = len(data)
     before = len(prefix)
     while len(pieces) < most:
         start = at + before
         if start > size or data[at:start] != prefix:
             break
-        end = start
-        for bulk in bulks:
-            value = end + len(bulk)
-            if data[end:value] != bulk:
-                return pieces, at
-            end = bulk_end(data, value)
+        end = -1
+        if not pieces:
+            end = first_end(data, start, form.fields, bulks)
+        elif alike:
+            end = _same_end(data, start, bulks)
+        if end < 0:
+            end = bulks_end(data, start, 2 * form.fields) if pieces else -1
             if end < 0:
-                return pieces, at
+                break
+            alike = False
         pieces.append(data[start:end])
         at = end
-    return pieces, at
+    return pieces, at, texts_of(bulks) if pieces and alike else None

@@ -11,7 +11,7 @@ from typing import Final
 
 from storage import nodes
 from storage.compression import Packed, Packer
-from storage.entries import decode_entry, pack
+from storage.entries import decode_entry, pack, unpack
 from storage.ids import HALF, MIN
 from storage.limits import StreamLimits
 from storage.runs import Run
@@ -130,7 +130,7 @@ class Block:
         if self._names == other._names:
             self._names = other._names
 
-    def append(self, identity: int, payload: bytes, items: Sequence[bytes], size: int) -> None:
+    def append(self, identity: int, payload: bytes, names: list[bytes] | None, size: int) -> None:
         """Adds a new highest entry; ``size`` is the length of its fields and values in RESP."""
         if self.packed is not None:
             self.open()
@@ -140,7 +140,7 @@ class Block:
         self.taken += 1
         self._unmeasured += 1
         self._note(identity)
-        self._bound += self._bound_of(size, items)
+        self._bound += size - self._saved if size < _LONG and names == self._names else size
 
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
@@ -184,55 +184,66 @@ class Block:
 
     def append_run(
         self, run: Run, payloads: list[bytes], at: int, stop: int, limits: StreamLimits
-    ) -> bool:
-        """Adds the entries of the run from place ``at`` to ``stop``, if they surely all go into
-        this block; whether it did."""
-        count = stop - at
-        pieces = run.pieces if count == len(payloads) else run.pieces[at:stop]
-        size = sum(map(len, pieces)) + count * len(run.header)
-        if size < _LONG * count and run.names == self._names:
-            size -= self._saved * count
+    ) -> int:
+        """Adds entries of the run from place ``at`` to ``stop``, or fewer if not all of them surely
+        go into this block; returns where those end. The next one may go into it, too."""
         first = run.first + at
-        last = first + count - 1
         if self._far:
             self._note(first)
-            self._note(last)
-        bound = self._measured + self._bound + size
-        bound += (self._unmeasured + count) * self._per_entry() + 2 * self._saved + _HEAD
-        if bound >= (limits.max_bytes if 0 < limits.max_bytes < nodes.LARGEST else nodes.LARGEST):
-            return False
+            self._note(run.first + stop - 1)
+        per_entry = self._per_entry()
+        room = _most_bytes(limits) - self._measured - self._bound - 2 * self._saved - _HEAD
+        room -= self._unmeasured * per_entry
+        packed = len(run.header)
+        if run.names == self._names and packed + max(map(len, run.pieces)) < _LONG:
+            packed -= self._saved
+        while stop > at:
+            pieces = run.pieces if stop - at == len(payloads) else run.pieces[at:stop]
+            count = len(pieces)
+            size = sum(map(len, pieces)) + count * packed
+            needed = size + count * per_entry
+            if needed < room:
+                self._extend(first, payloads if count == len(payloads) else payloads[at:stop])
+                self._bound += size
+                break
+            # As many as would fit if each took the same.
+            stop = at + min(count * max(room, 0) // needed, count - 1)
+        return stop
+
+    def _extend(self, first: int, payloads: list[bytes]) -> None:
+        """Adds entries with consecutive IDs from ``first`` on."""
+        count = len(payloads)
         if self.packed is not None:
             self.open()
         if count == 1:
             self.ids.append(first)
-            self.payloads.append(payloads[at])
+            self.payloads += payloads
         else:
             self.ids += islice(counting_from(first), count)
-            self.payloads += payloads if count == len(payloads) else payloads[at:stop]
-        self.last = last
+            self.payloads += payloads
+        self.last = first + count - 1
         self.taken += count
         self._unmeasured += count
-        self._bound += size
-        return True
 
     def _note(self, identity: int) -> None:
         """Notes whether all IDs are still near the first."""
         if identity >= self._far or _NEAR <= (identity - self.first) & HALF <= HALF - _NEAR:
             self._far = MIN
 
-    def _bound_of(self, size: int, items: Sequence[bytes]) -> int:
-        same = size < _LONG and items[::2] == self._names
-        return size - self._saved if same else size
+    def surely_takes(self, size: int, limits: StreamLimits) -> bool:
+        """Whether an entry goes into this block for certain, as far as the bound tells."""
+        if 0 < limits.max_entries <= self.taken:
+            return False
+        bound = self._measured + self._bound + self._unmeasured * self._per_entry()
+        return bound + self._saved + _HEAD + size < _most_bytes(limits)
 
     def takes(self, size: int, items: Sequence[bytes], limits: StreamLimits) -> bool:
         """Whether an entry goes into this block, rather than into a new one."""
         if 0 < limits.max_entries <= self.taken:
             return False
-        most = _most_bytes(limits)
-        bound = self._measured + self._bound + self._unmeasured * self._per_entry()
-        if bound + self._saved + _HEAD + size < most:
-            return True
-        return self.node_size() + sum(map(len, items)) < most
+        return self.surely_takes(size, limits) or (
+            self.node_size() + sum(map(len, items)) < _most_bytes(limits)
+        )
 
     def _per_entry(self) -> int:
         """What an entry takes beside its fields and values, at most."""
@@ -248,21 +259,18 @@ class Block:
         """Replaces the bound of the newest entries by their exact size."""
         if self._unmeasured:
             self.open()
-            self._measure(len(self.ids) - self._unmeasured, len(self.ids))
-            self._bound = 0
-
-    def _measure(self, low: int, high: int) -> None:
-        """The same for the entries at these places, which are among the newest, alone."""
-        for identity, payload in zip(self.ids[low:high], self.payloads[low:high], strict=True):
-            _, items = decode_entry(payload)
-            self._measured += nodes.entry_size(identity, self.first, items, self._names)
-            self._bound -= self._bound_of(len(payload) - payload.index(b"*", 1), items)
-            self._unmeasured -= 1
+            low = len(self.ids) - self._unmeasured
+            payloads = self.payloads[low:]
+            entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
+            for identity, entry in zip(self.ids[low:], entries, strict=True):
+                self._measured += nodes.entry_size(identity, self.first, entry[1], self._names)
+            self._unmeasured = self._bound = 0
 
     def remove(self, low: int, high: int) -> None:
         """Deletes the entries at these places; they go on counting for the block's end."""
         self.open()
-        self._measure(max(low, len(self.ids) - self._unmeasured), high)
+        if high > len(self.ids) - self._unmeasured:
+            self.measure()
         del self.ids[low:high], self.payloads[low:high]
 
     def copy(self) -> Block:

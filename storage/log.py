@@ -80,28 +80,39 @@ class EntryLog:
             raise EntryTooLarge
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
             self._begin_block(identity, items)
-        self._blocks[-1].append(identity, payload, items, size)
+        self._blocks[-1].append(identity, payload, items[::2], size)
         self.length += 1
         return payload
+
+    def append_packed(
+        self, identity: int, payload: bytes, packed: bytes, names: list[bytes] | None
+    ) -> None:
+        """Adds an entry above all others, of which this is the RESP form. ``packed`` is the end of
+        it, the array of fields and values; ``names`` are the field names, if they are known."""
+        size = len(packed)
+        if not self._blocks or not self._blocks[-1].surely_takes(size, self._limits):
+            items = unpack(packed)
+            names = items[::2]
+            if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
+                self._begin_block(identity, items)
+        self._blocks[-1].append(identity, payload, names, size)
+        self.length += 1
 
     def append_loaded(self, run: LoadedRun) -> None:
         """Adds entries above all others."""
         at, limits = 0, self._limits
         while at < len(run.identities):
             taken = self._blocks[-1].extend(run, at, limits) if self._blocks else 0
+            self.length += taken
             if not taken:
                 self._append_of(run, at)
                 taken = 1
             at += taken
-        self.length += at
 
     def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
-        identity, payload, size = run.identities[at], run.payloads[at], run.sizes[at]
-        items = decode_entry(payload)[1]
-        if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
-            self._begin_block(identity, items)
-        self._blocks[-1].append(identity, payload, items, size)
+        payload = run.payloads[at]
+        self.append_packed(run.identities[at], payload, payload[-run.sizes[at] :], run.names)
 
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
@@ -115,11 +126,9 @@ class EntryLog:
     def append_run(self, run: Run) -> list[bytes]:
         """Adds the entries of a run, whose IDs are above all others; returns their RESP forms."""
         payloads = run.payloads()
-        count = len(payloads)
         at = 0
-        while at < count:
+        while at < len(payloads):
             at = self._append_some(run, payloads, at)
-        self.length += count
         return payloads
 
     def _append_some(self, run: Run, payloads: list[bytes], at: int) -> int:
@@ -133,15 +142,12 @@ class EntryLog:
             stop = len(payloads)
             if 0 < limits.max_entries < block.taken + stop - at:
                 stop = at + limits.max_entries - block.taken
-            while stop > at:
-                if block.append_run(run, payloads, at, stop, limits):
-                    return stop
-                stop = (at + stop) // 2
-        items = unpack(run.header + run.pieces[at])
-        size = len(run.header) + len(run.pieces[at])
-        if not self._blocks or not self._blocks[-1].takes(size, items, limits):
-            self._begin_block(run.first + at, items)
-        self._blocks[-1].append(run.first + at, payloads[at], items, size)
+            end = block.append_run(run, payloads, at, stop, limits)
+            if end > at:
+                self.length += end - at
+                return end
+        packed = run.header + run.pieces[at]
+        self.append_packed(run.first + at, payloads[at], packed, run.names)
         return at + 1
 
     def _begin_block(self, first: int, items: Sequence[bytes]) -> None:

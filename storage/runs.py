@@ -14,18 +14,22 @@ _ENDS: Final = [b"%d\r\n" % number for number in range(1000)]
 
 
 class Run:
-    """Entries with consecutive IDs from ``first`` on and the same field names.
+    """Entries with consecutive IDs from ``first`` on and ``fields`` fields each.
 
-    ``header`` is the header of the array of fields and values in their RESP form, the same for all;
-    ``pieces`` is what follows it, and ``texts`` are the IDs, as bulk strings.
+    ``pieces`` are their fields and values, as bulk strings. ``names`` are the field names if all
+    entries have the same. ``header`` is that of the array of fields and values in their RESP form,
+    and ``texts`` are the IDs, as bulk strings.
     """
 
-    __slots__ = ("first", "header", "names", "pieces", "texts")
+    __slots__ = ("fields", "first", "header", "names", "pieces", "texts")
 
-    def __init__(self, first: int, names: list[bytes], header: bytes, pieces: list[bytes]) -> None:
+    def __init__(
+        self, first: int, fields: int, names: list[bytes] | None, pieces: list[bytes]
+    ) -> None:
         self.first = first
+        self.fields = fields
         self.names = names
-        self.header = header
+        self.header = b"*%d\r\n" % (2 * fields)
         self.pieces = pieces
         self.texts = _texts(first, len(pieces))
 
@@ -39,17 +43,21 @@ class Run:
 
     def payloads(self) -> list[bytes]:
         """The RESP forms of the entries."""
-        header = self.header
-        if len(self.pieces) == 1:
-            return [b"".join((b"*2\r\n", self.texts[0], header, self.pieces[0]))]
-        parts = zip(repeat(b"*2\r\n"), self.texts, repeat(header), self.pieces, strict=False)
+        parts = zip(repeat(b"*2\r\n"), self.texts, repeat(self.header), self.pieces, strict=False)
         return list(map(b"".join, parts))
 
     def commands(self, key: bytes) -> bytes:
         """The XADDs that add these entries to the stream at ``key`` under their IDs."""
-        words = 2 * len(self.names) + 3
+        words = 2 * self.fields + 3
         head = b"*%d\r\n$4\r\nXADD\r\n$%d\r\n%b\r\n" % (words, len(key), key)
         return head + head.join(map(add, self.texts, self.pieces))
+
+
+def text_of(identity: int) -> bytes:
+    """An ID as a bulk string."""
+    seq = identity & HALF
+    end = _ENDS[seq] if seq < len(_ENDS) else b"%d\r\n" % seq
+    return _head(identity >> 64, len(end) - len(b"\r\n")) + end
 
 
 def _texts(first: int, count: int) -> list[bytes]:
@@ -57,13 +65,7 @@ def _texts(first: int, count: int) -> list[bytes]:
     texts: list[bytes] = []
     while count > 0:
         ms, seq = first >> 64, first & HALF
-        if seq < len(_ENDS):
-            digits = len(_ENDS[seq]) - len(b"\r\n")
-            if count == 1:
-                texts.append(_head(ms, digits) + _ENDS[seq])
-                break
-        else:
-            digits = len(b"%d" % seq)
+        digits = len(b"%d" % seq)
         head = _head(ms, digits)
         # As many as have the same number of digits, and the same milliseconds.
         stop = min(seq + count, 10**digits, HALF + 1)
@@ -78,7 +80,7 @@ def _texts(first: int, count: int) -> list[bytes]:
 
 def _head(ms: int, digits: int) -> bytes:
     """What IDs begin with that have these milliseconds and so many digits behind them."""
-    place = ms * 32 + digits
+    place = ms << 5 | digits
     head = _heads.get(place)
     if head is None:
         if len(_heads) >= _MOST_HEADS:

@@ -108,6 +108,19 @@ class Stream:
         self.last_id = run.identities[-1]
         self.entries_added += len(run.identities)
 
+    def add_packed(
+        self, identity: int, text: bytes, packed: bytes, names: list[bytes] | None
+    ) -> bytes:
+        """Appends an entry with an ID above :attr:`last_id`; returns its RESP form.
+
+        ``text`` is the ID and ``packed`` the array of fields and values, both in RESP; ``names``
+        are the field names, if they are known."""
+        payload = b"".join((b"*2\r\n", text, packed))
+        self.log.append_packed(identity, payload, packed, names)
+        self.last_id = identity
+        self.entries_added += 1
+        return payload
+
     def add_run(self, run: Run) -> list[bytes]:
         """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""
         payloads = self.log.append_run(run)

@@ -1,6 +1,7 @@
+# Compiled by mypyc.
 """XADDs that follow each other, added at once: where that can be, and how a transaction does it.
 
-Entries that go to one stream with the same field names are one :class:`~storage.runs.Run`: they
+Entries that go to one stream, each with as many fields, are one :class:`~storage.runs.Run`: they
 share a lookup, an effect and a piece of the append-only file. The fast path of a pipeline
 (:mod:`server.net.adding`) makes runs of the bytes that a client sent; a transaction makes them of
 requests that were queued.
@@ -60,8 +61,8 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     words = len(args)
     if words % 2 == 0 or args[2] != b"*" or at + 1 == len(queue):
         return None
-    key, names = args[1], args[3::2]
-    if not _belongs(queue[at + 1], command, words, key, names):
+    key = args[1]
+    if not _belongs(queue[at + 1], command, words, key):
         return None
     # A command of the transaction may have changed that.
     if not _is_possible(server, session, command, args):
@@ -71,13 +72,17 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     stream = open_stream(db, key, db.keyspace.now_ms)
     if stream is None:
         return None
-    header = b"*%d\r\n" % (words - 3)
+    names: list[bytes] | None = args[3::2]
+    head = len(b"*%d\r\n" % (words - 3))
     pieces: list[bytes] = []
     end = at
-    while end < len(queue) and _belongs(queue[end], command, words, key, names):
-        pieces.append(pack(tuple(queue[end][1][3:]))[len(header) :])
+    while end < len(queue) and _belongs(queue[end], command, words, key):
+        items = queue[end][1][3:]
+        if items[::2] != names:
+            names = None
+        pieces.append(pack(tuple(items))[head:])
         end += 1
-    run = Run(stream.next_id(db.keyspace.now_ms), names, header, pieces)
+    run = Run(stream.next_id(db.keyspace.now_ms), words // 2 - 1, names, pieces)
     stream.add_run(run)
     db.emit(EntriesAdded(db.index, key, run, True))
     server.reactions.apply(session)
@@ -89,14 +94,6 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     return run.texts
 
 
-def _belongs(
-    queued: tuple[Command, Arguments], command: Command, words: int, key: bytes, names: list[bytes]
-) -> bool:
+def _belongs(queued: tuple[Command, Arguments], command: Command, words: int, key: bytes) -> bool:
     other, args = queued
-    return (
-        other is command
-        and len(args) == words
-        and args[1] == key
-        and args[2] == b"*"
-        and args[3::2] == names
-    )
+    return other is command and len(args) == words and args[1] == key and args[2] == b"*"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
-from protocol.additions import Fields, bulk_end, bulks_end
+from protocol.additions import Form, bulk_end, bulks_end
 
-Cut = Callable[[bytes, int, bytes, Fields, int], tuple[list[bytes], int]]
+Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
 
 CUTS = pytest.mark.parametrize("cut", [additions.cut, additions_plain.cut], ids=["loop", "plain"])
 PREFIX = b"*7\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n"
@@ -20,7 +20,7 @@ NAMES = [b"f", b"longer"]
 
 @pytest.fixture(autouse=True)
 def expressions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additions_plain, "WORTH", 0)
+    monkeypatch.setattr(additions_plain, "WORTH", 1)
 
 
 def bulk(text: bytes) -> bytes:
@@ -34,11 +34,12 @@ def piece(*values: bytes, names: list[bytes] = NAMES) -> bytes:
 
 def cut_all(cut: Cut, data: bytes, at: int = 0) -> tuple[list[bytes], int]:
     """All that is found; what is taken at once is up to the form."""
-    fields = Fields(NAMES)
-    found, at = cut(data, at, PREFIX, fields, 100)
+    form = Form(PREFIX, len(NAMES))
+    cut(PREFIX + piece(b"1", b"2"), 0, form, 100)
+    found, at, _ = cut(data, at, form, 100)
     more = found
     while more:
-        more, at = cut(data, at, PREFIX, fields, 100)
+        more, at, _ = cut(data, at, form, 100)
         found += more
     return found, at
 
@@ -96,8 +97,24 @@ def test_requests_are_cut_into_what_is_stored(cut: Cut, value: bytes) -> None:
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_are_cut_than_are_wanted(cut: Cut, most: int) -> None:
     request = PREFIX + piece(b"1", b"2")
-    found = cut(request * 3, 0, PREFIX, Fields(NAMES), most)
-    assert found == ([piece(b"1", b"2")] * most, most * len(request))
+    form = Form(PREFIX, 2)
+    for _ in range(3):
+        found = cut(request * 3, 0, form, most)
+        assert found == ([piece(b"1", b"2")] * most, most * len(request), NAMES)
+
+
+@CUTS
+def test_entries_of_different_field_names_are_taken_together(cut: Cut) -> None:
+    form = Form(PREFIX, 2)
+    others = [b"f", b"g"], [b"", b"longer"], [b"longer", b"f"]
+    pieces = [piece(b"1", b"2"), *(piece(b"3", b"4", names=names) for names in others)]
+    for order in (pieces, pieces[::-1], pieces):
+        data = b"".join([PREFIX + each for each in order])
+        assert cut(data, 0, form, 100) == (order, len(data), None)
+    for names in (NAMES, *others):
+        data = (PREFIX + piece(b"1", b"2", names=names)) * 2
+        cut(data, 0, form, 100)
+        assert cut(data, 0, form, 100)[2] == names
 
 
 @CUTS
@@ -109,7 +126,7 @@ def test_no_more_are_cut_than_are_wanted(cut: Cut, most: int) -> None:
         PREFIX,
         PREFIX[:-1],
         PREFIX + piece(b"1", b"2")[:-1],
-        PREFIX + piece(b"1", b"2", names=[b"f", b"other!"]),
+        b"*5" + PREFIX[2:] + piece(b"1", names=[b"f"]),
         PREFIX + bulk(b"f") + b"$01\r\nv\r\n" + bulk(b"longer") + bulk(b"v"),
         PREFIX + bulk(b"f") + b"$1\r\nvx\n" + bulk(b"longer") + bulk(b"v"),
     ],
@@ -118,29 +135,31 @@ def test_anything_else_ends_a_run(cut: Cut, next_one: bytes) -> None:
     request = PREFIX + piece(b"1", b"2")
     expected = ([piece(b"1", b"2")] * 2, 2 * len(request))
     assert cut_all(cut, request * 2 + next_one) == expected
-    assert cut(next_one, 0, PREFIX, Fields(NAMES), 100) == ([], 0)
+    assert cut(next_one, 0, Form(PREFIX, 2), 100) == ([], 0, None)
 
 
 def test_an_expression_is_made_only_for_names_that_are_seen_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(additions_plain, "WORTH", 2)
-    fields = Fields(NAMES)
-    data = (PREFIX + piece(b"1", b"2")) * 2
-    for expected in (False, False, True):
-        assert additions_plain.cut(data, 0, PREFIX, fields, 9) == (
-            [data[len(PREFIX) : len(data) // 2]] * 2,
-            len(data),
-        )
-        assert (fields.pattern is not None) is expected
+    made: list[list[bytes]] = []
+    form = Form(PREFIX, 2)
+    for names in (NAMES, NAMES[::-1], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1], NAMES):
+        data = (PREFIX + piece(b"1", b"2", names=names)) * 2
+        pieces, end, _ = additions_plain.cut(data, 0, form, 9)
+        assert (pieces, end) == ([piece(b"1", b"2", names=names)] * 2, len(data))
+        assert isinstance(form.memory, additions_plain._Memory)
+        made.append(form.memory.known)
+    assert made == [[], [], [], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1]]
 
 
 def test_no_expression_is_made_for_very_many_fields() -> None:
     names = [b"n%d" % number for number in range(additions_plain.MOST_FIELDS + 1)]
-    fields = Fields(names)
+    form = Form(PREFIX, len(names))
     values = piece(*[b"v"] * len(names), names=names)
-    assert additions_plain.cut((PREFIX + values) * 2, 0, PREFIX, fields, 9)[0] == [values] * 2
-    assert fields.pattern is None
+    for _ in range(3):
+        assert additions_plain.cut((PREFIX + values) * 2, 0, form, 9)[0] == [values] * 2
+    assert form.memory is None
 
 
 @given(

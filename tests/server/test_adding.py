@@ -60,20 +60,15 @@ def test_the_xadds_of_a_read_are_one_run(parties: Parties) -> None:
     assert parties.added == [3]
 
 
-def test_other_field_names_begin_another_run(parties: Parties) -> None:
+def test_entries_of_other_field_names_are_of_the_same_run(parties: Parties) -> None:
     other = packed("XADD s * g v")
     parties.read(XADD * 2 + other * 2 + XADD)
+    assert parties.added == [5]
+
+
+def test_another_number_of_fields_begins_another_run(parties: Parties) -> None:
+    parties.read(XADD * 2 + packed("XADD s * f v g w") * 2 + XADD)
     assert parties.added == [2, 2, 1]
-
-
-def test_only_so_many_lists_of_names_are_kept(parties: Parties) -> None:
-    several = [packed(f"XADD s * {name} v") for name in "fghijk"]
-    for request in several:
-        parties.read(request * 2)
-    assert parties.added == [2] * 6
-    adder = parties.direct.server.listening.connections.adder
-    assert adder is not None
-    assert [f.names for f in adder._known[PREFIX].shapes] == [[b"k"], [b"j"], [b"i"], [b"h"]]  # type: ignore[union-attr]
 
 
 def test_other_keys_and_options_begin_another_run(parties: Parties) -> None:
@@ -247,7 +242,7 @@ def test_a_beginning_is_understood_with_its_options() -> None:
     text = packed("xadd key NOMKSTREAM MAXLEN ~ 100 LIMIT 7 *").replace(b"*9", b"*11", 1)
     beginning = understand(text, StreamLimits())
     assert beginning is not None
-    assert (beginning.key, beginning.items, beginning.prefix) == (b"key", 2, text)
+    assert (beginning.key, beginning.fields, beginning.prefix) == (b"key", 1, text)
     assert beginning.trim is not None
     assert (beginning.trim.threshold, beginning.trim.limit) == (100, 7)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +24,10 @@ def bulk(text: bytes) -> bytes:
 
 
 def run_of(first: int, entries: list[list[bytes]]) -> Run:
-    header = b"*%d\r\n" % len(entries[0])
-    return Run(first, entries[0][::2], header, [b"".join(map(bulk, items)) for items in entries])
+    names = entries[0][::2]
+    alike = all(items[::2] == names for items in entries)
+    pieces = [b"".join(map(bulk, items)) for items in entries]
+    return Run(first, len(names), names if alike else None, pieces)
 
 
 @pytest.mark.parametrize(
@@ -57,14 +61,13 @@ def test_every_millisecond_has_its_own_text() -> None:
         assert run_of(first, [[b"f", b"v"]]).texts == texts[:1]
 
 
+NAMES = st.sampled_from([[b"f"], [b"g"], [b"a long name"], [b"f", b"g"], [b"g", b"12"]])
 LENGTHS = st.lists(st.sampled_from([0, 1, 5, 30, 63, 64, 300, 4090, 4100]), min_size=1, max_size=60)
 
 
 @given(
     batches=st.lists(
-        st.tuples(
-            LENGTHS, st.sampled_from([[b"f"], [b"g"], [b"f", b"g"]]), st.sampled_from([0, 1, 5000])
-        ),
+        st.tuples(LENGTHS, st.lists(NAMES, min_size=1, max_size=3), st.sampled_from([0, 1, 5000])),
         min_size=1,
         max_size=5,
     ),
@@ -72,14 +75,18 @@ LENGTHS = st.lists(st.sampled_from([0, 1, 5, 30, 63, 64, 300, 4090, 4100]), min_
     packed=st.booleans(),
 )
 def test_runs_end_blocks_where_single_entries_do(
-    batches: list[tuple[list[int], list[bytes], int]], most: tuple[int, int], packed: bool
+    batches: list[tuple[list[int], list[list[bytes]], int]], most: tuple[int, int], packed: bool
 ) -> None:
     limits = StreamLimits(*most)
     together, singly = Stream(limits), Stream(limits)
     now = MS
-    for lengths, names, passing in batches:
+    for lengths, shapes, passing in batches:
         now += passing
-        entries = [[part for name in names for part in (name, b"v" * n)] for n in lengths]
+        shapes = [names for names in shapes if len(names) == len(shapes[0])]
+        entries = [
+            [part for name in names for part in (name, b"v" * length)]
+            for length, names in zip(lengths, cycle(shapes), strict=False)
+        ]
         together.add_run(run_of(together.next_id(now), entries))
         for items in entries:
             singly.add(singly.next_id(now), items)
