@@ -74,14 +74,14 @@ class Load(ABC):
 class Flood(Load):
     """One command again and again from many clients, each of which sends ``pipeline`` at a time.
 
-    The command may hold :data:`RANDOM`, which becomes a number below what ``numbers`` names of the
-    data. ``reads`` is how many unread entries each command takes.
+    The command may hold :data:`RANDOM`, which becomes a number below ``numbers``, or below what it
+    names of the data. ``reads`` is how many unread entries each command takes.
     """
 
     command: str
     clients: int = 50
     pipeline: int = 1
-    numbers: Literal["groups", "consumers", "milliseconds", "pending_milliseconds"] | None = None
+    numbers: Literal["groups", "consumers", "milliseconds", "pending_milliseconds"] | int = 0
     reads: int = 0
 
     def possible(self, data: Data) -> int:
@@ -95,7 +95,9 @@ class Flood(Load):
     def run(self, server: Running, data: Data, units: int) -> Values:
         """The cost of a command, and the wall-clock time from sending a batch to its last reply."""
         units = max(units // self.pipeline, 1) * self.pipeline
-        numbers: int = getattr(data, self.numbers) if self.numbers else 0
+        numbers: int = (
+            getattr(data, self.numbers) if isinstance(self.numbers, str) else self.numbers
+        )
         with Meter(server) as meter:
             timings = self._flood(server, units, numbers)
         values = meter.values(units)

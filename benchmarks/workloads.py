@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from benchmarks.data import EMPTY, FIELDS, KEY, Data
@@ -112,6 +112,8 @@ WHOLE_REPLY: Final = (
 XADD: Final = f"XADD {KEY} * {ENTRY}"
 XADD_16: Final = Flood(command=XADD, pipeline=16, amount=240_000)
 XADD_100: Final = Flood(command=XADD, pipeline=100, amount=300_000)
+XADD_ANY_FIELD: Final = f"XADD {KEY} * sensor-id 1234 temperature-{RANDOM} 19.8"
+XADD_ANY_STREAM: Final = f"XADD {KEY}:{RANDOM} * {ENTRY}"
 XADD_MAXLEN: Final = Flood(
     command=f"XADD {KEY} MAXLEN ~ 10000 * {ENTRY}", pipeline=16, amount=240_000
 )
@@ -188,6 +190,19 @@ WORKLOADS: Final = (
     ),
     Workload("xadd-p16", "XADD, 50 clients, pipeline 16", XADD_16, _cpu(0.8, EACH_ENTRY, 2.0)),
     Workload("xadd-p100", "XADD, 50 clients, pipeline 100", XADD_100, _cpu(0.6, EACH_ENTRY, 1.3)),
+    *(
+        Workload(
+            f"xadd-p100-{count}-{what}",
+            f"XADD, 50 clients, pipeline 100, {count} {what.replace('-', ' ')} in any order",
+            replace(XADD_100, command=command, numbers=count),
+            _cpu(3.0, EACH_ENTRY),
+        )
+        for what, command, counts in (
+            ("lists-of-fields", XADD_ANY_FIELD, (2, 8)),
+            ("streams", XADD_ANY_STREAM, (2, 100)),
+        )
+        for count in counts
+    ),
     Workload(
         "xadd-maxlen",
         "XADD MAXLEN ~ 10000, 50 clients, pipeline 16",
