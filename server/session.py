@@ -50,6 +50,7 @@ class Session:
         "broken",
         "bytes_in",
         "bytes_out",
+        "bytes_read",
         "channels",
         "close",
         "closing",
@@ -149,6 +150,8 @@ class Session:
         self.commands = 0
         """How many requests have been answered, or have begun to wait for their answer."""
         self.bytes_in = self.bytes_out = self.reads = 0
+        self.bytes_read = 0
+        """How many the last read brought."""
         self.batches = self.batched = 0
         """How often what was read held whole requests, and how many these were."""
         self.queue: list[tuple[Command, Arguments]] | None = None

@@ -10,6 +10,9 @@ from server.session import Session
 OWN_OVERHEAD: Final = 2048
 """What a connection takes apart from its buffers, in bytes: session, parser and transport."""
 
+QUERY_BUFFER: Final = 20474
+"""Bytes of the buffer that Redis reads into."""
+
 KNOWN_FLAGS: Final = frozenset("AbBcdeEiIMNOPrRStTuUx")
 """The letters that may stand among the flags of a client, of Redis or of Valkey."""
 
@@ -88,10 +91,11 @@ def _state(session: Session) -> dict[str, object]:
 def _memory(session: Session) -> dict[str, object]:
     """What is zero here is of no such client: replies are gathered in no buffer of a fixed size."""
     traffic = session.traffic()
-    waiting, arguments, unsent = (traffic.get(name, 0) for name in ("qbuf", "argv-mem", "omem"))
+    arguments, unsent = (traffic.get(name, 0) for name in ("argv-mem", "omem"))
+    used, free = _query_buffer(session, traffic)
     return {
-        "qbuf": waiting,
-        "qbuf-free": 0,
+        "qbuf": used,
+        "qbuf-free": free,
         "argv-mem": arguments,
         "multi-mem": session.queue_bytes,
         "rbs": 0,
@@ -103,10 +107,21 @@ def _memory(session: Session) -> dict[str, object]:
     }
 
 
+def _query_buffer(session: Session, traffic: dict[str, int]) -> tuple[int, int]:
+    """What the client has sent and what is left of the buffer that it was read into, as in Redis:
+    whoever's request runs has the buffer of all clients, with what the last read brought."""
+    waiting = traffic.get("qbuf", 0)
+    if not traffic.get("running"):
+        return waiting, 0
+    used = max(waiting, session.bytes_read)
+    return used, max(0, QUERY_BUFFER - used)
+
+
 def client_memory(session: Session) -> int:
     """The bytes that a client takes with what it has sent and what waits for it."""
     traffic = session.traffic()
-    buffers = sum(traffic.get(name, 0) for name in ("qbuf", "argv-mem", "omem"))
+    buffers = sum(_query_buffer(session, traffic))
+    buffers += sum(traffic.get(name, 0) for name in ("argv-mem", "omem"))
     return OWN_OVERHEAD + session.queue_bytes + buffers
 
 

@@ -112,8 +112,7 @@ class Connection(asyncio.Protocol):
         self._choked = False
         self._swamped = False
         """Whether so much is held back that the client has to wait."""
-        self._held = False
-        self._yielded = False
+        self._held = self._yielded = False
         self._reading = True
         self._request: Request | None = None
         """The request that runs, or that the client waits with."""
@@ -179,6 +178,7 @@ class Connection(asyncio.Protocol):
         stats.bytes_in += len(data)
         session.reads += 1
         session.bytes_in += len(data)
+        session.bytes_read = len(data)
         session.seen_ms = self._state.clock()
         self._parser.feed(data)
         if not self._waits():
@@ -558,10 +558,10 @@ class Connection(asyncio.Protocol):
 
     def _traffic(self) -> dict[str, int]:
         waiting, pending = self._waiting_bytes()
-        running = 0 if self._request is None else sum(map(len, self._request))
         return {
+            "running": self._answering,
             "qbuf": waiting,
-            "argv-mem": running + self._parser.argument_bytes,
+            "argv-mem": sum(map(len, self._request or ())) + self._parser.argument_bytes,
             "oll": 1 if pending else 0,
             "omem": pending,
             "fd": self.transport.get_extra_info("socket").fileno(),

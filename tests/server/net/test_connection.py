@@ -610,6 +610,45 @@ def line_of(connection: Connection, names: str) -> dict[str, str]:
     return {name: fields[name] for name in names.split()}
 
 
+INFO = packed("CLIENT INFO")
+
+
+@pytest.mark.parametrize(
+    ("read", "qbuf", "free"),
+    [
+        (INFO, "26", "20448"),
+        (PING + INFO, "40", "20434"),
+        (INFO + PING, "40", "20434"),
+        (INFO + b"*1\r\n$4\r\nPI", "36", "20438"),
+        (b"CLIENT INFO\r\n", "13", "20461"),
+        (packed("MULTI") + INFO + packed("EXEC"), "55", "20419"),
+    ],
+)
+async def test_a_client_sees_what_the_read_took_that_brought_its_request_as_in_redis(
+    direct: Direct, read: bytes, qbuf: str, free: str
+) -> None:
+    connection, transport = open_connection(direct)
+    connection.data_received(read)
+    fields = dict(field.partition("=")[::2] for field in transport.written.decode().split())
+    assert (fields["qbuf"], fields["qbuf-free"]) == (qbuf, free)
+    taken = sum(int(fields[name]) for name in ("qbuf", "qbuf-free", "argv-mem", "multi-mem"))
+    assert int(fields["tot-mem"]) == 2048 + taken
+    left = "2" if read.endswith(b"PI") else "0"
+    assert line_of(connection, "qbuf qbuf-free") == {"qbuf": left, "qbuf-free": "0"}
+    transport.close()
+
+
+async def test_a_client_that_waits_has_given_the_buffer_back(direct: Direct) -> None:
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
+    assert line_of(connection, "flags qbuf qbuf-free") == {
+        "flags": "b",
+        "qbuf": "0",
+        "qbuf-free": "0",
+    }
+    transport.close()
+
+
 async def test_what_has_come_of_a_request_shows_in_the_line_of_its_client(direct: Direct) -> None:
     connection, transport = open_connection(direct)
     connection.data_received(b"*3\r\n$3\r\nSET\r\n$4\r\nab")
