@@ -42,6 +42,12 @@ STREAM_7_0: Final = 19
 STREAM_7_2: Final = 21
 STREAMS: Final = (STREAM_5_0, STREAM_7_0, STREAM_7_2)
 
+# --- consumer groups -------------------------------------------------------------------------
+
+NOBODY: Final = b""
+"""The consumer of entries without an owner, which were delivered in 1970: the format has no other
+place for them."""
+
 # --- encodings -------------------------------------------------------------------------------
 
 LENGTH_32: Final = 0x80

@@ -238,7 +238,8 @@ def _add_consumer(
 
 
 def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -> None:
-    """Makes the entries pending, those together that differ in their IDs alone."""
+    """Makes the entries pending, those together that differ in their IDs alone. Those of
+    :data:`codes.NOBODY` since 1970 have no owner, and it goes if it was there for them alone."""
 
     def alike(identity: int) -> tuple[bytes, int, int]:
         time, count = pending[identity]
@@ -246,7 +247,14 @@ def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -
 
     for (name, time, count), found in groupby(sorted(owners), alike):
         run = list(found)
+        if name == codes.NOBODY and time == 0:
+            for identity in run:
+                group.pending.set(identity, None, 0, count)
+            continue
         consumer = group.consumers[name]
         group.pending.append_run(run, consumer, time)
         if count != 1:
             group.pending.take_over(run, consumer, time, MOST, 0, count)
+    nobody = group.consumers.get(codes.NOBODY)
+    if group.pending.released and nobody is not None and not (nobody.owned or nobody.seen):
+        group.remove_consumer(codes.NOBODY)

@@ -26,8 +26,6 @@ _UNKNOWN: Final = HALF
 """Entries-read that are not known, -1 as an unsigned number."""
 _AT_ONCE: Final = 500
 """How many pending entries make a piece."""
-_NOBODY: Final = b""
-"""The consumer that an RDB gives to entries without an owner, which it cannot express."""
 _KEPT: Final = bytes((codes.SAME_FIELDS, 1))
 _OTHER: Final = bytes((0, 1))
 """The flags of entries with the field names of their node and with others, as elements."""
@@ -178,8 +176,8 @@ def _consumers(group: Group, version: int) -> Iterator[bytes]:
     been idle since 1970 if there is none."""
     consumers = dict(group.consumers)
     released = sorted(group.pending.released)
-    if released and _NOBODY not in consumers:
-        nobody = consumers[_NOBODY] = Consumer(_NOBODY, 0)
+    if released and codes.NOBODY not in consumers:
+        nobody = consumers[codes.NOBODY] = Consumer(codes.NOBODY, 0)
         nobody.active = 0
     yield length(len(consumers))
     for name in sorted(consumers):
@@ -187,7 +185,7 @@ def _consumers(group: Group, version: int) -> Iterator[bytes]:
         times = milliseconds(consumer.seen)
         if version >= codes.REDIS_7_2:
             times += milliseconds(consumer.active)
-        more = released if name == _NOBODY else []
+        more = released if name == codes.NOBODY else []
         yield raw(name) + times + length(consumer.owned + len(more))
         start = 0
         while owned := group.pending.owned_ids(consumer, start, _AT_ONCE):

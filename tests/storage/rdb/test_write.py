@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from storage.checksums import crc64
 from storage.keyspace import Keyspace
 from storage.rdb import codes
@@ -136,20 +138,22 @@ def test_redis_7_0_has_one_time_of_a_consumer() -> None:
     assert read_again(keyspace, 10).groups[b"g"].consumers[b"c"].active == NOW
 
 
-def test_what_nobody_owns_belongs_to_a_consumer_without_a_name() -> None:
+@pytest.mark.parametrize("version", [10, 11])
+def test_what_nobody_owns_has_no_owner_when_it_is_read(version: int) -> None:
     keyspace, stream = a_keyspace()
     group = stream.add_group(b"g", 9, 0)
     ann = group.add_consumer(b"ann", NOW)
     group.pending.append_run([1, 2, 3], ann, NOW)
     for identity in (3, 1):
         group.pending.set(identity, None, NOW, 5)
-    twin = read_again(keyspace).groups[b"g"]
-    assert list(twin.consumers) == [b"", b"ann"]
-    assert (twin.consumers[b""].seen, twin.consumers[b""].active) == (0, 0)
+    read_again(keyspace, version).check()
+    twin = read_again(keyspace, version).groups[b"g"]
+    assert list(twin.consumers) == [b"ann"]
+    assert list(twin.pending.released) == [1, 3]
     assert [
         (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
         for entry in twin.pending.scan(0)
-    ] == [(1, b"", 0, 5), (2, b"ann", NOW, 1), (3, b"", 0, 5)]
+    ] == [(1, None, 0, 5), (2, b"ann", NOW, 1), (3, None, 0, 5)]
 
 
 def test_a_consumer_without_a_name_keeps_what_it_has() -> None:
@@ -160,8 +164,14 @@ def test_a_consumer_without_a_name_keeps_what_it_has() -> None:
     group.pending.set(1, None, NOW, 5)
     twin = read_again(keyspace).groups[b"g"]
     assert [entry.time for entry in twin.pending.scan(0)] == [0, NOW]
-    assert twin.consumers[b""].owned == 2
-    assert group.consumers[b""].owned == 1
+    assert list(twin.pending.released) == [1]
+    assert (twin.consumers[b""].seen, twin.consumers[b""].owned) == (NOW, 1)
+
+
+def test_a_consumer_without_a_name_is_there_though_it_has_nothing() -> None:
+    keyspace, stream = a_keyspace()
+    stream.add_group(b"g", 9, 0).add_consumer(b"", NOW)
+    assert read_again(keyspace).groups[b"g"].consumers[b""].seen == NOW
 
 
 def test_a_string_that_is_being_edited_is_written_like_any_other() -> None:
