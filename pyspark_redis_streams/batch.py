@@ -64,7 +64,6 @@ class BatchReader(DataSourceReader):
                     number=info.added,
                     head=info.first,
                     deleted=info.deleted,
-                    size=info.size,
                 )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -135,17 +135,13 @@ class Follower:
         ranges = [
             Range(
                 *(stream, each.start, each.id, each.n0, each.n - each.n0),
-                *(each.n, each.head, each.deleted, self._size(stream)),
+                *(each.n, each.head, each.deleted),
             )
             for stream, each in sorted(end.items())
             if not each.is_empty
         ]
         divided = divide(ranges, self._settings.min_partitions, self.sounder.cuts)
         return gather(divided, self._settings.max_partitions)
-
-    def _size(self, stream: Stream) -> int:
-        """About how many bytes an entry has; unknown for a batch that is repeated."""
-        return self._latest[stream].size if stream in self._latest else 0
 
     def acknowledge(self, positions: Positions, before: bool = False) -> None:
         """Moves the group, if there is one, to where everything before has been processed.

@@ -21,7 +21,7 @@ class Range:
     When as many entries were removed from the stream as ``floor``, what is missing here counts
     as lost; ``count`` is how many entries there are, if that is known. ``number`` is how many the
     stream had had added when it was planned, at least; ``head`` and ``deleted`` are those of the
-    batch (:mod:`pyspark_redis_streams.offsets`); ``size`` is about the bytes of an entry.
+    batch (:mod:`pyspark_redis_streams.offsets`).
     """
 
     stream: Stream
@@ -32,7 +32,6 @@ class Range:
     number: int = 0
     head: int = 0
     deleted: int | None = None
-    size: int = 0
 
 
 @dataclass(frozen=True)

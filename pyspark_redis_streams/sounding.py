@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyspark_redis_streams.cuts import SAMPLE, Sounding, Span, cuts, spans_of_round
+from pyspark_redis_streams.fetching import bytes_of
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.partitions import Range
 from pyspark_redis_streams.servers import Servers
@@ -23,8 +24,11 @@ class Sounder:
         self._settings = settings
 
     def cuts(self, whole: Range, parts: int) -> list[int]:
-        """The IDs between ``parts`` parts of about as many entries each."""
-        sample = self._sample(whole.size, spans_of_round(parts))
+        """The IDs between ``parts`` parts of about as many entries each.
+
+        They are the same when a batch is repeated, so nothing may count that is not in its range.
+        """
+        sample = self._sample(whole, spans_of_round(parts))
 
         def sound(spans: Sequence[Span]) -> list[Sounding]:
             return self._sound(whole, spans, sample)
@@ -32,9 +36,12 @@ class Sounder:
         total = whole.count or UNKNOWN_COUNT
         return cuts(whole.after, whole.to, parts, total, sound, sample)
 
-    def _sample(self, size: int, spans: int) -> int:
-        """How many entries to ask for in each place: two at least, fewer if they are large."""
-        return max(2, min(SAMPLE, self._settings.fetch_bytes // (spans * max(size, 1)) - 1))
+    def _sample(self, whole: Range, spans: int) -> int:
+        """How many entries to ask for in each place: two at least, fewer if the first is large."""
+        bounds = (f"({format_id(whole.after)}", format_id(whole.to), "COUNT", 1)
+        first = self._servers.call(whole.stream.server, "XRANGE", whole.stream.key, *bounds)
+        size = max(bytes_of(first), 1)
+        return max(2, min(SAMPLE, self._settings.fetch_bytes // (spans * size) - 1))
 
     def _sound(self, whole: Range, spans: Sequence[Span], sample: int) -> list[Sounding]:
         key = whole.stream.key

@@ -156,6 +156,27 @@ def test_tasks_are_equal_though_entries_came_in_a_burst(on_each: redis.Redis) ->
     query.close()
 
 
+def test_a_repeated_batch_is_cut_in_the_same_places_though_its_entries_are_large(
+    server: redis.Redis,
+) -> None:
+    """Sinks may know a row by its number in its task, which is another one elsewhere."""
+    gaps = (1, 1, 1, 50, 400)
+    for number in range(120):
+        ms = 1000 * (number // 5) + sum(gaps[: number % 5])
+        server.xadd("s", {"f": "x" * 5000}, id=f"{ms}-1")
+    query = Query(options(server, minPartitions="3", fetchBytes="300000"))
+    query.plan()
+    begin, end = json.loads(query.start), json.loads(query.planned[0])
+    again = source(query.options).streamReader(SCHEMA)
+    first, second = (
+        [(r.after, r.to) for task in reader.partitions(begin, end) for r in task.ranges]
+        for reader in (query.reader, again)
+    )
+    assert (first == second, len(first)) == (True, 3)
+    query.close()
+    again.stop()
+
+
 def test_a_hundred_streams_may_share_a_few_tasks(on_each: redis.Redis) -> None:
     expected: list[Row] = []
     for number in range(100):
