@@ -1,0 +1,37 @@
+"""When which stream has something to do, with one timer for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from server.delivery.due_times import DueTimes
+
+
+async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
+    due, done, ended = DueTimes(lambda: 7), list[object](), asyncio.Event()
+
+    def when_due() -> None:
+        while (place := due.take(7)) is not None:
+            done.append(place)
+            if len(done) < 3:
+                due.note((0, b"stream %d" % len(done)), 7)
+                return
+        ended.set()
+
+    due.when_due = when_due
+    due.note((0, b"stream 0"), 7)
+    async with asyncio.timeout(60):
+        await ended.wait()
+    assert done == [(0, b"stream 0"), (0, b"stream 1"), (0, b"stream 2")]
+
+
+async def test_no_timer_is_left_where_nothing_is_due() -> None:
+    due, done = DueTimes(lambda: 7), list[object]()
+    due.when_due = lambda: done.append(due.take(7))
+    due.note((0, b"stream"), 7)
+    async with asyncio.timeout(60):
+        while not done:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert done == [(0, b"stream")]
+    assert due._timer is None
