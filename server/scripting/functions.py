@@ -104,9 +104,9 @@ class Functions:
             raise CommandError(errors.LIBRARY_EMPTY)
         return library
 
-    def _tick(self) -> int:
+    def _tick(self, takes_much: bool = False) -> int:
         if self._loading is None:
-            return self._runner.clock.tick()
+            return self._runner.clock.tick(takes_much)
         return 0 if self._runner.clock.seconds() >= self._deadline else LOAD_STEPS
 
     def _register(

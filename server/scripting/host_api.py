@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from protocol import acl_errors, errors, replication_errors
 from protocol.encoder import error_line
@@ -45,7 +45,7 @@ class HostApi:
         state: ServerState,
         access: AccessControl,
         dispatcher: Dispatcher,
-        tick: Callable[[], int],
+        tick: Callable[..., int],
         limit: int,
         register: Register | None = None,
     ) -> None:
@@ -59,8 +59,11 @@ class HostApi:
         """Whether nothing may be called that takes memory, before something has been written."""
         self.wrote = False
         self.crash: Exception | None = None
+        self._gathered: list[object] = []
+        """Arguments of the next call, which are too many to be passed with it."""
         natives: dict[str, object] = {
             "call": self.call,
+            "gather": self.gather,
             "may_call": self._guarded(self.may_call),
             "speak": self.speak,
             "log": self._guarded(self.log),
@@ -95,7 +98,7 @@ class HostApi:
 
         def guarded(*arguments: object) -> object:
             try:
-                return function(*arguments)
+                return function(*(arguments or self._take_gathered()))
             except Exception as error:
                 self.crash = error
                 return None
@@ -104,9 +107,17 @@ class HostApi:
 
     # --- what scripts call ----------------------------------------------------------------
 
+    def gather(self, *values: object) -> None:
+        """Takes some of the arguments of the next call."""
+        self._gathered += values
+
+    def _take_gathered(self) -> list[Any]:
+        gathered, self._gathered = self._gathered, []
+        return gathered
+
     def call(self, *arguments: bytes) -> bytes:
         """The reply to a command in RESP."""
-        args = list(arguments)
+        args = list(arguments) or self._take_gathered()
         command = find(self._state.table, args)
         refusal = self._refusal(command, args)
         if refusal is not None:

@@ -24,6 +24,9 @@ ROOM: Final = 1024 * 1024
 GARBAGE: Final = 32 * 1024 * 1024
 """When a script leaves so many bytes more than there were, they are looked through at once."""
 
+STEP_KB: Final = 256
+"""How much is looked through in a step, about."""
+
 PER_VALUE: Final = 64
 """More than Lua takes for a text or a place in a table besides its bytes."""
 
@@ -96,6 +99,8 @@ class Interpreter:
         self._limit = limit
         self._state = self._runtime.table_from({b"resp3": False, b"limit": limit / 1024})
         self._load, self._run, self._run_few = self._prepare(natives)
+        self._collect: Callable[..., Any] = self._runtime.globals()[b"collectgarbage"]
+        self._tick: Any = natives["tick"]
         self._settled = self.memory
         self.exhausted = False
         """Whether something for a script was given up halfway, for it took too much memory."""
@@ -144,13 +149,15 @@ class Interpreter:
                 raise CommandError(errors.SCRIPT_MEMORY)
 
     def _clean_up(self) -> None:
-        """Collects garbage, and gives the memory back to the system.
+        """Collects garbage in steps, between which others have their turn, and gives the memory
+        back to the system.
 
         Lua halves its table of texts in each round at most, so it takes several."""
         before = 0
         while self.memory != before:
             before = self.memory
-            self._runtime.gccollect()
+            while not self._collect(b"step", STEP_KB):
+                self._tick()
         self._settled = before
         self.exhausted = False
         give_memory_back()

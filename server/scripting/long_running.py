@@ -28,8 +28,11 @@ TURN_S: Final = 0.02
 TICK_S: Final = 0.001
 """About how often a script looks whether others wait."""
 
-FIRST_STEPS: Final = 1000
+FIRST_STEPS: Final = 250
 """After how many steps of the virtual machine it does so first."""
+
+PATIENCE_S: Final = 0.05
+"""How long a script that takes much memory runs before it counts as one that takes long."""
 
 MOST_STEPS: Final = 100_000
 """After how many it does so at least."""
@@ -79,12 +82,16 @@ class LongRunning:
             self._started = self._ticked
             self._until = self._started + threshold / 1000 if threshold else None
 
-    def tick(self) -> int:
-        """Called now and then while a script runs: after how many steps again, 0 if it must end."""
+    def tick(self, takes_much: bool = False) -> int:
+        """Called now and then while a script runs: after how many steps again, 0 if it must end.
+
+        One that ``takes_much`` memory is about to take long, too: others do not wait for it."""
         if not self._turns.inside:
             return MOST_STEPS
         now = self.seconds()
         self._pace(now - self._ticked)
+        if takes_much and self._until is not None and not self.active:
+            self._until = min(self._until, self._started + PATIENCE_S)
         if self._until is not None and now >= self._until:
             self._turns.give_way()
             now = self.seconds()
@@ -108,7 +115,7 @@ class LongRunning:
             reply: Reply = result
             return reply
         self._state.log.warning(
-            "A script takes longer than busy-reply-threshold."
+            "A script takes longer than busy-reply-threshold, or much memory."
             " Other clients can only end it with SCRIPT KILL, or the server with SHUTDOWN NOSAVE"
         )
         self._session = session

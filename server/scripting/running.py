@@ -63,7 +63,7 @@ class Runner:
         self._began = 0.0
 
     def start_lua(
-        self, register: Register | None = None, tick: Callable[[], int] | None = None
+        self, register: Register | None = None, tick: Callable[..., int] | None = None
     ) -> HostApi:
         """A new Lua: one for functions with ``register``, else one for scripts.
 

@@ -15,8 +15,8 @@ LARGEST: Final = 32
 _NATIVE: Final = {"b": 1, "h": 2, "i": 4, "l": 8, "t": 8, "f": 4, "d": 8}
 _OPTIONS: Final = "bBhHiIlLTfdsxc"
 _INT64: Final = 2**63
-MOST_RESULTS: Final = 7990
-"""So many values fit on Lua's stack for certain, beside the arguments."""
+MOST_RESULTS: Final = 7997
+"""So many values fit on Lua's stack, beside where the next one begins."""
 TOO_LARGE: Final = "not enough memory"
 """What is said of a structure for which there is no room."""
 

@@ -169,9 +169,9 @@ ATTEMPTS = {
         "return {loadstring(('function f() '):rep(100000))}",
         [],
     ),
-    "a hundred thousand coroutines": (
-        "local t={} for i=1,100000 do t[i]=coroutine.create(function() end) end return #t",
-        100000,
+    "fifty thousand coroutines": (
+        "local t={} for i=1,50000 do t[i]=coroutine.create(function() end) end return #t",
+        50000,
     ),
     # Bytecode
     "bytecode": (
@@ -268,6 +268,58 @@ def test_memory_comes_back_after_a_bomb(
     assert peak(penstock) - before < 500
     assert resident(penstock) - before < 100
     assert client.info("memory")["used_memory_lua"] < 2**26
+
+
+FILLING = [
+    "local t={} while true do t[#t+1]={} end",
+    "local t={} while true do pcall(function() while true do t[#t+1]={} end end) end",
+    "local t={} while true do t[#t+1]=('x'):rep(1e5)..#t end",
+    "local t={} while true do pcall(redis.call,'PING') t[#t+1]={} end",
+    "local f=coroutine.wrap(function() local t={} while true do t[#t+1]={} end end) f()",
+]
+
+
+@pytest.mark.parametrize("script", FILLING)
+def test_a_script_that_fills_the_memory_is_ended_and_others_are_answered_meanwhile(
+    script: str,
+) -> None:
+    with (
+        PenstockProcess("--port", "0", "--script-memory-limit", "96mb") as process,
+        Redis(*process.address) as client,
+        Redis(*process.address) as author,
+    ):
+        connection = author.connection_pool.get_connection()
+        connection.send_command("EVAL", script, "0")
+        wait_until_busy(client)  # Though the threshold is five seconds.
+        with pytest.raises(ResponseError, match="not enough memory"):
+            connection.read_response()
+        connection.disconnect()
+        assert client.ping()
+        assert author.execute_command("EVAL", "return 1", 0) == 1
+
+
+def test_a_script_may_make_garbage_without_end(client: Redis) -> None:
+    script = "local s=('x'):rep(1000) for i=1,400000 do local t={s..i} end return 'done'"
+    assert client.execute_command("EVAL", script, 0) == b"done"
+
+
+@pytest.mark.parametrize("library", ["cjson.encode", "table.concat"])
+def test_texts_that_are_too_long_together_are_refused_before_any_is_worked_on(
+    client: Redis, library: str
+) -> None:
+    script = "local s=('\"'):rep(1e7) local t={} for i=1,100 do t[i]=s end return #%s(t)"
+    with pytest.raises(ResponseError, match="not enough memory"):
+        client.execute_command("EVAL", script % library, 0)
+
+
+def test_long_texts_are_quoted_in_parts_as_short_ones_are(client: Redis) -> None:
+    script = (
+        "local s=ARGV[1]:rep(30000) local whole=cjson.encode({s,'x',s})"
+        " local part=cjson.encode(ARGV[1]):sub(2,-2):rep(30000)"
+        " return {whole==('[\"'..part..'\",\"x\",\"'..part..'\"]') and 1 or 0,#whole}"
+    )
+    length = 2 * (30000 * len('a\\"\\n\\u007f') + 2) + len('[,"x",]')
+    assert client.execute_command("EVAL", script, 0, 'a"\n\x7f') == [1, length]
 
 
 # --- scripts that cannot be ended by an error ------------------------------------------------

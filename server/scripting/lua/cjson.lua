@@ -1,10 +1,11 @@
 -- JSON, with the behaviour and the messages of the library `cjson` of Redis.
 
-local fail = ...
+local native, fail = ...
 
 local byte, char, find, floor = string.byte, string.char, string.find, math.floor
 local format, gsub, match, sub = string.format, string.gsub, string.match, string.sub
-local concat, next, pairs, rawget, rawset, select = table.concat, next, pairs, rawget, rawset, select
+local concat, error, ipairs, next, pairs = table.concat, error, ipairs, next, pairs
+local rawget, rawset, select = rawget, rawset, select
 local newproxy, tonumber, tostring, type = newproxy, tonumber, tostring, type
 
 local NULL = newproxy(true)
@@ -36,8 +37,10 @@ end
 
 -- Encoding ------------------------------------------------------------------------------------------
 
+local SPECIAL_SIGNS = '[%c"\\/\127]'
+
 local function quoted(text)
-  return '"' .. gsub(text, '[%c"\\/\127]', ESCAPES) .. '"'
+  return '"' .. gsub(text, SPECIAL_SIGNS, ESCAPES) .. '"'
 end
 
 local function number_text(settings, number)
@@ -74,6 +77,35 @@ local function array_length(settings, value)
   return count > 0 and largest or nil
 end
 
+-- Longer texts are quoted when it is certain that all of them have room, and in parts, between which
+-- others have their turn.
+local PART = 65536
+
+local function put_long(out, text)
+  out.long = out.long or {}
+  out.bytes = (out.bytes or 0) + #text
+  if out.bytes / 1024 > native.state.limit then
+    error("not enough memory", 0)
+  end
+  out[#out + 1] = text
+  out.long[#out.long + 1] = #out
+end
+
+local function quote_long(out)
+  local done = {}
+  for _, place in ipairs(out.long) do
+    local text = out[place]
+    if not done[text] then
+      local parts = {}
+      for at = 1, #text, PART do
+        parts[#parts + 1] = gsub(sub(text, at, at + PART - 1), SPECIAL_SIGNS, ESCAPES)
+      end
+      done[text] = '"' .. concat(parts) .. '"'
+    end
+    out[place] = done[text]
+  end
+end
+
 local put
 
 local function put_array(settings, out, value, length, depth)
@@ -105,7 +137,9 @@ end
 
 function put(settings, out, value, depth)
   local kind = type(value)
-  if kind == "string" then
+  if kind == "string" and #value > PART then
+    put_long(out, value)
+  elseif kind == "string" then
     out[#out + 1] = quoted(value)
   elseif kind == "number" then
     out[#out + 1] = number_text(settings, value)
@@ -348,6 +382,9 @@ local function new()
     check_count("encode", ...)
     local out = {}
     put(settings, out, (...), 0)
+    if out.long then
+      quote_long(out)
+    end
     return concat(out)
   end
 

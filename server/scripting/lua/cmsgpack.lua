@@ -8,6 +8,9 @@ local type, unpack = type, unpack
 
 local DEEPEST = 16
 
+-- What the stack has room for in Redis.
+local MOST_ARGUMENTS, MOST_RESULTS = 4000, 7999
+
 local function big_endian(number, size)
   local bytes = {}
   for place = size, 1, -1 do
@@ -233,6 +236,17 @@ local function several(text, limit, at)
   return at > #text and -1 or at - 1, values, count
 end
 
+-- The stack of a function in C, such as `unpack`, has no room for a few more beside all of them.
+local function results(values, count)
+  if count > MOST_RESULTS then
+    fail("stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
+  end
+  if count < 4 then
+    return unpack(values, 1, count)
+  end
+  return values[1], values[2], values[3], unpack(values, 4, count)
+end
+
 local function from(name, text, limit, offset)
   text, offset = check_text(name, text), tonumber(offset) or 0
   local valid = offset >= 0 and offset < 2 ^ 63 and limit >= 0 and limit < 2 ^ 63 -- NaN is not.
@@ -243,7 +257,10 @@ local function from(name, text, limit, offset)
     fail("Start offset " .. offset .. " greater than input length " .. #text .. ".")
   end
   local place, values, count = several(text, limit, offset + 1)
-  return place, unpack(values, 1, count)
+  if count == MOST_RESULTS then
+    fail("stack overflow (in function mp_unpack_full)")
+  end
+  return place, results(values, count)
 end
 
 local cmsgpack = {
@@ -253,12 +270,14 @@ local cmsgpack = {
 }
 
 function cmsgpack.pack(...)
-  local count, out = select("#", ...), {}
+  local values, count, out = { ... }, select("#", ...), {}
   if count == 0 then
     fail("bad argument #0 to 'pack' (MessagePack pack needs input.)")
+  elseif count > MOST_ARGUMENTS then
+    fail("bad argument #0 to 'pack' (Too many arguments for MessagePack pack.)")
   end
   for place = 1, count do
-    put(out, (select(place, ...)), 0)
+    put(out, values[place], 0)
   end
   return concat(out)
 end
@@ -266,7 +285,7 @@ end
 function cmsgpack.unpack(text)
   text = check_text("unpack", text)
   local _, values, count = several(text, 1 / 0, 1)
-  return unpack(values, 1, count)
+  return results(values, count)
 end
 
 function cmsgpack.unpack_one(text, offset)

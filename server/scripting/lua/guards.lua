@@ -6,7 +6,7 @@
 local fail = ...
 
 local find, gmatch, gsub, match, rep = string.find, string.gmatch, string.gsub, string.match, string.rep
-local error, getinfo, insert, rawpcall = error, debug.getinfo, table.insert, pcall
+local error, floor, getinfo, insert, rawpcall = error, math.floor, debug.getinfo, table.insert, pcall
 local select, tonumber, type, unpack = select, tonumber, type, unpack
 
 -- The matcher of patterns calls itself for each of these characters, on the stack of the process:
@@ -16,6 +16,9 @@ local DEEPEST = 10000
 
 -- What LUAI_MAXCSTACK says: so many values a function in C has room for.
 local MOST_VALUES = 8000
+
+-- More repetitions than these are those of so many at once, if that takes no more bytes.
+local BLOCK, MOST_BYTES = 1024, 2 ^ 26
 
 -- How far from its end something is inserted into a table at most: every place before it is moved,
 -- whether or not there is anything, and nothing interrupts that.
@@ -94,11 +97,16 @@ guards.string.gmatch = with_pattern(gmatch)
 guards.string.gfind = guards.string.gmatch
 guards.string.gsub = with_pattern(gsub)
 
--- Nothing takes long too, if it is repeated often.
+-- Nothing takes long too, if it is repeated often; and a short text does in place of a long one.
 function guards.string.rep(...)
   local text, count = ...
   if text == "" and tonumber(count) then
     return ""
+  end
+  if type(text) == "string" and type(count) == "number" and count > BLOCK and #text * count < MOST_BYTES then
+    count = floor(count)
+    local rest = count % BLOCK
+    return rep(rep(text, BLOCK), (count - rest) / BLOCK) .. rep(text, rest)
   end
   return passed_on(rawpcall(rep, ...))
 end

@@ -2,7 +2,7 @@
 
 local native, fail = ...
 
-local select, tonumber, type, unpack = select, tonumber, type, unpack
+local select, tonumber, type = select, tonumber, type
 
 local function bad_argument(place, name, why)
   fail("bad argument #" .. place .. " to '" .. name .. "' (" .. why .. ")")
@@ -19,15 +19,15 @@ local function bitwise(name, least, open)
     if count < least then
       count = least
     end
-    local numbers = { ... }
+    local values = { name, ... }
     for place = 1, count do
-      local number = tonumber(numbers[place])
+      local number = tonumber(values[place + 1])
       if not number then
         bad_argument(place, name, "number expected, got " .. kind_of(place, ...))
       end
-      numbers[place] = number
+      values[place + 1] = number
     end
-    return native.bit(name, unpack(numbers, 1, count))
+    return native.pass(native.bit, values, count + 1)
   end
 end
 

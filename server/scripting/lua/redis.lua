@@ -3,7 +3,7 @@
 local native, replies = ...
 
 local byte, concat, find, format, gsub, sub = string.byte, table.concat, string.find, string.format, string.gsub, string.sub
-local error, select, tonumber, tostring, type, unpack = error, select, tonumber, tostring, type, unpack
+local error, select, tonumber, tostring, type = error, select, tonumber, tostring, type
 
 local NO_COMMAND = "ERR Please specify at least one argument for this redis lib call"
 local NOT_TEXT = "ERR Lua redis lib command arguments must be strings or integers"
@@ -34,7 +34,7 @@ local function send_numbers(count, ...)
       return nil
     end
   end
-  return call(unpack(arguments, 1, count))
+  return native.pass(call, arguments, count)
 end
 
 -- The reply to a command in RESP, or nil if its arguments are no texts.
@@ -187,15 +187,15 @@ function redis.acl_check_cmd(...)
   if select("#", ...) == 0 then
     raise(NO_COMMAND)
   end
-  local words = {...}
-  for place = 1, select("#", ...) do
+  local words, count = { ... }, select("#", ...)
+  for place = 1, count do
     local kind = type(words[place])
     if kind ~= "string" and kind ~= "number" then
       raise(NOT_TEXT)
     end
     words[place] = tostring(words[place])
   end
-  local allowed = native.may_call(unpack(words))
+  local allowed = native.pass(native.may_call, words, count)
   if allowed == nil then
     raise("ERR Invalid command passed to redis.acl_check_cmd()")
   end

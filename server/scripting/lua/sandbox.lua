@@ -9,6 +9,7 @@ local native, parts = ...
 local READ_ONLY = "Attempt to modify a readonly table"
 local KILLED = "Script killed by user with SCRIPT KILL..."
 local TIMEOUT = "FUNCTION LOAD timeout"
+local NO_MEMORY = "not enough memory"
 local OWN = "=penstock:"
 
 local byte, concat, find, sub = string.byte, table.concat, string.find, string.sub
@@ -20,36 +21,77 @@ local collectgarbage, loadstring, setfenv = collectgarbage, loadstring, setfenv
 
 -- Memory ------------------------------------------------------------------------------------------
 
+-- So many values are passed to the server at once; the stack of a function in C holds 8000.
+local MOST_VALUES = 7000
+local PART = 1000
+
 -- The server gets a copy of each text, and one that Lua has once may be given a thousand times: all
 -- copies together must fit into the limit (in KB).
-local function check_copies(...)
-  local bytes, values = 0, { ... }
-  for place = 1, select("#", ...) do
+local function check_copies(values, count)
+  local bytes = 0
+  for place = 1, count do
     if type(values[place]) == "string" then
       bytes = bytes + #values[place]
     end
   end
   if bytes / 1024 > native.state.limit then
-    error("not enough memory", 0)
+    error(NO_MEMORY, 0)
   end
 end
 
 -- What calls into the server must not run out of memory on the way, where no error can be raised:
 -- it is checked before. Some room above the limit is kept for that.
-local function guarded(call)
-  return function(...)
-    local used = collectgarbage("count")
-    if used * select("#", ...) > native.state.limit then -- No text is larger than all memory.
-      check_copies(...)
+local STEP, ROUNDS = 256, 2
+local steps
+
+-- Whether more is kept than may be. Garbage is looked for in steps, between which others have their
+-- turn; what a round has found that was under way may be old, so there is another one.
+local function keeps_too_much()
+  local rounds = 0
+  while collectgarbage("count") > native.state.limit do
+    if rounds == ROUNDS then
+      return true
+    elseif collectgarbage("step", STEP) then
+      rounds = rounds + 1
     end
-    if used > native.state.limit then
-      collectgarbage("collect")
-      if collectgarbage("count") > native.state.limit then
-        error("not enough memory", 0)
-      end
+    steps = native.tick(true)
+    if steps == 0 then
+      return false
+    end
+  end
+  return false
+end
+
+local function guarded(call)
+  local function checked(...)
+    local count = select("#", ...)
+    if count > MOST_VALUES then
+      return native.pass(checked, { ... }, count)
+    end
+    local used = collectgarbage("count")
+    if used * count > native.state.limit then -- No text is larger than all memory.
+      check_copies({ ... }, count)
+    end
+    if used > native.state.limit and keeps_too_much() then
+      error(NO_MEMORY, 0)
     end
     return call(...)
   end
+  return checked
+end
+
+-- Calls one of these functions with so many values. Where they are nearly as many as the stack holds
+-- there is no room for what is put beside them, so the server is given them in parts before.
+function native.pass(call, values, count)
+  if count <= MOST_VALUES then
+    return call(unpack(values, 1, count))
+  end
+  check_copies(values, count)
+  for first = 1, count, PART do
+    local last = first + PART - 1
+    native.gather(unpack(values, first, last < count and last or count))
+  end
+  return call()
 end
 
 for name in ("call may_call log sha1 number bit struct register"):gmatch("%S+") do
@@ -118,12 +160,12 @@ end
 
 -- Errors as values --------------------------------------------------------------------------------
 
--- What ends a script must not be caught by it.
-local killed = false
+-- What ends a script must not be caught by it; this is the reason.
+local killed
 
 local function go_on(...)
   if killed then
-    error(KILLED, 0)
+    error(killed, 0)
   end
   return ...
 end
@@ -131,7 +173,7 @@ end
 -- What pcall yields of an error table of redis.call is its text.
 local function caught(ok, first, ...)
   if killed then
-    error(KILLED, 0)
+    error(killed, 0)
   end
   if not ok and type(first) == "table" and type(rawget(first, "err")) == "string" then
     return ok, first.err
@@ -337,14 +379,23 @@ globals.table = protect(tables)
 
 -- Coroutines: the hook that gives way to other clients belongs to each of them --------------------
 
-local steps
+-- What a script takes in addition, in KB, until it has to let others have their turn soon.
+local MUCH = 16 * 1024
+local before_it
+
+local function stop(reason)
+  killed = reason
+  error(reason, 0)
+end
 
 local function tick()
-  local before = steps
-  steps = native.tick()
+  local before, used = steps, collectgarbage("count")
+  steps = native.tick(used - before_it > MUCH)
+  local full = used > native.state.limit and steps > 0 and keeps_too_much()
   if steps == 0 then
-    killed = true
-    error(native.state.loading and TIMEOUT or KILLED, 0)
+    stop(native.state.loading and TIMEOUT or KILLED)
+  elseif full then
+    stop(NO_MEMORY)
   elseif steps ~= before then
     sethook(tick, "", steps)
   end
@@ -367,7 +418,7 @@ end
 
 local function passed_on(ok, ...)
   if killed then
-    error(KILLED, 0)
+    error(killed, 0)
   elseif ok then
     return ...
   end
@@ -392,7 +443,7 @@ local replies = parts.replies(native)
 for name, inside in pairs(parts.libraries(native, fail)) do
   globals[name] = protect(inside)
 end
-globals.cjson = protect(parts.cjson(fail))
+globals.cjson = protect(parts.cjson(native, fail))
 globals.cmsgpack = protect(parts.cmsgpack(native, fail))
 local redis = parts.redis(native, replies)
 globals.redis = protect(redis)
@@ -415,7 +466,7 @@ end
 
 -- Begins to count the steps of what runs next.
 local function begin()
-  killed, steps = false, native.first_steps
+  killed, steps, before_it = nil, native.first_steps, collectgarbage("count")
   sethook(tick, "", steps)
 end
 
