@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -197,6 +198,28 @@ def _queue(server: Running, scale: float) -> None:
             pass  # cut off, which is one way to bound it
 
 
+def _full(server: Running, scale: float) -> None:
+    """Adds values that cannot be compressed until there is no memory left, and goes on asking; what
+    frees memory still runs, and makes room again."""
+    fill = random.Random(1)
+    refused = added = 0
+    with Client(server.address) as client:
+        used = int(client.call("INFO", "memory").split(b"used_memory:")[1].split()[0])
+        client.call("CONFIG", "SET", "maxmemory", used + int(100 * MIB * scale))
+        while refused < 1000:
+            client.send(pack("XADD", "full", "*", "value", fill.randbytes(10_000)))
+            reply = client.read_any()
+            if isinstance(reply, ReplyError):
+                assert str(reply).startswith("OOM command not allowed")
+                refused += 1
+            else:
+                added += 1
+            assert added * 10_000 < 300 * MIB
+        assert client.call("XTRIM", "full", "MAXLEN", 0) == added
+        client.call("CONFIG", "SET", "maxmemory", 0)
+        client.call("XADD", "full", "*", "value", "fits")
+
+
 def _silent_reader(server: Running, scale: float) -> None:
     """Asks for 1,000 MB and reads nothing of it."""
     with Client(server.address) as client, Client(server.address) as other:
@@ -225,6 +248,9 @@ def _connections(server: Running, scale: float) -> None:
 
 _LIMITS: Final = (
     Attack("queue", "200 MB queued in MULTI", _queue, memory_mib=384),
+    Attack(
+        "full", "maxmemory reached with values that cannot be compressed", _full, memory_mib=256
+    ),
     Attack("silent-reader", "1,000 MB asked for and not read", _silent_reader, memory_mib=256),
     Attack("silent-subscriber", "200 MB published to one that does not read", _silent_subscriber),
     Attack("connections", "2,000 connections with half a request", _connections, memory_mib=128),
