@@ -90,8 +90,6 @@ class Dispatcher:
         self._timings = state.timings
         self._table = state.table
         self._lookup = state.table.get
-        reactions.rerun = self.rerun
-        reactions.recheck = self.recheck
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
         """Answers one request with bytes, or ``None`` when the client has been parked."""

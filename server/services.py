@@ -3,7 +3,27 @@
 
 There is no life cycle here (:mod:`server.app` has it): each part takes the state of the server and
 the parts that it calls, by name, and none of them takes this object; the dispatcher only hands it
-on to handlers.
+on to handlers. Where a call goes the other way, from a part that was made earlier to one that was
+made later, it is a *wire*: an attribute of the earlier one, set here and nowhere else, in
+:meth:`Services._wire`. Time runs to the right, from what a timer, the disk or a command begins::
+
+    blocking.when_due ----------> reactions.pass_time     the time of a parked client has come
+    reactions.rerun, recheck ---> dispatcher              its command runs again, if it still may
+    policies.settle ------------> reactions.settle        what was due has its consequences
+    policies.is_paused ---------> pauses.active           and waits while clients are paused
+    policies.require -----------> access.require          a reader may make its group
+    tracking.settle ------------> reactions.apply         what a read has changed comes before it
+    access.before_change -------> tracking.broadcast      notices go out with the former rights
+    users.new_rate -------------> user_limits.new_rate    a user that is made gets its budget
+    gate.has_news, is_waiting,
+         flush -----------------> appender                replies wait for the append-only file
+    jobs.when_ended ------------> appender                so do commands while the disk is stuck
+    reactions.units ------------> appender, feed          effects of a transaction stay together
+    persistence.when_emptied ---> scripting.functions     libraries go with the data
+    persistence.when_loaded ----> policies.reload         deadlines follow from what was loaded
+
+Two switches of :class:`.Reactions` are not set here: ``record`` and ``replicate`` are turned on by
+the append-only file and by replication as long as there is somebody to read what is written.
 """
 
 from __future__ import annotations
@@ -28,6 +48,7 @@ from server.net.output_gate import OutputGate
 from server.net.output_limits import OutputLimits
 from server.net.tls import Tls
 from server.net.turns import Turns
+from server.persistence.disk_thread import DiskThread
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.scripting.engine import Scripting
@@ -82,10 +103,7 @@ class Services:
             state, self.blocking, self.gate, disk if isinstance(disk, FaultyDisk) else None
         )
         self.tracking = KeyTracking(state)
-        self.access.before_change = self.tracking.broadcast
         self.policies = Policies(state, self.blocking)
-        self.policies.is_paused = lambda: self.pauses.active
-        self.policies.require = self.access.require
         self.reactions = Reactions(
             state, self.watching, self.blocking, self.notifier, self.tracking, self.policies
         )
@@ -100,6 +118,7 @@ class Services:
             self.reactions,
             self.working,
         )
+        jobs = DiskThread()
         self.persistence = Persistence(
             state,
             disk,
@@ -109,14 +128,13 @@ class Services:
             self.blocking,
             self.reactions,
             self.pauses,
+            jobs,
         )
         self.replication = Primary(state, disk, self.reactions, self.blocking, self.output_limits)
-        self.reactions.units = (self.persistence.appender, self.replication.feed)
         self.scripting = Scripting(
             state, self.access, self.dispatcher, self.blocking, self.reactions
         )
-        self.persistence.when_emptied = self.scripting.functions.forget
-        self.persistence.when_loaded = self.policies.reload
+        self._wire(jobs)
         self.cron = Cron(
             state,
             self.turns,
@@ -128,3 +146,23 @@ class Services:
             self.replication,
             self.policies,
         )
+
+    def _wire(self, jobs: DiskThread) -> None:
+        """Sets every call from a part to one that was made after it."""
+        reactions, policies, appender = self.reactions, self.policies, self.persistence.appender
+        self.blocking.when_due = reactions.pass_time
+        reactions.rerun = self.dispatcher.rerun
+        reactions.recheck = self.dispatcher.recheck
+        reactions.units = (appender, self.replication.feed)
+        policies.settle = reactions.settle
+        policies.is_paused = lambda: self.pauses.active
+        policies.require = self.access.require
+        self.tracking.settle = reactions.apply
+        self.access.before_change = self.tracking.broadcast
+        self.state.users.new_rate = self.user_limits.new_rate
+        self.gate.has_news = appender.has_news
+        self.gate.is_waiting = appender.is_waiting
+        self.gate.flush = appender.flush
+        jobs.when_ended = appender.disk_answered
+        self.persistence.when_emptied = self.scripting.functions.forget
+        self.persistence.when_loaded = policies.reload

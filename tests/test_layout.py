@@ -436,3 +436,61 @@ def test_a_circle_within_a_layer_is_found() -> None:
 @pytest.mark.parametrize("module", SOURCES)
 def test_a_module_holds_one_idea(module: str) -> None:
     assert len(SOURCES[module].splitlines()) < 600
+
+
+# --- wires -----------------------------------------------------------------------------------
+
+
+def callbacks(text: str) -> set[str]:
+    """The public attributes that a module declares as calls to be set later."""
+    return {
+        node.target.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Attribute)
+        and not node.target.attr.startswith("_")
+        and ast.unparse(node.annotation).startswith("Callable[")
+    }
+
+
+def wires(sources: Sources) -> list[str]:
+    """The places outside of services.py where a part is told whom to call, as ``module: wire``.
+
+    What a session calls is its connection's matter.
+    """
+    modules = {name: text for name, text in sources.items() if is_in(name, "server")}
+    known = set[str]().union(
+        *(callbacks(text) for name, text in modules.items() if name != "server.session")
+    )
+    return [
+        f"{name}: {ast.unparse(target)}"
+        for name, text in modules.items()
+        for node in ast.walk(ast.parse(text))
+        if name != "server.services" and isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+        and target.attr in known
+        and ast.unparse(target.value) not in ("self", "session")
+    ]
+
+
+def test_all_calls_that_are_set_later_are_set_in_services() -> None:
+    assert wires(SOURCES) == []
+    drawn = SOURCES["server.services"].split('"""')[1]
+    set_here = {
+        target.attr
+        for node in ast.walk(ast.parse(SOURCES["server.services"]))
+        if isinstance(node, ast.FunctionDef) and node.name == "_wire"
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Attribute)
+    }
+    assert len(set_here) > 10
+    assert [name for name in sorted(set_here) if name not in drawn] == []
+
+
+def test_a_call_that_is_set_elsewhere_is_found() -> None:
+    text = "\n\ndef steal(blocking) -> None:\n    blocking.when_due = print\n"
+    changed = SOURCES | {"server.cron": SOURCES["server.cron"] + text}
+    assert wires(changed) == ["server.cron: blocking.when_due"]

@@ -114,9 +114,6 @@ class Reactions:
         self.wakes: Histogram | None = None
         """How long it took to answer each waiting client, from the end of the command that had
         signalled its key; for metrics, and only while they are on."""
-        blocking.when_due = self.pass_time
-        tracking.settle = self.apply
-        policies.settle = self.settle
         state.config.listen("notify-keyspace-events", self._configure_events)
 
     def _configure_events(self, flags: str) -> None:

@@ -23,7 +23,6 @@ class UserLimits:
         self._state = state
         self._connections = PerUser.NO_LIMIT
         self._commands = PerUser.NO_LIMIT
-        state.users.new_rate = self._new_rate
         state.config.listen("user-max-connections", self._limit_connections)
         state.config.listen("user-max-commands-per-second", self._limit_commands)
 
@@ -35,11 +34,12 @@ class UserLimits:
         self._commands = limits
         for user in self._state.users.every():
             if user.rate is None or user.rate.limit != self._limit_of(limits, user.name):
-                user.rate = self._new_rate(user.name)
+                user.rate = self.new_rate(user.name)
         for session in self._state.sessions.values():
             session.update_gate()
 
-    def _new_rate(self, name: bytes) -> RateLimit | None:
+    def new_rate(self, name: bytes) -> RateLimit | None:
+        """Return a full budget for a user, ``None`` if there is no limit for it."""
         limit = self._limit_of(self._commands, name)
         return RateLimit(limit, self._state.clock()) if limit else None
 

@@ -14,14 +14,21 @@ _FEW: Final = 64
 
 
 class DueTimes:
-    """The next time of each place; ``clock`` gives Unix milliseconds. ``when_due`` is called when
-    one has come, and takes what is due by :meth:`take`."""
+    """The next time of each place.
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    ``clock`` gives Unix milliseconds; while ``stands_still`` says that it does, nothing falls due
+    by itself. ``when_due`` is called when a time has come, and takes what is due by :meth:`take`.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        stands_still: Callable[[], bool],
+        when_due: Callable[[], None],
+    ) -> None:
         self._clock = clock
-        self.when_due: Callable[[], None] = lambda: None
-        self.stands_still: Callable[[], bool] = lambda: False
-        """Whether the clock does: then nothing falls due by itself."""
+        self._stands_still = stands_still
+        self._when_due = when_due
         self._times: dict[Place, int] = {}
         self._heap: list[tuple[int, Place]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -58,7 +65,7 @@ class DueTimes:
     def arm(self) -> None:
         """Sets the timer to the earliest time. Before there is an event loop, nothing is due."""
         self.close()
-        if not self._heap or self.stands_still():
+        if not self._heap or self._stands_still():
             return
         try:
             loop = asyncio.get_running_loop()
@@ -70,7 +77,7 @@ class DueTimes:
 
     def _run(self) -> None:
         self._timer = None
-        self.when_due()
+        self._when_due()
         self.arm()
 
     def close(self) -> None:

@@ -117,10 +117,6 @@ class Appender:
         self._second = 0
         self._told_of_delay = False
         self._latency = state.timings.latency
-        jobs.when_ended = self._disk_answered
-        gate.has_news = self._has_news
-        gate.is_waiting = self._is_waiting
-        gate.flush = self.flush
         state.config.listen("appendfsync", self._set_policy)
 
     def _set_policy(self, policy: str) -> None:
@@ -238,11 +234,11 @@ class Appender:
 
     # --- holding replies back -------------------------------------------------------------
 
-    def _has_news(self) -> bool:
+    def has_news(self) -> bool:
         """Whether anything has happened that no write has begun for."""
         return bool(self.buffer) or bool(self._unit)
 
-    def _is_waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether something is on its way to the file that replies may speak of: it is then written
         at the end of the round.
 
@@ -257,11 +253,11 @@ class Appender:
 
     def _update_holding(self) -> None:
         """Sees whether replies have to wait."""
-        self._gate.update(self._is_waiting())
+        self._gate.update(self.is_waiting())
 
     def _let_go(self) -> None:
         """Releases replies whose commit completed."""
-        self._gate.let_go(self._is_waiting())
+        self._gate.let_go(self.is_waiting())
 
     def _lose(self, lost: int) -> None:
         """What happened from the round ``lost`` on is not safe.
@@ -495,11 +491,15 @@ class Appender:
             )
             self._pauses.stall()
 
-    def _disk_answered(self) -> None:
+    def disk_answered(self) -> None:
         """Lets commands go on that had to wait."""
         if self._told_of_delay and self._jobs.running_ms < STALLED_AFTER_MS:
             self._told_of_delay = False
             self._pauses.unstall()
+
+    def keep_stalled(self) -> None:
+        """Leaves commands waiting that had to: the server ends."""
+        self._told_of_delay = False
 
     # --- failures -------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class Persistence:
         blocking: BlockedClients,
         reactions: Reactions,
         pauses: ClientPause,
+        jobs: DiskThread,
     ) -> None:
         self._state = state
         self._disk = disk
@@ -77,7 +78,7 @@ class Persistence:
         self._watching = watching
         self._blocking = blocking
         self._reactions = reactions
-        self._jobs = DiskThread()
+        self._jobs = jobs
         self.appender = Appender(
             state, gate, blocking, reactions, pauses, self._jobs, self.replace_broken
         )
@@ -218,7 +219,7 @@ class Persistence:
 
     def close(self) -> None:
         """Writes and syncs everything that waits for it, and lets the folder go."""
-        self._jobs.when_ended = lambda: None  # Commands that had to wait run no more.
+        self.appender.keep_stalled()
         self.rewriting.abandon()
         if not self.make_safe():
             self._state.log.warning(

@@ -27,9 +27,12 @@ class Feed:
     ``backlog`` is there from the first replica on, until nobody has needed it for long.
     """
 
-    def __init__(self, state: ServerState, reactions: Reactions) -> None:
+    def __init__(
+        self, state: ServerState, reactions: Reactions, on_news: Callable[[], None]
+    ) -> None:
         self._state = state
         self._reactions = reactions
+        self._on_news = on_news
         self._forms = Forms(state.keyspace)
         self._buffer: list[bytes] = []
         self._unit: list[Effect] | None = None
@@ -39,7 +42,6 @@ class Feed:
         self.backlog: Backlog | None = None
         self.end = 0
         """How many bytes the stream has so far; it stays when the backlog is given up."""
-        self.on_news: Callable[[], None] = lambda: None
 
     @property
     def active(self) -> bool:
@@ -139,7 +141,7 @@ class Feed:
             backlog.append(b"".join(self._buffer))
             self._buffer.clear()
             self.end = backlog.end
-            self.on_news()
+            self._on_news()
         if not self._unit:
             for session in self._authors:
                 session.replicated = self.end

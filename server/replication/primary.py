@@ -52,8 +52,7 @@ class Primary:
         self._state = state
         self._blocking = blocking
         self._limits = limits
-        self.feed = Feed(state, reactions)
-        self.feed.on_news = self._send_news
+        self.feed = Feed(state, reactions, self._send_news)
         self.full_sync = FullSync(state, disk, self.feed)
         self.replicas: dict[Session, Replica] = {}
         self.partial_syncs = self.refused_partial_syncs = 0

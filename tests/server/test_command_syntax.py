@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from server import commands
@@ -147,3 +149,50 @@ def test_the_syntax_of_every_command_can_be_read() -> None:
     for entry in every():
         parse(entry.syntax)
         assert bool(entry.syntax) <= (entry.arity != 1)
+
+
+# --- arity -----------------------------------------------------------------------------------
+
+OTHERWISE: Final = {
+    "client|kill": "the address may stand alone, as it did before there were filters",
+    "quit": "whatever follows is ignored",
+    "psync": "whatever follows its two arguments is ignored",
+    "replconf": "pairs, of which there may be none",
+}
+"""Commands whose arity does not follow from their syntax, and why."""
+
+
+def least(argument: Argument) -> int:
+    """How many words an argument takes at the least."""
+    if argument.optional:
+        return 0
+    inner = [least(each) for each in argument.arguments]
+    own = 1 if argument.type == "pure-token" else bool(argument.token)
+    if argument.type == "oneof":
+        return own + min(inner)
+    return own + (sum(inner) if argument.type == "block" else argument.type != "pure-token")
+
+
+def varies(argument: Argument) -> bool:
+    """Whether it may take more words than that."""
+    if argument.optional or argument.multiple:
+        return True
+    of_one = argument.type == "oneof" and len(set(map(least, argument.arguments))) > 1
+    return of_one or any(map(varies, argument.arguments))
+
+
+def arity_of(syntax: str, words: int) -> int:
+    """The arity of a command of so many words."""
+    arguments = parse(syntax)
+    count = words + sum(map(least, arguments))
+    return -count if any(map(varies, arguments)) else count
+
+
+def test_arity_follows_from_the_syntax() -> None:
+    commands.load()
+    others = {}
+    for command in every():
+        arity = arity_of(command.syntax, len(command.fullname.split("|")))
+        if arity != command.arity and not command.subcommands:
+            others[command.fullname] = (command.arity, arity, command.syntax)
+    assert others.keys() == OTHERWISE.keys(), others

@@ -152,7 +152,7 @@ class Direct:
         self.server = Server(Config(**settings), clock=self._clock)
         self.server.state.enter(Phase.SERVING)
         # Policies act when the test lets time pass, not when the machine's clock says so.
-        self.server.services.policies.due.stands_still = lambda: True
+        self.server.services.policies.due._stands_still = lambda: True
         self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
         self.server.services.turns = Turns(ENDLESS_NS)
         self.server.services.cron.disposing.nanoseconds = lambda: 0
