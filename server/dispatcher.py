@@ -19,6 +19,7 @@ from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.command_table import NEVER_QUEUED, Arguments, Command, find
 from server.outcomes import Outcome, Wait
+from server.reasons import CLOSELY, LIMITED, MULTI, REFUSING
 from server.runtime.phase import Phase
 from server.session import ClientTracking, Follower, Session, Waiter
 from server.state import ServerState
@@ -98,10 +99,8 @@ class Dispatcher:
         if (
             command is None
             or command.special
-            or session.gated
-            or self._state.barred
+            or (self._state.reasons | session.reasons) & CLOSELY
             or (count != command.arity and (command.arity >= 0 or count < -command.arity))
-            or (session.limited and not session.account.permits(command, args))
         ):
             reply = self._execute_closely(session, command, args)
         else:
@@ -110,33 +109,35 @@ class Dispatcher:
         if self._blocking.waiting:
             self._reactions.drain()
         session.commands += 1
-        if session.muting is not None and reply is not None:
-            return self._mute(session, reply)
         return reply
 
     def _execute_closely(
         self, session: Session, command: Command | None, args: Arguments
     ) -> bytes | None:
-        """Does the same for whatever is not plainly a command that may run at once; what is quick
-        to decide, quickly: a command that is queued."""
+        """Executes what may not run at once for all that is known. What is quick to decide is
+        decided quickly: a command of a user with limits, or one that is queued."""
+        why = (self._state.reasons | session.reasons) & CLOSELY
         if (
             command is not None
-            and session.queues
-            and command.queues
-            and not (command.special or self._state.barred)
+            and not command.special
+            and (why | LIMITED == LIMITED or (why | LIMITED == MULTI | LIMITED and command.queues))
             and command.fits(len(args))
-            and (not session.account.limited or session.account.permits(command, args))
+            and (not why & LIMITED or session.account.permits(command, args))
         ):
             session.command = command
+            if not why & MULTI:
+                return self.run(session, command, args)
             session.enqueue(command, args)
             return QUEUED
         reply = self._execute_checked(session, args)
         if session.tracking is not None and session.tracking.caching:
             self._end_caching(session, session.tracking, args)
+        if session.muting is not None and reply is not None:
+            return self._mute(session, reply)
         return reply
 
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
-        """Does the same with all checks."""
+        """Executes a request after all checks."""
         command, refusal = self.resolve(session, args)
         if session.follower is not None:
             return self._execute_of_replica(session, session.follower, command, refusal, args)
@@ -182,14 +183,14 @@ class Dispatcher:
         about_clients = command is not None and command.fullname.startswith("client|")
         if session.queue is None and not about_clients:
             tracking.caching = False
-            session.update_gate()
+            session.update_reasons()
 
     def _mute(self, session: Session, reply: bytes) -> bytes:
         """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
-        muted = session.mute(reply)
+        session.swallow_reply()
         if session.command is not None and session.command.name in SUBSCRIBING:
             return reply
-        return muted
+        return b""
 
     # --- checks ---------------------------------------------------------------------------
 
@@ -215,7 +216,7 @@ class Dispatcher:
             return errors.NOT_INSIDE_MULTI
         if (text := self._access.refusal(session, command, args)) is not None:
             return text
-        if self._state.barred and (text := self._bar(session, command)) is not None:
+        if self._state.reasons & REFUSING and (text := self._bar(session, command)) is not None:
             return text
         if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
             return errors.only_subscriptions(command.fullname)

@@ -29,6 +29,7 @@ the append-only file and by replication as long as there is somebody to read wha
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
+from server import reasons
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
@@ -51,6 +52,7 @@ from server.net.turns import Turns
 from server.persistence.disk_thread import DiskThread
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
+from server.runtime.phase import Phase
 from server.scripting.engine import Scripting
 from server.state import ServerState
 from storage.aof.disk import Disk
@@ -166,3 +168,26 @@ class Services:
         jobs.when_ended = appender.disk_answered
         self.persistence.when_emptied = self.scripting.functions.forget
         self.persistence.when_loaded = policies.reload
+
+    # --- for tests ------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Asserts that the words of reasons say what is so, see :mod:`server.reasons`."""
+        state = self.state
+        so = {
+            reasons.LOADING: state.phase is not Phase.SERVING,
+            reasons.BUSY: state.busy is not None,
+            reasons.MEMORY: state.memory.exceeded,
+            reasons.DISK: state.disk_error is not None,
+            reasons.SAVES: state.save_failed,
+            reasons.REPLICAS: state.short_of_replicas,
+            reasons.PAUSE: self.pauses.active,
+            reasons.FAULTS: self.interception.active,
+            reasons.EVENTS: self.notifier.active,
+            reasons.WATCHED: state.timings.sees_each,
+        }
+        assert state.reasons == sum(reason for reason, holds in so.items() if holds)
+        for session in state.sessions.values():
+            noted = session.reasons
+            session.update_reasons()
+            assert session.reasons == noted, session.id

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
+from server import reasons
 from server.acl.users import User
 from server.command_table import Arguments, Command
 from server.outcomes import Wait
@@ -62,13 +63,11 @@ class Session:
         "dirty",
         "executing",
         "follower",
-        "gated",
         "id",
         "job",
         "laddr",
         "lib_name",
         "lib_ver",
-        "limited",
         "monitoring",
         "muting",
         "name",
@@ -79,8 +78,8 @@ class Session:
         "paused",
         "queue",
         "queue_bytes",
-        "queues",
         "reads",
+        "reasons",
         "replicated",
         "resets",
         "resp3",
@@ -186,7 +185,7 @@ class Session:
         """How much memory the queue takes."""
         self.broken = False
         self.dirty = False
-        self.update_gate()
+        self.update_reasons()
 
     @property
     def user(self) -> bytes:
@@ -226,39 +225,33 @@ class Session:
             return self.waiter.future
         return None if self.job is None else self.job.future
 
-    def update_gate(self) -> None:
-        """Notes whether a command must pass the checks of a state that most clients are not in.
-
-        ``limited`` notes that there is none but what the client's user may do, and ``queues`` that
-        there is only a transaction, whatever the user may do."""
-        gated = (
-            not self.authenticated
-            or (not self.resp3 and self.subscriptions > 0)
-            or self.monitoring
-            or self.follower is not None
-            or (self.tracking is not None and self.tracking.caching)
-            or self.account.rate is not None
+    def update_reasons(self) -> None:
+        """Computes ``reasons`` anew; for whoever changes what it stands for."""
+        tracking = self.tracking
+        self.reasons = (
+            (0 if self.authenticated else reasons.STRANGER)
+            | (0 if self.queue is None else reasons.MULTI)
+            | (reasons.SUBSCRIBED if not self.resp3 and self.subscriptions else 0)
+            | (reasons.MONITORING if self.monitoring else 0)
+            | (0 if self.follower is None else reasons.REPLICA)
+            | (reasons.LIMITED if self.account.limited else 0)
+            | (0 if self.account.rate is None else reasons.RATED)
+            | (0 if self.muting is None else reasons.MUTED)
+            | (0 if tracking is None else reasons.TRACKING)
+            | (reasons.CACHING if tracking is not None and tracking.caching else 0)
         )
-        queueing = self.queue is not None
-        self.queues = queueing and not gated
-        self.limited = self.account.limited and not gated and not queueing
-        self.gated = gated or queueing
 
     def log_in(self, user: User) -> None:
         """The client is this user from now on."""
         self.account = user
         self.authenticated = True
-        self.update_gate()
+        self.update_reasons()
 
-    def mute(self, reply: bytes) -> bytes:
-        """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
-        if self.muting == "off":
-            return b""
-        if self.muting == "skip":
-            self.muting = "skipping"
-            return b""
-        self.muting = None
-        return b""
+    def swallow_reply(self) -> None:
+        """Notes that a reply was not sent: SKIP holds for its own and for the next one."""
+        if self.muting != "off":
+            self.muting = "skipping" if self.muting == "skip" else None
+            self.update_reasons()
 
 
 class Waiter:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+from server import reasons
 from server.acl.users import Users
 from server.command_table import every, new_table
 from server.config.registry import Config
@@ -31,13 +32,12 @@ class ServerState:
     ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
     here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
     takes long (``busy``), a disk that fails (``disk_error``, ``save_failed``). They are entered by
-    methods, which keep ``barred`` true while any of them holds: that is all that the fast path
-    looks at.
+    methods, which note them in ``reasons``: that is all that the fast path looks at
+    (:mod:`server.reasons`).
     """
 
     __slots__ = (
         "active_expiry",
-        "barred",
         "busy",
         "changes",
         "clock",
@@ -49,6 +49,7 @@ class ServerState:
         "memory",
         "phase",
         "port",
+        "reasons",
         "replication_id",
         "run_id",
         "save_failed",
@@ -79,7 +80,9 @@ class ServerState:
         self.snapshots: dict[bytes, Copy] = {}
         """What tests have kept of the data, by name (DEBUG SNAPSHOT)."""
         self.stats = Stats()
-        self.timings = Timings(config, lambda: self.clock())
+        self.reasons = reasons.LOADING
+        """Why requests may not run plainly: bits of :mod:`server.reasons`."""
+        self.timings = Timings(config, lambda: self.clock(), self._note_watched)
         self.table = new_table()
         self.users = Users(self.table)
         self.sessions: dict[int, Session] = {}
@@ -102,47 +105,45 @@ class ServerState:
         """Whether commands that write are refused because a save point could not be kept."""
         self.short_of_replicas = False
         """Whether fewer replicas follow than ``min-replicas-to-write`` asks for."""
-        self.memory = MemoryLimit(lambda exceeded: self._update_bar())
+        self.memory = MemoryLimit(self._note_memory)
         """Whether memory is full, so that commands which may take more are refused."""
-        self.barred = True
-        """Whether some commands are refused because of the state that the server is in."""
 
-    # --- what forbids commands ------------------------------------------------------------
+    # --- why requests may not run plainly -------------------------------------------------
+
+    def note(self, reason: int, holds: bool) -> None:
+        """Notes that a reason of :mod:`server.reasons` holds from now on, or does not any more."""
+        self.reasons = self.reasons | reason if holds else self.reasons & ~reason
+
+    def _note_memory(self, exceeded: bool) -> None:
+        self.note(reasons.MEMORY, exceeded)
+
+    def _note_watched(self, watched: bool) -> None:
+        self.note(reasons.WATCHED, watched)
 
     def enter(self, phase: Phase) -> None:
         """Goes on to another phase."""
         self.phase = phase
-        self._update_bar()
+        self.note(reasons.LOADING, phase is not Phase.SERVING)
 
     def set_busy(self, refusal: str | None) -> None:
         """A script takes long, and others are refused with this text; ``None`` when it ends."""
         self.busy = refusal
-        self._update_bar()
+        self.note(reasons.BUSY, refusal is not None)
 
     def set_disk_error(self, reason: str | None) -> None:
         """The append-only file cannot be written, for this reason; ``None`` when it can."""
         self.disk_error = reason
-        self._update_bar()
+        self.note(reasons.DISK, reason is not None)
 
     def set_save_failed(self, failed: bool) -> None:
         """Whether commands that write are refused because a save point could not be kept."""
         self.save_failed = failed
-        self._update_bar()
+        self.note(reasons.SAVES, failed)
 
     def set_short_of_replicas(self, short: bool) -> None:
         """Whether there are too few replicas for commands that write."""
         self.short_of_replicas = short
-        self._update_bar()
-
-    def _update_bar(self) -> None:
-        self.barred = (
-            self.phase is not Phase.SERVING
-            or self.disk_error is not None
-            or self.save_failed
-            or self.busy is not None
-            or self.short_of_replicas
-            or self.memory.exceeded
-        )
+        self.note(reasons.REPLICAS, short)
 
     # --- clients --------------------------------------------------------------------------
 

@@ -110,6 +110,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "runtime",
         "steps",
         "outcomes",
+        "reasons",
         "monitoring.hdr_histogram",
         "command_table",
         "acl.selector",
@@ -494,3 +495,23 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
     text = "\n\ndef steal(blocking) -> None:\n    blocking.when_due = print\n"
     changed = SOURCES | {"server.cron": SOURCES["server.cron"] + text}
     assert wires(changed) == ["server.cron: blocking.when_due"]
+
+
+# --- the road of a request -------------------------------------------------------------------
+
+NOTES_REASONS: Final = {
+    *("server.state", "server.session", "server.services", "server.clients.reactions"),
+    *("server.clients.client_pause", "server.faults.interception"),
+}
+"""Who notes the reasons for which requests may not run plainly, or checks that they are noted."""
+
+ASKS_FOR_REASONS: Final = {
+    *("server.dispatcher", "server.net.connection", "server.net.intercepted"),
+    *("server.net.adding", "server.commands.entry_runs"),
+}
+"""The road of a request."""
+
+
+def test_only_the_road_of_a_request_asks_whether_it_may_run_plainly() -> None:
+    readers = {module for module, imports in GRAPH.items() if "server.reasons" in imports}
+    assert readers == NOTES_REASONS | ASKS_FOR_REASONS

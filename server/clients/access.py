@@ -165,7 +165,7 @@ class AccessControl:
             elif opened:
                 session.log_in(user)
             else:
-                session.update_gate()
+                session.update_reasons()
 
     def _sessions_of(self, user: User) -> list[Session]:
         return [each for each in self._state.sessions.values() if each.account is user]

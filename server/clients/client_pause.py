@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from server import reasons
 from server.session import Session
 from server.state import ServerState
 
@@ -14,11 +15,10 @@ LONG_S: Final = 86_400
 
 
 class ClientPause:
-    """The pause in force, and the clients that it holds. ``active`` while there is any."""
+    """The pause in force, and the clients that it holds."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self.active = False
         self.held: dict[Session, Callable[[], None]] = {}
         """Who waits, and what lets each of them go on."""
         self.until_ms = 0
@@ -33,8 +33,16 @@ class ClientPause:
             everything = everything or self.everything
         self.until_ms = until_ms
         self.everything = everything
-        self.active = True
         self._arm()
+        self._note()
+
+    @property
+    def active(self) -> bool:
+        """Whether any request has to wait."""
+        return self._timer is not None or self._stalled
+
+    def _note(self) -> None:
+        self._state.note(reasons.PAUSE, self.active)
 
     def _arm(self) -> None:
         self.close()
@@ -64,7 +72,7 @@ class ClientPause:
         self.close()
         self.everything = False
         self.until_ms = 0
-        self.active = self._stalled
+        self._note()
         held, self.held = self.held, {}
         for session, resume in held.items():
             session.paused = False
@@ -73,11 +81,13 @@ class ClientPause:
 
     def stall(self) -> None:
         """Holds back writes until :meth:`unstall`: the disk cannot take them."""
-        self._stalled = self.active = True
+        self._stalled = True
+        self._note()
 
     def unstall(self) -> None:
         """Lets writes go on, unless there is a pause that holds them back as well."""
         self._stalled = False
+        self._note()
         if self._timer is None:
             self.unpause()
 

@@ -76,7 +76,7 @@ class PubSub:
             self.unsubscribe_pattern(session, pattern)
         for channel in list(session.shards):
             self.unsubscribe_shard(session, channel)
-        session.update_gate()
+        session.update_reasons()
 
     # --- publishing -----------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from server import reasons
 from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.tracking import KeyTracking
@@ -118,6 +119,7 @@ class Reactions:
 
     def _configure_events(self, flags: str) -> None:
         self._notifier.configure(flags)
+        self._state.note(reasons.EVENTS, self._notifier.active)
         self._state.keyspace.on_miss = self._missed if self._notifier.tells_misses else None
 
     def _missed(self, db: int, key: bytes) -> None:

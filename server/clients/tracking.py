@@ -149,6 +149,7 @@ class KeyTracking:
         if options.bcast:
             for prefix in options.prefixes or [b""]:
                 self._add_prefix(session, tracking, prefix)
+        session.update_reasons()
         self._update()
 
     def stop(self, session: Session) -> None:
@@ -157,7 +158,7 @@ class KeyTracking:
         if tracking is None:
             return
         session.tracking = None
-        session.update_gate()
+        session.update_reasons()
         del self.clients[session]
         if not tracking.bcast:
             self._readers -= 1

@@ -2,8 +2,8 @@
 
 Both are settings with a number for every user and numbers for single ones; 0 is no limit. A user
 with a limit of commands carries its budget (:class:`~server.acl.rate.RateLimit`), and its sessions
-are ``gated``, so that the dispatcher looks at their requests more closely; nobody else's requests
-are asked anything. Decision 32.
+are ``RATED`` (:mod:`server.reasons`), so that the dispatcher looks at their requests more closely;
+nobody else's requests are asked anything. Decision 32.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UserLimits:
             if user.rate is None or user.rate.limit != self._limit_of(limits, user.name):
                 user.rate = self.new_rate(user.name)
         for session in self._state.sessions.values():
-            session.update_gate()
+            session.update_reasons()
 
     def new_rate(self, name: bytes) -> RateLimit | None:
         """Return a full budget for a user, ``None`` if there is no limit for it."""

@@ -166,11 +166,13 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
     mode = args[2].lower()
     if mode == b"on":
         session.muting = None
+        session.update_reasons()
         return OK
     if mode not in (b"off", b"skip"):
         raise CommandError(errors.SYNTAX)
     if session.muting != "off":
         session.muting = mode.decode()
+        session.update_reasons()
     return NO_REPLY
 
 

@@ -132,7 +132,7 @@ def caching(server: Services, session: Session, args: Arguments) -> Reply:
     if word not in (b"yes", b"no"):
         raise CommandError(errors.SYNTAX)
     mode.caching = True
-    session.update_gate()
+    session.update_reasons()
     return OK
 
 

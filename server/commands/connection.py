@@ -84,7 +84,7 @@ def hello(server: Services, session: Session, args: Arguments) -> Reply:
         session.name = options.name
     if options.resp3 is not None:
         session.resp3 = options.resp3
-        session.update_gate()
+        session.update_reasons()
     return Map(
         [
             ("server", "redis"),

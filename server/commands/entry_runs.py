@@ -13,6 +13,7 @@ import time
 from typing import Final
 
 from server.command_table import Arguments, Command
+from server.reasons import EACH, LIMITED
 from server.services import Services
 from server.session import Session
 from storage import ids
@@ -46,12 +47,8 @@ def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
 def _is_possible(server: Services, session: Session, command: Command, args: Arguments) -> bool:
     """Whether nobody looks at each command of the client, or at what each of them changes, and its
     user may run this one, and so all that add to the same key."""
-    return not (
-        (session.account.limited and not session.account.permits(command, args))
-        or session.tracking is not None
-        or server.notifier.active
-        or server.state.timings.single
-    )
+    why = server.state.reasons | session.reasons
+    return not why & EACH and (not why & LIMITED or session.account.permits(command, args))
 
 
 def add_queued(server: Services, session: Session, queue: Queue, at: int) -> list[bytes] | None:

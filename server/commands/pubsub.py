@@ -106,7 +106,7 @@ def confirm_each(
         confirmations.append(Push([event, Bulk(name), count()]))
     if not names:
         confirmations.append(Push([event, None, count()]))
-    session.update_gate()
+    session.update_reasons()
     return Many(confirmations)
 
 

@@ -34,7 +34,7 @@ def multi(server: Services, session: Session, args: Arguments) -> Reply:
     if session.queue is not None:
         raise CommandError(errors.NESTED_MULTI)
     session.queue = []
-    session.update_gate()
+    session.update_reasons()
     return OK
 
 

@@ -1,9 +1,9 @@
 # Compiled by mypyc.
 """What requests have to pass before they run while a test looks at them or meddles with them.
 
-``active`` is false unless there is a trace, or a fault of any kind; then requests run at once, and
-XADDs may take the fast path. Nothing here has sockets: :mod:`server.net.intercepted` lets requests
-pass, and does to them what the faults say.
+Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast
+path (:data:`server.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted` lets
+requests pass, and does to them what the faults say.
 
 **Time.** What takes time here takes it by the clock on the wall, whatever the clock of the server
 says: a test that lets that stand still wants its delays all the same.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from server import reasons
 from server.clients.blocking import BlockedClients
 from server.command_table import Arguments
 from server.faults.actions import Action
@@ -64,19 +65,21 @@ class Interception:
         gate: OutputGate,
         disk: FaultyDisk | None,
     ) -> None:
+        self._state = state
         self.trace = Trace(lambda: state.clock())
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk
         self._delays: dict[Session, Delay] = {}
-        self.active = False
-        """Whether anything is."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is to be done to requests."""
+        return self.trace.running or self.rules.any or self.outages.any or len(self._delays) > 0
 
     def update(self) -> None:
         """Sees whether there is still a reason to look at requests."""
-        self.active = (
-            self.trace.running or self.rules.any or self.outages.any or len(self._delays) > 0
-        )
+        self._state.note(reasons.FAULTS, self.active)
 
     def forget(self, session: Session) -> None:
         """The client is gone."""

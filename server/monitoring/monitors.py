@@ -46,13 +46,13 @@ class Monitors:
         """From now on the client is shown commands, and may not use the data itself."""
         self.sessions[session] = None
         session.monitoring = True
-        session.update_gate()
+        session.update_reasons()
 
     def leave(self, session: Session) -> None:
         """The client is shown nothing any more."""
         del self.sessions[session]
         session.monitoring = False
-        session.update_gate()
+        session.update_reasons()
 
     def show(self, session: Session, command: Command, args: Arguments) -> None:
         """Shows a command that has just run, or begun to wait, unless it is one of those that are

@@ -27,11 +27,17 @@ SINGLE_NS: Final = 1_000_000
 
 
 class Timings:
-    """What is noted of the commands of a server. ``clock`` gives Unix milliseconds."""
+    """What is noted of the commands of a server.
 
-    def __init__(self, config: Config, clock: Callable[[], int]) -> None:
+    ``clock`` gives Unix milliseconds; ``watches`` is told whether every command has to be seen by
+    itself."""
+
+    def __init__(
+        self, config: Config, clock: Callable[[], int], watches: Callable[[bool], None]
+    ) -> None:
         self._config = config
         self._clock = clock
+        self._watches = watches
         self.slow_log = SlowLog(config)
         self.latency = LatencyMonitor(config, clock)
         self.monitors = Monitors(clock)
@@ -39,8 +45,6 @@ class Timings:
         """Whether histograms are kept."""
         self.threshold = OFF
         """From how many nanoseconds on the dispatcher calls :meth:`notice`."""
-        self.single = False
-        """Whether every command has to be seen by itself."""
         self._slow_ns = self._logged_ns = OFF
         self.forget_counts()
         config.listen("latency-tracking", self._track)
@@ -62,9 +66,13 @@ class Timings:
         milliseconds: int = self._config.latency_monitor_threshold
         self._logged_ns = self.slow_log.limit_ns
         self._slow_ns = min(self._logged_ns, milliseconds * 1_000_000 or OFF)
-        watched = bool(self.monitors.sessions)
-        self.threshold = -1 if watched else self._slow_ns
-        self.single = watched or self._logged_ns < SINGLE_NS
+        self.threshold = -1 if self.monitors.sessions else self._slow_ns
+        self._watches(self.sees_each)
+
+    @property
+    def sees_each(self) -> bool:
+        """Whether every command has to be seen by itself."""
+        return bool(self.monitors.sessions) or self._logged_ns < SINGLE_NS
 
     # --- commands -------------------------------------------------------------------------
 

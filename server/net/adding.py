@@ -30,6 +30,7 @@ from server.commands.add_options import addition_of
 from server.commands.entry_runs import LONGEST_RUN, open_stream
 from server.commands.trimming import trim_key
 from server.net.turns import now_ns
+from server.reasons import LIMITED
 from server.services import Services
 from server.session import Session
 from storage.effects import EntriesAdded, EntryAdded
@@ -116,10 +117,7 @@ class Adder:
         self._limits = server.state.keyspace.limits
         self._blocking = server.blocking
         self._reactions = server.reactions
-        self._notifier = server.notifier
-        self._pauses = server.pauses
         self._policies = server.policies
-        self._interception = server.interception
         self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
         self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)
@@ -130,22 +128,8 @@ class Adder:
     def _is_open(self, session: Session) -> bool:
         """Whether nothing but the outcome of its handler may answer the client's next XADD.
 
-        Not in MULTI, before authentication, with RESP2 and subscriptions (``gated``), while CLIENT
-        REPLY is OFF or SKIP, where the client is told of changes between its replies
-        (``tracking``), while the server loads, a script takes long or the disk fails (``barred``),
-        while clients are paused, while requests are traced or faults strike them, while every
-        change is announced, and while somebody wants to see every command or how long it took
-        (``single``). What a user may not add is left to the common way; see :meth:`_may_add`."""
-        return not (
-            session.gated
-            or session.muting is not None
-            or session.tracking is not None
-            or self._state.barred
-            or self._pauses.active
-            or self._interception.active
-            or self._notifier.active
-            or self._timings.single
-        )
+        What a user may not add is left to the common way; see :meth:`_may_add`."""
+        return self._state.reasons | session.reasons | LIMITED == LIMITED
 
     def take(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
         """Runs the XADDs that ``data`` begins with, as far as they may go the fast path; returns
@@ -159,7 +143,7 @@ class Adder:
         self._keyspace.now_ms = self._state.clock()
         at = counted = 0
         started = now_ns()
-        while beginning is not None and (not session.limited or self._may_add(session, beginning)):
+        while beginning is not None and self._may_add(session, beginning):
             end = self._run(session, beginning, data, at, replies)
             if end == at:
                 break
@@ -176,6 +160,8 @@ class Adder:
 
     def _may_add(self, session: Session, beginning: Beginning) -> bool:
         """Whether the client's user may add to the stream, whatever else is in the request."""
+        if not session.reasons & LIMITED:
+            return True
         args = [b"xadd", beginning.key]
         return session.account.denial(self._command, args) is None
 

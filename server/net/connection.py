@@ -48,12 +48,12 @@ from protocol.encoder import error_line
 from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
 from server.net.adding import LEAST, Adder
 from server.net.admission import farewell, is_forbidden, welcome
-from server.net.intercepted import close, execute_intercepted
-from server.net.paused_requests import hold_back
+from server.net.intercepted import close, execute_held
 from server.net.peers import Connections
 from server.net.round_output import LARGEST
 from server.net.tls import common_name
 from server.net.turns import now_ns
+from server.reasons import HOLDING
 from server.runtime.phase import Phase
 from server.services import Services
 from server.session import Session
@@ -301,8 +301,7 @@ class Connection(asyncio.Protocol):
         server = self._server
         parser = self._parser
         dispatcher = server.dispatcher
-        pauses = server.pauses
-        interception = server.interception
+        state = self._state
         size = 0
         first = True
         while True:
@@ -327,12 +326,8 @@ class Connection(asyncio.Protocol):
                     self._yield(requests, index)
                     return
                 self._request = request
-                if pauses.active and hold_back(server, session, request, self.resume):
-                    self._held = True
-                    self._keep(requests, index)
-                    return
-                if interception.active:
-                    reply = execute_intercepted(server, session, request, self.resume)
+                if state.reasons & HOLDING:
+                    reply = execute_held(server, session, request, self.resume)
                 else:
                     reply = dispatcher.execute(session, request)
                 if reply is not None:
@@ -429,7 +424,8 @@ class Connection(asyncio.Protocol):
             self._request = None
             pieces = [reply] if isinstance(reply, bytes) else reply
             if session.muting is not None:
-                pieces = [session.mute(b"")]
+                session.swallow_reply()
+                pieces = [b""]
             if session.cut is not None:
                 session.closing = True
                 pieces = [b"".join(pieces)[: session.cut]]

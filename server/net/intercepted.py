@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""Requests of clients while they are traced, or while there are faults.
+"""Requests of clients while they are paused or traced, or while there are faults.
 
 A request that would be refused anyway is none that a fault could strike: the client hears of its
 mistake as always. Replicas are left alone, and what scripts call, or EXEC runs, never comes here.
@@ -20,7 +20,8 @@ from server.faults import actions
 from server.faults.actions import READY_NAMES
 from server.faults.outages import Resume
 from server.faults.rules import Strike
-from server.net.paused_requests import REPLICATED, may_write
+from server.net.paused_requests import REPLICATED, hold_back, may_write
+from server.reasons import FAULTS, PAUSE
 from server.services import Services
 from server.session import Session
 
@@ -28,13 +29,25 @@ _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _SPARED: Final = "debug"
 
 
-def execute_intercepted(
+def execute_held(
     server: Services, session: Session, request: Request, resume: Resume
 ) -> bytes | None:
-    """Does what :meth:`.Dispatcher.execute` does, with all that is to happen to the request.
+    """Executes a request while clients are paused, requests are traced, or there are faults.
 
-    It returns ``None``, and the client awaits nothing, if the request must not run yet: ``resume``
-    is called when it may."""
+    Returns what :meth:`.Dispatcher.execute` does, and ``None``, with nothing that the client
+    awaits, if the request must not run yet: ``resume`` is called when it may."""
+    reasons = server.state.reasons
+    if reasons & PAUSE and hold_back(server, session, request, resume):
+        return None
+    if reasons & FAULTS:
+        return _execute_intercepted(server, session, request, resume)
+    return server.dispatcher.execute(session, request)
+
+
+def _execute_intercepted(
+    server: Services, session: Session, request: Request, resume: Resume
+) -> bytes | None:
+    """Executes a request with all that a trace and faults do to it."""
     interception = server.interception
     if session.follower is not None:
         return server.dispatcher.execute(session, request)

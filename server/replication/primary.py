@@ -109,7 +109,7 @@ class Primary:
         replica = Replica(session, introduction, self._state, self.feed, self._limits)
         self.replicas[session] = replica
         session.follower = replica
-        session.update_gate()
+        session.update_reasons()
         return replica
 
     def detach(self, session: Session) -> None:
@@ -119,6 +119,7 @@ class Primary:
         if replica is None:
             return
         session.follower = None
+        session.update_reasons()
         replica.leave()
         self.full_sync.remove(replica)
         self._left_ms = self._state.clock()

@@ -271,8 +271,7 @@ def test_a_user_that_lost_its_right_adds_nothing_more(parties: Parties) -> None:
 def test_the_user_that_may_do_everything_is_not_checked(parties: Parties) -> None:
     session = parties.wire.connection.session
     assert session is not None
-    assert not session.gated
-    assert not session.limited
+    assert not session.reasons
 
 
 def test_a_stranger_does_not_take_it(parties: Parties) -> None:

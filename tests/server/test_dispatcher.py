@@ -17,7 +17,7 @@ def direct() -> Direct:
 
 def log_out(client: DirectClient) -> None:
     client.session.authenticated = False
-    client.session.update_gate()
+    client.session.update_reasons()
 
 
 def unknown(name: bytes, arguments: bytes) -> bytes:

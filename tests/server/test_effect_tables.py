@@ -120,4 +120,4 @@ def test_what_an_effect_counts_as_a_change_is_one_unless_it_is_said() -> None:
 
 
 def fields(kind: type) -> set[str]:
-    return set(getattr(kind, "_fields", None) or getattr(kind, "__slots__", ()))
+    return {*getattr(kind, "_fields", ()), *getattr(kind, "__slots__", ())}

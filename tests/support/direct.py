@@ -107,6 +107,7 @@ class DirectClient:
         assert self.session.awaited is None, "a parked client is not read from"
         self.session.seen_ms = self.server.state.clock()
         reply = self.server.services.dispatcher.execute(self.session, request)
+        self.server.services.check()
         if reply is None:
             self._parked = self.session.awaited
             assert self._parked is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from server import reasons
 from tests.support.direct import START_MS, Direct, DirectClient
 
 NO_KEY = b"-NOPERM No permissions to access a key\r\n"
@@ -105,9 +106,9 @@ class TestNotes:
 class TestChanges:
     def test_only_clients_of_limited_users_are_limited(self, direct: Direct) -> None:
         client = user(direct, "+@all", "~*")  # But no channels.
-        assert client.session.limited
+        assert client.session.reasons == reasons.LIMITED
         direct.client().send("ACL", "SETUSER", "t", "allchannels")
-        assert not client.session.limited
+        assert client.session.reasons == 0
 
     def test_in_multi_and_subscribed_a_user_is_limited_all_the_same(self, direct: Direct) -> None:
         client = user(direct, "+multi", "+exec", "+get", "~a")

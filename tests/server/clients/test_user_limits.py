@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from server import reasons
 from server.acl.rate import RateLimit
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire
@@ -208,15 +209,15 @@ class TestCommands:
         self, direct: Direct, admin: DirectClient
     ) -> None:
         client = logged_in(direct, "ann")
-        assert not client.session.gated
+        assert client.session.reasons == 0
         admin.send("CONFIG", "SET", "user-max-commands-per-second", "2 default=0")
-        assert client.session.gated
+        assert client.session.reasons == reasons.RATED
         assert [client.send("PING") for _ in range(3)] == [PONG, PONG, too_many_commands("ann", 2)]
         admin.send("CONFIG", "SET", "user-max-commands-per-second", "2 default=0 bob=7")
         assert client.send("PING") == too_many_commands("ann", 2)  # Her limit is what it was.
         admin.send("CONFIG", "SET", "user-max-commands-per-second", "0")
         assert client.send("PING") == PONG
-        assert not client.session.gated
+        assert client.session.reasons == 0
 
     def test_a_user_that_is_made_later_has_the_limit(
         self, direct: Direct, admin: DirectClient

@@ -20,7 +20,7 @@ NO_AUTHENTICATION = b"-NOAUTH Authentication required.\r\n"
 def stranger(client: DirectClient) -> DirectClient:
     """A client that has not logged in."""
     client.session.authenticated = False
-    client.session.update_gate()
+    client.session.update_reasons()
     return client
 
 
