@@ -258,18 +258,22 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         """Goes on with requests that were held back."""
         self._held = False
-        session = self.session
-        if session is not None and not self._waits() and not self.transport.is_closing():
-            self._process(session, self._server.turns.share_ns)
+        self._run_waiting(self._server.turns.share_ns)
 
     def go_on(self, share_ns: int) -> None:
-        """It is the client's turn again, for so long."""
+        """Resumes the client for ``share_ns`` nanoseconds: it is its turn again."""
         self._yielded = False
-        session = self.session
-        if session is not None and not self._waits() and not self.transport.is_closing():
-            self._process(session, share_ns)
+        self._run_waiting(share_ns)
         if self.session is not None:
             self._follow_reading()
+
+    def _run_waiting(self, share_ns: int) -> None:
+        """Runs the requests that have come, unless there is a reason to wait left."""
+        session = self.session
+        if session is None or not (self._backlog or self._parser.ready):
+            return
+        if not self._waits() and not self.transport.is_closing():
+            self._process(session, share_ns)
 
     def _process(self, session: Session, share_ns: int) -> None:
         """Runs requests until none are left, one has to wait, or the share of time is used up."""

@@ -1,0 +1,178 @@
+"""How many functions of its own a server calls for a request: ``python -m benchmarks.calls``.
+
+A server of plain Python runs in this process, and clients speak to it over real sockets. Counted
+are the calls of functions of the project from the moment at which a read brings the request to the
+end of the round in which its reply has left: all of them, and those that go from one module into
+another. Neither the machine nor what else it does changes a count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from server import commands
+from server.app import Server
+from server.config.registry import Config
+
+ROOT: Final = str(Path(__file__).parents[1])
+PACKAGES: Final = tuple(f"{ROOT}/{name}/" for name in ("protocol", "server", "storage"))
+
+
+class Calls(NamedTuple):
+    """Calls of the project's functions, and how many of them came from another module."""
+
+    all: int
+    across: int
+
+
+class Counter:
+    """Counts calls while it is on, as a profile function of the interpreter."""
+
+    def __init__(self) -> None:
+        self._all = self._across = 0
+
+    def __enter__(self) -> Counter:
+        self._all = self._across = 0
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
+            self._all += 1
+            caller = frame.f_back
+            if caller is not None and caller.f_code.co_filename != frame.f_code.co_filename:
+                self._across += 1
+
+    @property
+    def calls(self) -> Calls:
+        """What has been counted so far."""
+        return Calls(self._all, self._across)
+
+
+class Client:
+    """A client on a socket, in the loop of the server."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, port: int) -> Client:
+        """Connects to the server."""
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    def send(self, *requests: str) -> None:
+        """Sends requests, each a line of words, in one write."""
+        self._writer.write(b"".join(map(_encoded, requests)))
+
+    async def answer(self) -> bytes:
+        """What is there of the replies, once there is any."""
+        return await self._reader.read(1 << 16)
+
+    async def ask(self, *requests: str) -> bytes:
+        """Sends requests and returns what comes of their replies first."""
+        self.send(*requests)
+        return await self.answer()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._writer.close()
+
+
+def _encoded(request: str) -> bytes:
+    words = request.encode().split()
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
+
+
+XADD: Final = "XADD stream * field value other 12345"
+READ: Final = "XREADGROUP GROUP group consumer COUNT 2 STREAMS stream >"
+
+NOW_MS: Final = 1_700_000_000_000
+"""The time stands still: how IDs are packed depends on it."""
+
+Way = Callable[[Client, Client, Counter], Awaitable[Calls]]
+
+
+def _of(prepared: tuple[str, ...], *requests: str) -> Way:
+    """What requests in one write cost; others come before them, to make what they need."""
+
+    async def count(client: Client, other: Client, counter: Counter) -> Calls:
+        for _ in range(3):  # What is learned at the first time is not counted.
+            for request in prepared:
+                await other.ask(request)
+            with counter:
+                await client.ask(*requests)
+        return counter.calls
+
+    return count
+
+
+async def _wake(client: Client, other: Client, counter: Counter) -> Calls:
+    """What an XADD costs that ends the wait of a parked reader, both replies included."""
+    for _ in range(3):
+        client.send("XREADGROUP GROUP group consumer BLOCK 0 STREAMS stream >")
+        await asyncio.sleep(0.05)
+        with counter:
+            await other.ask(XADD)
+            await client.answer()
+    return counter.calls
+
+
+async def _acknowledge(client: Client, other: Client, counter: Counter) -> Calls:
+    """What an XACK costs that is synced before its reply."""
+    for _ in range(3):
+        await other.ask(XADD)
+        given = await other.ask(READ)
+        entry = given.split(b"\r\n$15\r\n")[-1].split(b"\r\n")[0].decode()
+        with counter:
+            await client.ask(f"XACK stream group {entry}")
+    return counter.calls
+
+
+WAYS: Final[dict[str, tuple[Way, dict[str, Any]]]] = {
+    "PING": (_of((), "PING"), {}),
+    "XADD alone": (_of((), XADD), {}),
+    "16 XADD in one read": (_of((), *[XADD] * 16), {}),
+    "XREADGROUP of 2 entries": (_of((XADD, XADD), READ), {}),
+    "XADD that wakes a parked XREADGROUP": (_wake, {}),
+    "XACK, appendfsync always": (_acknowledge, {"appendonly": True, "appendfsync": "always"}),
+}
+"""What is counted, and with which settings."""
+
+
+async def count(way: Way, **settings: Any) -> Calls:
+    """Counts the calls of one way, on a server of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config(bind="127.0.0.1", port=0, dir=folder, **settings)
+        server = Server(config, clock=lambda: NOW_MS, periodic=False)
+        await server.start()
+        clients = [await Client.connect(server.state.port) for _ in range(2)]
+        await clients[0].ask("XGROUP CREATE stream group $ MKSTREAM")
+        try:
+            return await way(clients[0], clients[1], Counter())
+        finally:
+            for client in clients:
+                client.close()
+            await server.stop()
+
+
+def main() -> None:
+    """Prints a table of all ways."""
+    commands.load()
+    print("| what | calls | into another module |\n|---|---:|---:|")
+    for name, (way, settings) in WAYS.items():
+        calls = asyncio.run(count(way, **settings))
+        print(f"| {name} | {calls.all} | {calls.across} |")
+
+
+if __name__ == "__main__":
+    main()
