@@ -5,11 +5,23 @@
 in one write. That is why pipelining pays: system calls, which cost as much as a simple command, are
 shared. Everything else here is about when not to do that.
 
-**A client may have to wait** for five reasons: its command is parked (blocked on a key, on the
-disk, or executed in steps), CLIENT PAUSE holds its request, it does not read its replies, too much
-of its output waits for the disk, or its turn is over. While any of them holds, requests stay in
-``_backlog`` in their order, and ``_waits`` is true. Whatever ends one of these states calls
-``resume`` (or ``go_on`` for a turn), which runs requests only if no other reason is left.
+**A client may have to wait**, for any of five reasons at a time, which are bits of ``_waits``:
+
+======== ======================================== ============================ ==========
+state    begins when                              ends with                    it is read
+======== ======================================== ============================ ==========
+PARKED   its command is blocked on a key or the   its future: ``_woken``       yes
+         disk, or is executed in steps
+HELD     its request must not run yet: a pause,   ``resume``, by who held it   yes
+         or a fault
+CHOKED   it does not read its replies             ``resume_writing``           no
+SWAMPED  too much of its output waits for the     ``release``                  no
+         disk
+YIELDED  its share of time is used up             ``go_on``, in its next turn  no
+======== ======================================== ============================ ==========
+
+While any of them holds, requests stay in ``_backlog`` in their order. Whatever ends one of these
+states runs requests only if no other is left (``_run_waiting``).
 
 **Turns.** Requests run for a share of time (:mod:`server.net.turns`): the clock is read between two
 requests and between two steps of the parser. A command itself is never interrupted by this; long
@@ -21,8 +33,8 @@ already been answered goes behind that answer. Output that may report changes wh
 append-only file yet is held back, even the end of the connection. Small output may be kept until
 the round of the loop ends (``_kept``, see :mod:`server.net.round_output`); all else goes behind it.
 
-**Back-pressure.** A client that does not read is not read from (``_choked``), and neither is one
-with much held-back output (``_swamped``). Reading and writing have limits besides: unfinished and
+**Back-pressure.** A client that does not read is not read from, and neither is one with much
+held-back output. Reading and writing have limits besides: unfinished and
 waiting requests count towards ``client-query-buffer-limit``, unsent output towards
 ``client-output-buffer-limit``, with the reply that is about to be written included.
 
@@ -31,7 +43,8 @@ waiting requests count towards ``client-query-buffer-limit``, unsent output towa
 - ``session`` is ``None`` before the client is accepted and after it has left; nothing runs then.
 - At most one command of a client is parked. Its future is the only one that the connection awaits.
 - ``_answering`` is true only while requests run, so a push knows whether a reply is still due.
-- Input is paused exactly while ``_choked``, ``_swamped`` or ``_yielded`` holds.
+- Input is paused exactly while one of ``UNREAD`` holds.
+- ``_parked`` is there exactly while ``PARKED`` holds.
 
 **Rejected.** A budget by number of commands: one may take a microsecond or a millisecond. Running
 each read in a callback of the next iteration: it delays every request. A write before each client's
@@ -68,6 +81,18 @@ WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
 
 
+PARKED: Final = 1
+HELD: Final = 2
+CHOKED: Final = 4
+SWAMPED: Final = 8
+YIELDED: Final = 16
+
+UNREAD: Final = CHOKED | SWAMPED | YIELDED
+"""While one of these holds nothing is read from the client."""
+FULL: Final = CHOKED | SWAMPED
+"""While one of these holds nothing more may be written to it."""
+
+
 class Connection(asyncio.Protocol):
     """Feeds a session's requests to the dispatcher and writes the replies of a turn at once."""
 
@@ -75,9 +100,7 @@ class Connection(asyncio.Protocol):
         "_answering",
         "_backlog",
         "_backlog_size",
-        "_choked",
         "_gate",
-        "_held",
         "_kept",
         "_output",
         "_parked",
@@ -89,9 +112,8 @@ class Connection(asyncio.Protocol):
         "_resets",
         "_server",
         "_state",
-        "_swamped",
         "_unreleased",
-        "_yielded",
+        "_waits",
         "session",
         "transport",
     )
@@ -109,10 +131,8 @@ class Connection(asyncio.Protocol):
         self._pushed: list[bytes] = []
         self._answering = False
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
-        self._choked = False
-        self._swamped = False
-        """Whether so much is held back that the client has to wait."""
-        self._held = self._yielded = False
+        self._waits = 0
+        """Why the client has to wait: bits, none of them if it does not."""
         self._reading = True
         self._request: Request | None = None
         """The request that runs, or that the client waits with."""
@@ -181,7 +201,7 @@ class Connection(asyncio.Protocol):
         session.bytes_read = len(data)
         session.seen_ms = self._state.clock()
         self._parser.feed(data)
-        if not self._waits():
+        if not self._waits:
             self._process(session, self._server.turns.share_ns)
         if self._parser.unfinished or session.queue_bytes:
             self._check_query(session)
@@ -217,14 +237,14 @@ class Connection(asyncio.Protocol):
         if self.session is not None and self.session.follower is not None:
             self.session.follower.pause()  # It goes on saying how far it is.
             return
-        self._choked = True
+        self._waits |= CHOKED
         self._follow_reading()
 
     def resume_writing(self) -> None:
         """The client has read what was sent: its requests go on."""
         if self.session is not None and self.session.follower is not None:
             self.session.follower.resume()
-        self._choked = False
+        self._waits &= ~CHOKED
         self._read_on()
 
     def _read_on(self) -> None:
@@ -234,7 +254,7 @@ class Connection(asyncio.Protocol):
 
     def _follow_reading(self) -> None:
         """Reads from the client unless it has sent enough for now."""
-        wanted = not (self._choked or self._swamped or self._yielded)
+        wanted = not self._waits & UNREAD
         if wanted != self._reading and not self.transport.is_closing():
             self._reading = wanted
             if wanted:
@@ -249,20 +269,14 @@ class Connection(asyncio.Protocol):
 
     # --- requests and replies -------------------------------------------------------------
 
-    def _waits(self) -> bool:
-        """Whether requests have to wait for something."""
-        return (
-            self._parked is not None or self._held or self._choked or self._swamped or self._yielded
-        )
-
     def resume(self) -> None:
         """Goes on with requests that were held back."""
-        self._held = False
+        self._waits &= ~HELD
         self._run_waiting(self._server.turns.share_ns)
 
     def go_on(self, share_ns: int) -> None:
         """Resumes the client for ``share_ns`` nanoseconds: it is its turn again."""
-        self._yielded = False
+        self._waits &= ~YIELDED
         self._run_waiting(share_ns)
         if self.session is not None:
             self._follow_reading()
@@ -272,7 +286,7 @@ class Connection(asyncio.Protocol):
         session = self.session
         if session is None or not (self._backlog or self._parser.ready):
             return
-        if not self._waits() and not self.transport.is_closing():
+        if not self._waits and not self.transport.is_closing():
             self._process(session, share_ns)
 
     def _process(self, session: Session, share_ns: int) -> None:
@@ -291,7 +305,7 @@ class Connection(asyncio.Protocol):
             self._cut()
         finally:
             self._answering = False
-            if self._parked is None and not self._held:
+            if not self._waits & (PARKED | HELD):
                 self._request = None
         self._write(out)
         if session.closing:
@@ -317,7 +331,7 @@ class Connection(asyncio.Protocol):
                     if size > WRITE_CHUNK:
                         self._write(out)
                         size = 0
-                    if not parser.ready or self._choked or self._swamped or session.closing:
+                    if not parser.ready or self._waits & FULL or session.closing:
                         return
                     if now_ns() > end:
                         self._yield([], 0)
@@ -351,7 +365,7 @@ class Connection(asyncio.Protocol):
                 if size > WRITE_CHUNK:
                     self._write(out)
                     size = 0
-                    if self._choked or self._swamped or session.closing:
+                    if self._waits & FULL or session.closing:
                         self._keep(requests, index + 1)
                         return
             parser.restricted = not session.authenticated
@@ -379,7 +393,7 @@ class Connection(asyncio.Protocol):
     def _yield(self, requests: list[Request], first: int) -> None:
         """Lets others have their turn; the requests from ``first`` on come in the next one."""
         self._keep(requests, first)
-        self._yielded = True
+        self._waits |= YIELDED
         self._server.turns.add(self.go_on)
         self._follow_reading()
 
@@ -405,9 +419,10 @@ class Connection(asyncio.Protocol):
         """The request waits for its reply or, where there is none to wait for, to run at all."""
         self._parked = session.awaited
         if self._parked is None:
-            self._held = True
+            self._waits |= HELD
             self._keep(requests, index)
         else:
+            self._waits |= PARKED
             self._keep(requests, index + 1)
             self._parked.add_done_callback(self._woken)
 
@@ -425,6 +440,7 @@ class Connection(asyncio.Protocol):
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
         if self._parked is not None and self._parked.done():
             reply, self._parked = self._parked.result(), None
+            self._waits &= ~PARKED
             self._request = None
             pieces = [reply] if isinstance(reply, bytes) else reply
             if session.muting is not None:
@@ -476,8 +492,8 @@ class Connection(asyncio.Protocol):
             session = self.session
             is_stranger = session is not None and not session.authenticated
             most = UNRELEASED_TO_STRANGERS if is_stranger else UNRELEASED
-            if self._unreleased > most and not self._swamped:
-                self._swamped = True
+            if self._unreleased > most and not self._waits & SWAMPED:
+                self._waits |= SWAMPED
                 self._follow_reading()
             self._gate.hold(self, data)
         elif self._kept or not self._output.direct:
@@ -516,8 +532,8 @@ class Connection(asyncio.Protocol):
                 self.check_output()
             if session is not None and session.follower is not None:
                 session.follower.resume_soon()  # Behind what else was held back.
-            if self._swamped and self._unreleased <= UNRELEASED:
-                self._swamped = False
+            if self._waits & SWAMPED and self._unreleased <= UNRELEASED:
+                self._waits &= ~SWAMPED
                 # Not at once: what else was held back goes first.
                 asyncio.get_running_loop().call_soon(self._read_on)
 

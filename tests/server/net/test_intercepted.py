@@ -496,11 +496,13 @@ async def test_what_replicas_say_is_left_alone() -> None:
     direct, wire = wired("* CLOSE")
     assert wire.connection.session is not None
     wire.connection.session.follower = Replica()
+    wire.connection.session.update_reasons()
     direct.client().send("DEBUG", "TRACE", "START")
     wire.read(packed("REPLCONF ACK 0"))
     assert not wire.closed
     assert direct.client().send("DEBUG", "TRACE", "GET") == b"*0\r\n"
     wire.connection.session.follower = None
+    wire.connection.session.update_reasons()
     wire.read(packed("PING"))
     assert wire.closed
 
