@@ -5,20 +5,13 @@
 in one write. That is why pipelining pays: system calls, which cost as much as a simple command, are
 shared. Everything else here is about when not to do that.
 
-**A client may have to wait**, for any of five reasons at a time, which are bits of ``_waits``:
+**A client may have to wait**, for any of five reasons at a time, which are bits of ``_waits``::
 
-======== ======================================== ============================ ==========
-state    begins when                              ends with                    it is read
-======== ======================================== ============================ ==========
-PARKED   its command is blocked on a key or the   its future: ``_woken``       yes
-         disk, or is executed in steps
-HELD     its request must not run yet: a pause,   ``resume``, by who held it   yes
-         or a fault
-CHOKED   it does not read its replies             ``resume_writing``           no
-SWAMPED  too much of its output waits for the     ``release``                  no
-         disk
-YIELDED  its share of time is used up             ``go_on``, in its next turn  no
-======== ======================================== ============================ ==========
+    PARKED   its command is blocked, or runs in steps    until its future is done: _woken
+    HELD     its request must not run yet: pause, fault  until its holder calls resume
+    CHOKED   it does not read its replies (unread)       until resume_writing
+    SWAMPED  too much waits for the disk (unread)        until release
+    YIELDED  its share of time is used up (unread)       until go_on, in its next turn
 
 While any of them holds, requests stay in ``_backlog`` in their order. Whatever ends one of these
 states runs requests only if no other is left (``_run_waiting``).
@@ -34,21 +27,18 @@ append-only file yet is held back, even the end of the connection. Small output 
 the round of the loop ends (``_kept``, see :mod:`server.net.round_output`); all else goes behind it.
 
 **Back-pressure.** A client that does not read is not read from, and neither is one with much
-held-back output. Reading and writing have limits besides: unfinished and
-waiting requests count towards ``client-query-buffer-limit``, unsent output towards
-``client-output-buffer-limit``, with the reply that is about to be written included.
+held-back output. Reading and writing have limits besides: unfinished and waiting requests count
+towards ``client-query-buffer-limit``, unsent output towards ``client-output-buffer-limit``, with
+the reply that is about to be written included.
 
 **Invariants.**
 
 - ``session`` is ``None`` before the client is accepted and after it has left; nothing runs then.
-- At most one command of a client is parked. Its future is the only one that the connection awaits.
+- At most one command of a client is parked. Its future, ``_parked``, is the only one awaited.
 - ``_answering`` is true only while requests run, so a push knows whether a reply is still due.
-- Input is paused exactly while one of ``UNREAD`` holds.
-- ``_parked`` is there exactly while ``PARKED`` holds.
+- Input is paused exactly while one of ``UNREAD`` holds; while one of ``FULL`` does nobody writes.
 
-**Rejected.** A budget by number of commands: one may take a microsecond or a millisecond. Running
-each read in a callback of the next iteration: it delays every request. A write before each client's
-replies, instead of holding output until the round ends: a system call each. Decisions 14 and 16.
+Decisions 14 and 16 have what was rejected.
 """
 
 from __future__ import annotations
@@ -86,11 +76,8 @@ HELD: Final = 2
 CHOKED: Final = 4
 SWAMPED: Final = 8
 YIELDED: Final = 16
-
-UNREAD: Final = CHOKED | SWAMPED | YIELDED
-"""While one of these holds nothing is read from the client."""
 FULL: Final = CHOKED | SWAMPED
-"""While one of these holds nothing more may be written to it."""
+UNREAD: Final = FULL | YIELDED
 
 
 class Connection(asyncio.Protocol):
@@ -316,10 +303,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, session: Session, out: list[bytes], end: int) -> None:
         """Runs requests until there are none, or until one has to wait."""
-        server = self._server
-        parser = self._parser
-        dispatcher = server.dispatcher
-        state = self._state
+        parser, state, dispatcher = self._parser, self._state, self._server.dispatcher
         size = 0
         first = True
         while True:
@@ -345,7 +329,7 @@ class Connection(asyncio.Protocol):
                     return
                 self._request = request
                 if state.reasons & HOLDING:
-                    reply = execute_held(server, session, request, self.resume)
+                    reply = execute_held(self._server, session, request, self.resume)
                 else:
                     reply = dispatcher.execute(session, request)
                 if reply is not None:

@@ -8,7 +8,7 @@ from server.delivery.due_times import DueTimes
 
 
 async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
-    due, done, ended = DueTimes(lambda: 7), list[object](), asyncio.Event()
+    done, ended = list[object](), asyncio.Event()
 
     def when_due() -> None:
         while (place := due.take(7)) is not None:
@@ -18,7 +18,7 @@ async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
                 return
         ended.set()
 
-    due.when_due = when_due
+    due = DueTimes(lambda: 7, lambda: False, when_due)
     due.note((0, b"stream 0"), 7)
     async with asyncio.timeout(60):
         await ended.wait()
@@ -26,8 +26,8 @@ async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
 
 
 async def test_no_timer_is_left_where_nothing_is_due() -> None:
-    due, done = DueTimes(lambda: 7), list[object]()
-    due.when_due = lambda: done.append(due.take(7))
+    done = list[object]()
+    due = DueTimes(lambda: 7, lambda: False, lambda: done.append(due.take(7)))
     due.note((0, b"stream"), 7)
     async with asyncio.timeout(60):
         while not done:
