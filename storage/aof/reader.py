@@ -176,8 +176,8 @@ class Reader:
             yield from self._batches()
         except Mismatch as error:
             raise Damaged(self.path, error.offset, error.reason) from None
-        except Damaged as error:
-            self.explain(error.offset)
+        except Damaged as damaged:
+            self.explain(damaged.offset)
             raise
 
     def _batches(self) -> Iterator[Batch]:
