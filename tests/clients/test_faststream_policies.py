@@ -78,6 +78,7 @@ def test_one_that_always_fails_becomes_a_dead_letter_and_comes_back_when_it_is_s
     shop.lose()
     shop.start("ann", **options)
     shop.advance(HOUR)
+    until(lambda: shop.taken == [("ann", "ink")])
     shop.until_pending(("ann", 2))
     shop.advance(HOUR)
     until(lambda: len(shop.letters()) == 1)

@@ -64,12 +64,14 @@ def test_no_garbage_is_looked_for_until_the_server_serves() -> None:
     assert penstock.lines[-1] == "0 True 50000 True"
 
 
-def test_a_tool_runs_with_the_garbage_collector(
+def test_a_tool_that_loads_no_file_runs_with_the_garbage_collector(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gc.disable()
     try:
         assert cli.run_tool("check-aof", [str(tmp_path / "missing")]) == 1
+        assert not gc.isenabled(), "it loads what a server would"
+        assert cli.run_tool("import", ["--nonsense"]) == 2
         assert gc.isenabled()
     finally:
         gc.enable()

@@ -76,10 +76,14 @@ class _Records(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Takes every error of theirs, and the warnings that tell of one."""
-        if record.name.partition(".")[0] in ("asyncio", "uvicorn"):
-            text = self.format(record)
-            if record.levelno >= logging.ERROR or logs.errors_in(text):
-                logs.note(text)
+        library, text = record.name.partition(".")[0], self.format(record)
+        # asyncio also tells of tasks that a client library left behind at its end.
+        if (
+            logs.errors_in(text)
+            if library == "asyncio"
+            else (library == "uvicorn" and record.levelno >= logging.ERROR)
+        ):
+            logs.note(text)
 
 
 def _demand_hearing(_: object, args: Any, *more: Any, **named: Any) -> None:
