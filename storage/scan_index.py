@@ -50,14 +50,20 @@ class ScanIndex:
     __slots__ = ("_buckets", "_half", "_length", "_split")
 
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
-        self._buckets: list[Bucket] = [()]
-        self._half = 1
+        held = list(keys)
+        count = max(1, -(-len(held) // LOAD))
+        self._half = 1 << count.bit_length() - 1
         """The highest power of two that is not above the number of buckets."""
-        self._split = 0
+        self._split = count - self._half
         """How many buckets, from the first on, have been split since there were ``_half``."""
-        self._length = 0
+        self._length = len(held)
+        self._buckets: list[Bucket] = self._distributed(held, count)
+
+    def _distributed(self, keys: list[bytes], count: int) -> list[Bucket]:
+        buckets: list[list[bytes]] = [[] for _ in range(count)]
         for key in keys:
-            self.add(key)
+            buckets[self._bucket_of(hash(key))].append(key)
+        return list(map(tuple, buckets))
 
     def __len__(self) -> int:
         return self._length

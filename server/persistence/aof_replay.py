@@ -184,6 +184,7 @@ class Loader:
                 raise LoadError("there is no MULTI before it")
             command = self._find(args)
         self._session.db = self._restorer.db
+        self._session.db.index_loaded()
         self._dispatcher.apply(self._session, command, args)
 
     def _find(self, args: Arguments) -> Command:

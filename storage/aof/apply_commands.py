@@ -32,6 +32,8 @@ Arguments = list[bytes]
 
 _FEWEST_OF_XADD: Final = 5
 _WORDS_OF_SET: Final = 3
+_WORDS_OF_PEXPIREAT: Final = 3
+_LONGEST_TIME: Final = 15
 _COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
 _UNKNOWN: Final = -1
 
@@ -52,6 +54,8 @@ class Restorer:
         self._commands: Final[dict[bytes, Callable[[Arguments], bool] | None]] = {
             b"XADD": self._xadd,
             b"SET": self._set,
+            b"DEL": self._delete,
+            b"PEXPIREAT": self._pexpireat,
             b"XCLAIM": self._xclaim,
             b"XACK": self._xack,
             b"XDEL": self._xdel,
@@ -71,6 +75,7 @@ class Restorer:
 
     def begin_file(self) -> None:
         """The next command is the first of a file."""
+        self.db.index_loaded()
         self.db = self._keyspace.databases[0]
         self._records.begin_file()
 
@@ -84,6 +89,9 @@ class Restorer:
 
     def apply(self, args: Arguments) -> bool:
         """Applies one command; false if that must be done elsewhere, and nothing was done.
+
+        The times of use and the index for SCAN wait for :meth:`Database.index_loaded` of
+        :attr:`db`.
 
         Raises :class:`LoadError` if it does not fit the state, and :class:`ValueError`,
         :class:`IndexError` or :class:`StorageFailure` for arguments that cannot be right.
@@ -105,6 +113,7 @@ class Restorer:
         databases = self._keyspace.databases
         if not 0 <= index < len(databases):
             raise LoadError(f"there is no database {index}: there are {len(databases)}")
+        self.db.index_loaded()
         self.db = databases[index]
         return True
 
@@ -117,10 +126,26 @@ class Restorer:
     # --- strings and entries --------------------------------------------------------------
 
     def _set(self, args: Arguments) -> bool:
-        """What has options is left to the command."""
-        if len(args) != _WORDS_OF_SET:
+        """What has options other than PXAT is left to the command."""
+        if len(args) == _WORDS_OF_SET:
+            self.db.load(args[1], args[2])
+            return True
+        if len(args) != _WORDS_OF_SET + 2 or args[3] != b"PXAT" or not _is_time(args[4]):
             return False
-        self.db.attach(args[1], args[2])
+        self.db.load(args[1], args[2], int(args[4]))
+        return True
+
+    def _delete(self, args: Arguments) -> bool:
+        for key in args[1:]:
+            self.db.unload(key)
+        return len(args) > 1
+
+    def _pexpireat(self, args: Arguments) -> bool:
+        """What has options is left to the command, and so is a time at which keys are deleted."""
+        if len(args) != _WORDS_OF_PEXPIREAT or not _is_time(args[2]):
+            return False
+        if args[1] in self.db.values:
+            self.db.schedule(args[1], int(args[2]))
         return True
 
     def _xadd(self, args: Arguments) -> bool:
@@ -151,7 +176,7 @@ class Restorer:
         if key in self.db.values:
             raise LoadError(f"the key {shown(key)} holds a string")
         stream = Stream(self._keyspace.limits)
-        self.db.attach(key, stream)
+        self.db.load(key, stream)
         return stream
 
     def _xtrim(self, args: Arguments) -> bool:
@@ -295,6 +320,11 @@ class Restorer:
                 group.pending.remove(identity)
             elif _make_pending(group, consumer, identity, claim):
                 consumer.active = self._now_ms
+
+
+def _is_time(text: bytes) -> bool:
+    """Whether this is how a time after that of loading is written, and not a far one."""
+    return text.isdigit() and text[:1] != b"0" and len(text) <= _LONGEST_TIME
 
 
 def _are_new(group: Group, wanted: list[int]) -> bool:

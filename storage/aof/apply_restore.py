@@ -37,11 +37,8 @@ def restore_stream(db: Database, args: list[bytes]) -> bool:
     if key in db.values:
         if b"REPLACE" not in options:
             raise LoadError(f"the key {shown(key)} is there already")
-        db.delete(key)
-    db.attach(key, value)
-    if at:
-        db.expire_at(key, at)
-    db.keyspace.effects.clear()
+        db.unload(key)
+    db.load(key, value, at or None)
     return True
 
 

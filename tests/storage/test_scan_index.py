@@ -101,9 +101,16 @@ def test_adding_and_removing_keep_the_index_sound() -> None:
     assert index.random() is None
 
 
-@pytest.mark.parametrize("size", [1, 255, 256, 512, 513, 767, 768, 1024, 1025, 1279, 1281])
+@pytest.mark.parametrize("size", [0, 1, 8, 9, 17, 255, 256, 512, 513, 767, 768, 1024, 1025, 1281])
 def test_an_index_of_any_size_is_sound(size: int) -> None:
-    ScanIndex(MANY[:size]).check(MANY[:size])
+    keys = MANY[:size]
+    one_by_one = ScanIndex()
+    for key in keys:
+        one_by_one.add(key)
+    one_by_one.check(keys)
+    at_once = ScanIndex(keys)
+    at_once.check(keys)
+    assert at_once.buckets() == one_by_one.buckets()
 
 
 def test_discarding_what_is_not_there_changes_nothing() -> None:

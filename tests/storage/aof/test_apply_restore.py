@@ -20,6 +20,7 @@ def restored(*args: bytes) -> tuple[bool, Keyspace]:
     keyspace.databases[0].set_string(b"s", b"v")
     keyspace.effects.clear()
     taken = Restorer(keyspace, 5000).apply([b"RESTORE", *args])
+    keyspace.databases[0].index_loaded()
     keyspace.check()
     assert keyspace.effects == []
     return taken, keyspace

@@ -1,0 +1,96 @@
+"""Keys that are loaded: those that go straight to the engine are as those that commands made."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.persistence.aof_replay import Loader, LoadError
+from storage.keyspace import Keyspace, Value
+from tests.support.direct import START_MS, Direct
+
+LATER = START_MS + 1000
+
+STRAIGHT = (
+    "SET {a} 1", "SET {a} v", f"SET {{a}} v PXAT {LATER}", "DEL {a}", "DEL {a} {b} {a}",
+    f"PEXPIREAT {{a}} {LATER}", "SELECT 0", "SELECT 1",
+)  # fmt: skip
+"""What goes straight to the engine ..."""
+BY_COMMANDS = (
+    "MSET {a} 1", "MSET {a} v", f"SET {{a}} v pxat {LATER}", "UNLINK {a}", "UNLINK {a} {b} {a}",
+    f"EXPIREAT {{a}} {LATER // 1000}", "SELECT 0", "SELECT 1",
+)  # fmt: skip
+"""... and what does the same by a command's own handler."""
+OTHERS = (
+    "XGROUP CREATE {a} g 0 MKSTREAM", "APPEND {a} more", "SETRANGE {a} 3 x", "PERSIST {a}",
+    "RENAME {a} {b}", "COPY {a} {b} DB 1 REPLACE", "MOVE {a} 1", "SWAPDB 0 1", "FLUSHDB",
+    "PEXPIREAT {a} 0",
+)  # fmt: skip
+
+LINES = st.lists(
+    st.tuples(
+        st.one_of(
+            *([st.sampled_from(list(zip(STRAIGHT, BY_COMMANDS, strict=True)))] * 3),
+            st.sampled_from([(line, line) for line in OTHERS]),
+        ),
+        st.sampled_from("abcdefgh"),
+        st.sampled_from("abcdefgh"),
+    ),
+    max_size=40,
+)
+
+Tables = list[tuple[dict[bytes, object], dict[bytes, int], dict[bytes, int], dict[bytes, str]]]
+
+
+def plain(value: Value) -> object:
+    """A value that can be compared; all streams here are alike."""
+    return bytes(value) if isinstance(value, bytes | bytearray) else "a stream"
+
+
+def tables(keyspace: Keyspace) -> Tables:
+    """What there is in each database."""
+    keyspace.check()
+    assert not keyspace.effects
+    return [
+        ({key: plain(value) for key, value in db.values.items()}, db.expires, db.used, db.encodings)
+        for db in keyspace.databases
+    ]
+
+
+def loaded(*lines: str) -> Direct:
+    """A server that has loaded these commands; what does not fit the state is left out."""
+    direct = Direct()
+    loader = Loader(direct.server.state, direct.server.services.dispatcher)
+    loader.begin_file()
+    for line in lines:
+        try:
+            loader.apply(line.encode().split())
+        except LoadError:
+            continue
+    loader.finish()
+    return direct
+
+
+@given(LINES)
+def test_a_state_is_the_same_whichever_way_its_commands_went(
+    lines: list[tuple[tuple[str, str], str, str]],
+) -> None:
+    straight, by_commands = (
+        loaded(*(forms[way].format(a=a, b=b) for forms, a, b in lines)) for way in (0, 1)
+    )
+    assert tables(straight.server.state.keyspace) == tables(by_commands.server.state.keyspace)
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_a_scan_finds_what_was_loaded(count: int) -> None:
+    keys = [f"key:{number}" for number in range(count)]
+    direct = loaded(*(f"SET {key} v" for key in keys), "SET gone v", "DEL gone", "APPEND more v")
+    (db, *_) = direct.server.state.keyspace.databases
+    db.check()
+    assert sorted(db.scan) == sorted([*(key.encode() for key in keys), b"more"])
+
+
+@pytest.mark.parametrize("line", ["PEXPIREAT k 0", "PEXPIREAT k -5"])
+def test_a_time_before_all_others_deletes_a_key(line: str) -> None:
+    assert tables(loaded("SET k v", line).server.state.keyspace)[0][0] == {}
