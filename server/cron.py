@@ -11,16 +11,21 @@ from server.clients.reactions import Reactions
 from server.delivery.policies import Policies
 from server.monitoring.latency import EXPIRY
 from server.net.output_limits import OutputLimits
+from server.net.tls import Tls
 from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
-from server.runtime.process import peak_memory
+from server.runtime.process import give_memory_back, peak_memory
 from server.state import ServerState
 
 EXPIRE_BATCH: Final = 1000
 """How many keys one round removes at most, so that no round takes long."""
+
+MANY_ENDED: Final = 100
+"""When so many connections have ended, what they had is given back to the system. The C library
+would keep it, and spread what comes next over other parts of it."""
 
 ALL_KEYS: Final = 2**62
 """More keys than there can be."""
@@ -40,6 +45,7 @@ class Cron:
         persistence: Persistence,
         replication: Primary,
         policies: Policies,
+        tls: Tls,
     ) -> None:
         self._state = state
         self._turns = turns
@@ -50,6 +56,8 @@ class Cron:
         self._persistence = persistence
         self._replication = replication
         self._policies = policies
+        self._secure = tls.context.connections
+        self._most_connections = 0
         self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits
         self.disposing = LazyFreeScheduler(limits.disposal)
@@ -74,8 +82,17 @@ class Cron:
         self._replication.cron(now)
         self.disposing.cron()
         self.resting.cron(now)
+        self._follow_connections()
         self._watch_memory(now)
         self.sample(now)
+
+    def _follow_connections(self) -> None:
+        """Gives memory back when many connections fewer are open than were."""
+        count = len(self._state.sessions) + len(self._secure)
+        if self._most_connections - count >= MANY_ENDED:
+            self._most_connections = count
+            give_memory_back()
+        self._most_connections = max(self._most_connections, count)
 
     def _watch_memory(self, now: int) -> None:
         """Notes when the most memory was in use."""

@@ -147,6 +147,7 @@ class Services:
             self.persistence,
             self.replication,
             self.policies,
+            self.tls,
         )
 
     def _wire(self, jobs: DiskThread) -> None:

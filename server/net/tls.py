@@ -13,6 +13,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from server.config.registry import BadSetting, Config
 from server.runtime.log import Log
@@ -201,12 +202,17 @@ class CurrentContext(ssl.SSLContext):
 
     current: ssl.SSLContext
 
+    def __init__(self, *_: object) -> None:
+        self.connections: WeakSet[ssl.SSLObject] = WeakSet()
+        """Every connection whose memory is not free yet, handshakes that go on included."""
+
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *others: Any, **named: Any
     ) -> ssl.SSLObject:
         """The TLS of a new connection."""
         handshake = cast(Handshake, self.current.wrap_bio(incoming, outgoing, *others, **named))
         handshake.answers_in(outgoing)
+        self.connections.add(handshake)
         return handshake
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 import redis
 
+from server import cron
 from server.config.registry import BadSetting, Config
 from server.net import listener
 from server.net.listener import ListenError
@@ -23,6 +24,7 @@ from tests.support.certificates import EXPIRES, Certificates
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess, run_penstock
 from tests.support.servers import ONCE, PenstockThread
+from tests.support.wire import wait_until
 
 PING: Final = b"*1\r\n$4\r\nPING\r\n"
 
@@ -109,6 +111,35 @@ def test_pipelines_and_blocking_reads_work_over_tls(secure: Secure) -> None:
         assert client.publish("c", "hello") == 1
         assert subscriber.get_message(timeout=5)["data"] == "hello"
         subscriber.close()
+
+
+def test_memory_of_handshakes_that_clients_give_up_is_given_back(
+    secure: Secure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(cron, "give_memory_back", lambda: given.append(1))
+    monkeypatch.setattr(cron, "MANY_ENDED", 20)
+    server, half = secure.thread.server, hello(secure.context())[:100]
+    handshakes = server.services.tls.context.connections
+    for wave in (1, 2):
+        socks = [socket.create_connection(("127.0.0.1", secure.port)) for _ in range(30)]
+        for sock in socks[::2]:
+            sock.sendall(half)
+        wait_until(lambda: len(handshakes) == 30)
+        secure.thread.call(server.cron)
+        for sock in socks:
+            sock.close()
+        wait_until(lambda: not handshakes)
+        secure.thread.call(server.cron)
+        assert len(given) == wave
+
+
+def hello(context: ssl.SSLContext) -> bytes:
+    """What a client says first."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
 
 
 def test_a_client_without_a_certificate_is_turned_away(secure: Secure) -> None:
