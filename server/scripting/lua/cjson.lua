@@ -236,10 +236,12 @@ end
 local SPECIAL = { nan = -(0 / 0), inf = 1 / 0, infinity = 1 / 0 }
 
 local function number_token(settings, text, start)
-  local sign, body = match(text, "^([+-]?)(.*)", start)
-  local word = match(body, "^%a+")
+  local sign = match(text, "^[+-]?", start)
+  local at = start + #sign
+  local word = match(text, "^%a+", at)
   local special = word and SPECIAL[word:lower()]
-  local digits = match(body, "^0[xX]%x+") or match(body, "^%d+%.?%d*[eE][+-]?%d+") or match(body, "^%d+%.?%d*")
+  local digits = match(text, "^0[xX]%x+", at) or match(text, "^%d+%.?%d*[eE][+-]?%d+", at)
+    or match(text, "^%d+%.?%d*", at)
   if special and settings.decode_invalid_numbers then
     return "T_NUMBER", sign == "-" and -special or special, start, start + #sign + #word
   elseif not digits or not settings.decode_invalid_numbers and match(digits, "^0[%dxX]") then

@@ -26,6 +26,12 @@ def evaluate(client: DirectClient, script: str, *arguments: str) -> bytes:
 # --- what scripts change ---------------------------------------------------------------------
 
 
+def test_an_array_of_many_numbers_is_decoded_without_copies_of_what_follows_each() -> None:
+    # Copies of the text behind each number would take minutes.
+    script = "return #cjson.decode('[' .. string.rep('-1.5e0,', 300000) .. '+1]')"
+    assert Direct().client().send("EVAL", script, 0) == b":300001\r\n"
+
+
 def test_a_script_runs_at_one_time(direct: Direct, client: DirectClient) -> None:
     ticks = iter(range(direct.now_ms, direct.now_ms + 100))
     direct.server.state.clock = lambda: next(ticks)
