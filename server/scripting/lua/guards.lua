@@ -20,6 +20,9 @@ local MOST_VALUES = 8000
 -- More repetitions than these are those of so many at once, if that takes no more bytes.
 local BLOCK, MOST_BYTES = 1024, 2 ^ 26
 
+-- Lua counts a repetition as one step. After one of more bytes than these, others have their turn.
+local LONG = 2 ^ 20
+
 -- How far from its end something is inserted into a table at most: every place before it is moved,
 -- whether or not there is anything, and nothing interrupts that.
 local FARTHEST = 2 ^ 24
@@ -103,12 +106,18 @@ function guards.string.rep(...)
   if text == "" and tonumber(count) then
     return ""
   end
+  local ok, result
   if type(text) == "string" and type(count) == "number" and count > BLOCK and #text * count < MOST_BYTES then
     count = floor(count)
     local rest = count % BLOCK
-    return rep(rep(text, BLOCK), (count - rest) / BLOCK) .. rep(text, rest)
+    ok, result = true, rep(rep(text, BLOCK), (count - rest) / BLOCK) .. rep(text, rest)
+  else
+    ok, result = rawpcall(rep, ...)
   end
-  return passed_on(rawpcall(rep, ...))
+  if ok and #result > LONG then
+    guards.after_long()
+  end
+  return passed_on(ok, result)
 end
 
 function guards.table.insert(...)

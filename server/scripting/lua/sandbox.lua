@@ -400,6 +400,7 @@ local function tick()
     sethook(tick, "", steps)
   end
 end
+guards.after_long = tick
 
 local coroutines = pick(coroutine, "running status yield")
 

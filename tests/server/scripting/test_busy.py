@@ -9,6 +9,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError, ResponseError
 
+from server.scripting.long_running import MOST_STEPS, LongRunning
+from tests.support.direct import Direct
 from tests.support.servers import ONCE, PenstockThread
 from tests.support.wire import wait_until
 
@@ -137,6 +139,24 @@ def test_the_error_of_a_script_that_took_long_is_counted(
     assert end(author) == "MINE x"
     assert client.info("errorstats")["errorstat_MINE"] == {"count": 1}
     assert client.info("commandstats")["cmdstat_eval"]["failed_calls"] == 1
+
+
+def test_others_have_their_turn_after_each_long_repetition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[bool] = []
+
+    def tick(_: LongRunning, takes_much: bool = False) -> int:
+        turns.append(takes_much)
+        return MOST_STEPS
+
+    monkeypatch.setattr(LongRunning, "tick", tick)
+    client = Direct().client()
+    for length, expected in ((2**20 + 1, 2), (2**19, 0)):
+        turns.clear()
+        script = "string.rep('x',ARGV[1]) string.rep('yz',ARGV[1]/1)"
+        client.send("EVAL", script, 0, length)
+        assert len(turns) == expected
 
 
 def test_shutdown_nosave_ends_a_server_whose_script_runs(
