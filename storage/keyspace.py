@@ -191,6 +191,12 @@ class Database:
         if expires_at is not None:
             self.schedule(key, expires_at)
 
+    def load_piece(self, key: bytes, offset: int, data: bytes) -> None:
+        """Like :meth:`overwrite`, without an effect while a file is loaded."""
+        buffer = self.values[key] = self.edit(key)
+        overwrite(buffer, offset, data)
+        self.encodings[key] = "raw"
+
     def unload(self, key: bytes) -> None:
         """Removes a key, if it is there, without an effect while a file is loaded."""
         if key in self.values:

@@ -33,7 +33,9 @@ Arguments = list[bytes]
 _FEWEST_OF_XADD: Final = 5
 _WORDS_OF_SET: Final = 3
 _WORDS_OF_PEXPIREAT: Final = 3
-_LONGEST_TIME: Final = 15
+_MOST_DIGITS: Final = 15
+_SHORT: Final = 2**20
+"""Strings of this length are never too long."""
 _COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
 _UNKNOWN: Final = -1
 
@@ -54,6 +56,8 @@ class Restorer:
         self._commands: Final[dict[bytes, Callable[[Arguments], bool] | None]] = {
             b"XADD": self._xadd,
             b"SET": self._set,
+            b"SETRANGE": self._setrange,
+            b"APPEND": self._append,
             b"DEL": self._delete,
             b"PEXPIREAT": self._pexpireat,
             b"XCLAIM": self._xclaim,
@@ -130,9 +134,27 @@ class Restorer:
         if len(args) == _WORDS_OF_SET:
             self.db.load(args[1], args[2])
             return True
-        if len(args) != _WORDS_OF_SET + 2 or args[3] != b"PXAT" or not _is_time(args[4]):
+        if len(args) != _WORDS_OF_SET + 2 or args[3] != b"PXAT" or not _is_positive(args[4]):
             return False
         self.db.load(args[1], args[2], int(args[4]))
+        return True
+
+    def _setrange(self, args: Arguments) -> bool:
+        _, key, offset, data = args
+        if not data or (offset != b"0" and not _is_positive(offset)):
+            return False
+        return self._overwrite(key, int(offset), data)
+
+    def _append(self, args: Arguments) -> bool:
+        _, key, data = args
+        value = self.db.values.get(key)
+        return isinstance(value, bytes | bytearray) and self._overwrite(key, len(value), data)
+
+    def _overwrite(self, key: bytes, offset: int, data: bytes) -> bool:
+        """Writes over a part of a string; what may be too long for one is left to the command."""
+        if offset + len(data) > _SHORT or isinstance(self.db.values.get(key), Stream):
+            return False
+        self.db.load_piece(key, offset, data)
         return True
 
     def _delete(self, args: Arguments) -> bool:
@@ -142,7 +164,7 @@ class Restorer:
 
     def _pexpireat(self, args: Arguments) -> bool:
         """What has options is left to the command, and so is a time at which keys are deleted."""
-        if len(args) != _WORDS_OF_PEXPIREAT or not _is_time(args[2]):
+        if len(args) != _WORDS_OF_PEXPIREAT or not _is_positive(args[2]):
             return False
         if args[1] in self.db.values:
             self.db.schedule(args[1], int(args[2]))
@@ -322,9 +344,9 @@ class Restorer:
                 consumer.active = self._now_ms
 
 
-def _is_time(text: bytes) -> bool:
-    """Whether this is how a time after that of loading is written, and not a far one."""
-    return text.isdigit() and text[:1] != b"0" and len(text) <= _LONGEST_TIME
+def _is_positive(text: bytes) -> bool:
+    """Whether this is how a positive number is written, and not a very large one."""
+    return text.isdigit() and text[:1] != b"0" and len(text) <= _MOST_DIGITS
 
 
 def _are_new(group: Group, wanted: list[int]) -> bool:

@@ -14,16 +14,17 @@ LATER = START_MS + 1000
 
 STRAIGHT = (
     "SET {a} 1", "SET {a} v", f"SET {{a}} v PXAT {LATER}", "DEL {a}", "DEL {a} {b} {a}",
-    f"PEXPIREAT {{a}} {LATER}", "SELECT 0", "SELECT 1",
+    f"PEXPIREAT {{a}} {LATER}", "SELECT 0", "SELECT 1", "SETRANGE {a} 9 x", "SETRANGE {a} 0 x",
 )  # fmt: skip
 """What goes straight to the engine ..."""
 BY_COMMANDS = (
     "MSET {a} 1", "MSET {a} v", f"SET {{a}} v pxat {LATER}", "UNLINK {a}", "UNLINK {a} {b} {a}",
-    f"EXPIREAT {{a}} {LATER // 1000}", "SELECT 0", "SELECT 1",
+    f"EXPIREAT {{a}} {LATER // 1000}", "SELECT 0", "SELECT 1", "BITFIELD {a} SET u8 #9 120",
+    "BITFIELD {a} SET u8 #0 120",
 )  # fmt: skip
 """... and what does the same by a command's own handler."""
 OTHERS = (
-    "XGROUP CREATE {a} g 0 MKSTREAM", "APPEND {a} more", "SETRANGE {a} 3 x", "PERSIST {a}",
+    "XGROUP CREATE {a} g 0 MKSTREAM", "INCR {a}", "APPEND {a} 1", "PERSIST {a}",
     "RENAME {a} {b}", "COPY {a} {b} DB 1 REPLACE", "MOVE {a} 1", "SWAPDB 0 1", "FLUSHDB",
     "PEXPIREAT {a} 0",
 )  # fmt: skip
@@ -94,3 +95,23 @@ def test_a_scan_finds_what_was_loaded(count: int) -> None:
 @pytest.mark.parametrize("line", ["PEXPIREAT k 0", "PEXPIREAT k -5"])
 def test_a_time_before_all_others_deletes_a_key(line: str) -> None:
     assert tables(loaded("SET k v", line).server.state.keyspace)[0][0] == {}
+
+
+@pytest.mark.parametrize("length", [1, 2**20 - 1, 2**20, 2**21])
+def test_pieces_of_a_string_are_put_together_however_long_it_is(length: int) -> None:
+    text = "7" * length
+    lines = (f"SET k {text} PXAT {LATER}", "APPEND k 1", "SETRANGE k 0 9", "APPEND new 1")
+    values, expires, used, encodings = tables(loaded(*lines).server.state.keyspace)[0]
+    assert values == {b"k": f"9{text[1:]}1".encode(), b"new": b"1"}
+    assert (expires, set(used), encodings) == ({b"k": LATER}, {b"k", b"new"}, {b"k": "raw"})
+
+
+@pytest.mark.parametrize(
+    "line", ["APPEND k x", "SETRANGE k 0 x", "SETRANGE a -1 x", "SETRANGE a 00 x"]
+)
+def test_what_cannot_be_written_is_refused(line: str) -> None:
+    direct = Direct()
+    loader = Loader(direct.server.state, direct.server.services.dispatcher)
+    loader.apply(b"XGROUP CREATE k g 0 MKSTREAM".split())
+    with pytest.raises(LoadError):
+        loader.apply(line.encode().split())
