@@ -103,8 +103,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(), "penstock-durations")
     _ask_at_once(config)
+    _wait_for_workers(config)
     log_check.listen()
     config.pluginmanager.register(log_check)
+
+
+def _wait_for_workers(config: pytest.Config) -> None:
+    """Lets workers end by themselves: those that take long on a busy machine are killed otherwise,
+    and what they have measured of the coverage is lost."""
+    if config.pluginmanager.hasplugin("dsession"):
+        from xdist.workermanage import NodeManager
+
+        NodeManager.EXIT_TIMEOUT = 120
 
 
 def _ask_at_once(config: pytest.Config) -> None:
