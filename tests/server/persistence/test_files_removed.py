@@ -60,6 +60,7 @@ async def test_what_was_removed_is_made_again_from_memory(
     rig = await started(start, appendfsync=policy)
     remove(rig.folder)
     assert await rig.ask("XADD", "s", "2-1", "f", "v") == b"2-1"
+    await rig.disk_rests()
     rig.cron(1000)
     assert await rig.ask("SET", "k", "v") == GONE
     assert (await rig.info())["aof_last_write_status"] == "err"
