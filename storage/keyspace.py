@@ -8,6 +8,7 @@ emits an effect like any other removal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import filterfalse, islice
 from typing import Final
 
 from storage.buffers import overwrite
@@ -211,14 +212,9 @@ class Database:
             self.used = dict.fromkeys(self.values, now_ms)
             self.scan = ScanIndex(self.values)
             return
-        if missing:
-            for key in reversed(self.values):
-                if key not in self.used:
-                    self.used[key] = now_ms
-                    self.scan.add(key)
-                    missing -= 1
-                    if not missing:
-                        break
+        for key in islice(filterfalse(self.used.__contains__, reversed(self.values)), missing):
+            self.used[key] = now_ms
+            self.scan.add(key)
 
     def make_stream(self, key: bytes) -> Stream:
         """A new empty stream at a free key (XGROUP CREATE ... MKSTREAM)."""

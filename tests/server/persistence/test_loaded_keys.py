@@ -115,3 +115,11 @@ def test_what_cannot_be_written_is_refused(line: str) -> None:
     loader.apply(b"XGROUP CREATE k g 0 MKSTREAM".split())
     with pytest.raises(LoadError):
         loader.apply(line.encode().split())
+
+
+def test_a_time_of_a_key_that_is_not_there_changes_nothing() -> None:
+    direct = loaded("SET k v", f"PEXPIREAT other {LATER}", "SET other v")
+    assert [list(db.values) for db in direct.server.state.keyspace.databases[:1]] == [
+        [b"k", b"other"]
+    ]
+    assert not direct.server.state.keyspace.databases[0].expires

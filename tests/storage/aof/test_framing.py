@@ -201,3 +201,11 @@ def test_the_longest_later_command_is_seen_in_the_size_that_is_told() -> None:
     longest = b"\r\n*1234567890\r\n$99\r\n" + b"x" * 99 + b"\r\n"
     assert len(longest) == LATER_COMMAND_SIZE
     assert find_command(longest) == 2
+
+
+def test_numbers_that_are_too_long_to_be_read_at_once_are_parsed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("storage.aof.framing._LARGE", 1)
+    commands = [[b"SET", b"k", b"v" * 20], xadd(1)]
+    assert parse(encoded(*commands)) == whole(commands)

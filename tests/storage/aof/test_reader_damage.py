@@ -154,3 +154,20 @@ def test_what_is_read_from_any_bytes_is_what_stands_there(start: int, end: int, 
     ends = [0, *map(add, content.offsets, map(len, map(encoded, content.commands)))]
     for start, end in zip(starts, ends, strict=False):
         assert re.fullmatch(rb"(#[ -~]*\r\n)*", data[end:start])
+
+
+class ShrinkingDisk(MemoryDisk):
+    """Has a file that loses its end once its size is known."""
+
+    def size(self, fd: int) -> int:
+        return super().size(fd) + 10
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_told() -> None:
+    data = encoded(xadd(1))
+    with pytest.raises(Damaged) as caught:
+        list(Reader("file", ShrinkingDisk(data)))
+    assert (caught.value.offset, caught.value.reason) == (
+        len(data),
+        "the file has become shorter while it was read",
+    )
