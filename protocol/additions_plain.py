@@ -66,16 +66,15 @@ def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, 
     memory = form.memory = form.memory if isinstance(form.memory, _Memory) else _Memory()
     pieces: list[bytes] = []
     names: list[bytes] | None = memory.known
-    if memory.match is not None:
-        start, *found = data[at : at + _WINDOW].split(form.prefix, most + 1)
-        if not start:
-            pieces += takewhile(memory.match, found[:most])
-            others = list(takewhile(_of_any_names(form.fields), found[len(pieces) : most]))
-            if others:
-                if not pieces:
-                    memory.note(_names_in(others[0], form.fields))
-                pieces += others
-                names = None
+    if memory.match is not None and data.startswith(form.prefix, at):
+        _, *found = data[at : at + _WINDOW].split(form.prefix, most + 1)
+        pieces += takewhile(memory.match, found[:most])
+        others = list(takewhile(_of_any_names(form.fields), found[len(pieces) : most]))
+        if others:
+            if not pieces:
+                memory.note(_names_in(others[0], form.fields))
+            pieces += others
+            names = None
     if not pieces:
         steps = most if memory.match is None else min(most, _STEPS)
         pieces, end, names = additions.cut(data, at, form, steps)

@@ -118,6 +118,16 @@ def test_entries_of_different_field_names_are_taken_together(cut: Cut) -> None:
 
 
 @CUTS
+def test_entries_of_the_usual_names_are_taken_with_others_behind_them(cut: Cut) -> None:
+    form = Form(PREFIX, 2)
+    usual, other = piece(b"1", b"2"), piece(b"3", b"4", names=NAMES[::-1])
+    for _ in range(2):
+        cut((PREFIX + usual) * 2, 0, form, 100)
+    data = PREFIX + usual + PREFIX + other
+    assert cut(data, 0, form, 100) == ([usual, other], len(data), None)
+
+
+@CUTS
 @pytest.mark.parametrize(
     "next_one",
     [
