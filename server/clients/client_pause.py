@@ -34,7 +34,6 @@ class ClientPause:
         self.until_ms = until_ms
         self.everything = everything
         self._arm()
-        self._note()
 
     @property
     def active(self) -> bool:
@@ -50,6 +49,7 @@ class ClientPause:
         if self._state.timekeeper.frozen:
             delay = LONG_S
         self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+        self._note()
 
     def _on_timer(self) -> None:
         if self._state.timekeeper.frozen:
@@ -72,7 +72,6 @@ class ClientPause:
         self.close()
         self.everything = False
         self.until_ms = 0
-        self._note()
         held, self.held = self.held, {}
         for session, resume in held.items():
             session.paused = False
@@ -87,7 +86,6 @@ class ClientPause:
     def unstall(self) -> None:
         """Lets writes go on, unless there is a pause that holds them back as well."""
         self._stalled = False
-        self._note()
         if self._timer is None:
             self.unpause()
 
@@ -102,7 +100,8 @@ class ClientPause:
         session.paused = False
 
     def close(self) -> None:
-        """Stops the timer."""
+        """Stops the timer, and with it the pause that it ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._note()
