@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-from server.command_syntax import Argument, parse
-from server.command_table import Command, every, new_table
 from server.commands import load
+from server.road.command_syntax import Argument, parse
+from server.road.table import Command, every, new_table
 
 KEPT_OUT: Final = frozenset({"shutdown", "debug"})
 """What would end the run, or take its time."""

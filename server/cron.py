@@ -15,10 +15,10 @@ from server.net.tls import Tls
 from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
+from server.road.state import ServerState
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler
 from server.runtime.process import give_memory_back, peak_memory
-from server.state import ServerState
 
 EXPIRE_BATCH: Final = 1000
 """How many keys one round removes at most, so that no round takes long."""

@@ -29,7 +29,6 @@ the append-only file and by replication as long as there is somebody to read wha
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
-from server import reasons
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
@@ -42,7 +41,6 @@ from server.clients.watch import WatchedKeys
 from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.delivery.policies import Policies
-from server.dispatcher import Dispatcher
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
 from server.net.output_gate import OutputGate
@@ -52,9 +50,11 @@ from server.net.turns import Turns
 from server.persistence.disk_thread import DiskThread
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
+from server.road import reasons
+from server.road.dispatcher import Dispatcher
+from server.road.state import ServerState
 from server.runtime.phase import Phase
 from server.scripting.engine import Scripting
-from server.state import ServerState
 from storage.aof.disk import Disk
 
 
@@ -173,7 +173,7 @@ class Services:
     # --- for tests ------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Asserts that the words of reasons say what is so, see :mod:`server.reasons`."""
+        """Asserts that the words of reasons say what is so, see :mod:`server.road.reasons`."""
         state = self.state
         so = {
             reasons.LOADING: state.phase is not Phase.SERVING,

@@ -1,7 +1,7 @@
 """The shape of the code: imports point one way, those for types included, and no module is long.
 
-Each package below has an order of layers. A module may import what stands above it in the list of
-its package, or what is in its own layer, and the other packages that its package is allowed;
+Each package below has an order of rooms. A module may import what stands above it in the list of
+its package, or what is in its own room, and the other packages that its package is allowed;
 imports under ``TYPE_CHECKING`` and inside functions count like all others.
 """
 
@@ -17,156 +17,40 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 
 LAYERS: Final[dict[str, list[str]]] = {
-    "protocol": [
-        "errors",
-        "acl_errors",
-        "tracking_errors",
-        "replication_errors",
-        "policy_errors",
-        "fault_errors",
-        "replies",
-        "encoder",
-        "inline",
-        "strict",
-        "requests",
-        "additions",
-        "additions_plain",
-    ],
-    "storage": [
-        "errors",
-        "stepwise",
-        "ids",
-        "runs",
-        "entries",
-        "nodes",
-        "effects",
-        "buffers",
-        "counters",
-        "lending",
-        "xxh3",
-        "scan_index",
-        "checksums",
-        "compression",
-        "lazy_free",
-        "limits",
-        "block",
-        "log",
-        "cursor",
-        "pending_ids",
-        "pending_bounds",
-        "pending_segment",
-        "pending_segments",
-        "pending",
-        "pending_age",
-        "pending_summary",
-        "groups",
-        "idempotency",
-        "stream",
-        "expiry",
-        "keyspace",
-        "copies",
-        "trimming",
-        "rdb.errors",
-        "rdb.codes",
-        "rdb.lzf",
-        "rdb.source",
-        "rdb.listpack",
-        "rdb.encode",
-        "rdb.write",
-        "rdb.decode",
-        "rdb.skip",
-        "rdb.read",
-        "rdb.payload",
-        "aof.errors",
-        "aof.disk",
-        "aof.framing",
-        "aof.checksum_lines",
-        "aof.manifest",
-        "aof.folder",
-        "aof.reader",
-        "aof.preamble",
-        "aof.writer",
-        "aof.check",
-        "aof.commands",
-        "aof.seen_times",
-        "aof.extension_records",
-        "aof.encode_strings",
-        "aof.snapshot",
-        "aof.encode_effects",
-        "aof.lookup",
-        "aof.apply_options",
-        "aof.apply_records",
-        "aof.apply_restore",
-        "aof.apply_runs",
-        "aof.apply_commands",
-    ],
+    "protocol": [""],
+    "storage": ["errors", "checksums", "engine", "types", "keyspace", "rdb", "aof"],
     "server": [
-        "util",
-        "config.quoting",
-        "config.types",
-        "config.policies",
-        "config.registry",
-        "config.file",
+        "runtime.arguments",
+        "config",
         "runtime",
-        "steps",
-        "outcomes",
-        "reasons",
         "monitoring.hdr_histogram",
-        "command_table",
-        "acl.selector",
-        "acl.rate",
-        "acl.users",
-        "acl.rules",
-        "acl.log",
-        "acl.file",
-        "session",
-        "monitoring.redaction",
-        "monitoring.slow_log",
-        "monitoring.latency",
-        "monitoring.latency_report",
-        "monitoring.monitors",
-        "monitoring.timings",
-        "monitoring.trace",
-        "state",
+        "road.steps",
+        "road.outcomes",
+        "road.reasons",
+        "road.table",
+        "acl",
+        "road.session",
+        "monitoring",
+        "road.state",
         "clients.watch",
         "clients.blocking",
         "delivery",
-        "clients.client_pause",
-        "clients.client_line",
-        "clients.client_eviction",
-        "clients.user_limits",
-        "clients.access",
-        "clients.pubsub",
-        "clients.keyspace_events",
-        "clients.tracking",
-        "clients.reactions",
-        "clients.working",
+        "clients",
         "net.turns",
         "net.output_gate",
         "net.output_limits",
-        "net.round_output",
         "net.addresses",
         "net.certificate",
         "net.tls",
         "faults",
-        "dispatcher",
+        "road",
         "persistence",
         "replication",
         "scripting",
         "cron",
         "services",
-        "command_help",
-        "command_syntax",
-        "command_docs",
-        "info",
         "commands",
-        "net.admission",
-        "net.paused_requests",
-        "net.intercepted",
-        "net.adding",
-        "net.peers",
-        "net.connection",
-        "net.listener",
+        "net",
         "web",
         "app",
         "__main__",
@@ -199,8 +83,9 @@ LAYERS: Final[dict[str, list[str]]] = {
         "",
     ],
 }
-"""The layers of each package from the lowest up. A layer is a module, or a folder with all that is
-in it; an empty name stands for every module that is not named."""
+"""The rooms of each package from the lowest up: a room is a folder with all that is in it, or a
+module; an empty name stands for every module that is not named. A module of a room that others
+below the room use is named apart, at its own place."""
 
 MAY_USE: Final[dict[str, set[str]]] = {
     "protocol": set(),
@@ -399,19 +284,19 @@ UPWARD: Final = {
 
 @pytest.mark.parametrize("text", UPWARD.values(), ids=list(UPWARD))
 def test_an_upward_import_is_found(text: str) -> None:
-    graph = planted("server.state", text)
-    assert wrong_imports(graph) == ["server.state -> server.app"]
-    assert {"server.state", "server.app"} <= set(circle(graph))
+    graph = planted("server.road.state", text)
+    assert wrong_imports(graph) == ["server.road.state -> server.app"]
+    assert {"server.road.state", "server.app"} <= set(circle(graph))
 
 
 @pytest.mark.parametrize(
     ("module", "text", "wrong"),
     [
-        ("protocol.replies", "from storage import ids\n", "storage.ids"),
-        ("storage.ids", "from storage.stream import Stream\n", "storage.stream"),
-        ("storage.ids", "import time\n", "time"),
+        ("protocol.replies", "from storage.engine import ids\n", "storage.engine.ids"),
+        ("storage.engine.ids", "from storage.keyspace import expiry\n", "storage.keyspace.expiry"),
+        ("storage.engine.ids", "import time\n", "time"),
         ("server.persistence.appender", "import socket\n", "socket"),
-        ("server.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
+        ("server.road.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
         ("penstock.testing.server", "from server.app import Server\n", "server.app"),
         ("penstock.pipeline.model", "from penstock import cli\n", "penstock.cli"),
         ("pyspark_redis_streams.ids", "from penstock import cli\n", "penstock.cli"),
@@ -428,7 +313,7 @@ def test_an_import_that_is_not_allowed_is_found(module: str, text: str, wrong: s
 
 
 def test_a_circle_within_a_layer_is_found() -> None:
-    lower, upper = "server.util.glob", "server.util.arguments"
+    lower, upper = "server.runtime.clock", "server.runtime.stats"
     graph = planted(lower, f"if TYPE_CHECKING:\n    import {upper}\n")
     graph |= {upper: {lower}}
     assert set(circle(graph)) == {lower, upper}
@@ -461,7 +346,7 @@ def wires(sources: Sources) -> list[str]:
     """
     modules = {name: text for name, text in sources.items() if is_in(name, "server")}
     known = set[str]().union(
-        *(callbacks(text) for name, text in modules.items() if name != "server.session")
+        *(callbacks(text) for name, text in modules.items() if name != "server.road.session")
     )
     return [
         f"{name}: {ast.unparse(target)}"
@@ -500,18 +385,18 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
 # --- the road of a request -------------------------------------------------------------------
 
 NOTES_REASONS: Final = {
-    *("server.state", "server.session", "server.services", "server.clients.reactions"),
+    *("server.road.state", "server.road.session", "server.services", "server.clients.reactions"),
     *("server.clients.client_pause", "server.faults.interception"),
 }
 """Who notes the reasons for which requests may not run plainly, or checks that they are noted."""
 
 ASKS_FOR_REASONS: Final = {
-    *("server.dispatcher", "server.net.connection", "server.net.intercepted"),
-    *("server.net.adding", "server.commands.entry_runs"),
+    *("server.road.dispatcher", "server.net.connection", "server.net.intercepted"),
+    *("server.net.adding", "server.commands.streams.entry_runs"),
 }
 """The road of a request."""
 
 
 def test_only_the_road_of_a_request_asks_whether_it_may_run_plainly() -> None:
-    readers = {module for module, imports in GRAPH.items() if "server.reasons" in imports}
+    readers = {module for module, imports in GRAPH.items() if "server.road.reasons" in imports}
     assert readers == NOTES_REASONS | ASKS_FOR_REASONS

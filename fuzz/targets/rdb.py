@@ -17,13 +17,13 @@ from typing import Final
 from fuzz.mutate import mutated
 from fuzz.requests import Requests, commands
 from fuzz.targets.base import require
-from storage.keyspace import Keyspace
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Key, read_rdb
 from storage.rdb.source import Source
 from storage.rdb.write import write_rdb
-from storage.stream import Stream
 from tests.support.direct import Direct
 
 LENGTH: Final = 40

@@ -32,7 +32,7 @@ from penstock.migration.read import (
     read_head,
     read_pending_ids,
 )
-from storage import ids
+from storage.engine import ids
 
 Advance = Callable[[int], None]
 """Called with the number of entries that have been processed since the last call."""

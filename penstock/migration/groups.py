@@ -12,7 +12,7 @@ from penstock.migration.differences import PendingChange, compare_pending
 from penstock.migration.model import Digest, Group, Head, Pending, noted
 from penstock.migration.plan import Endpoints, StreamGone
 from penstock.migration.read import read_consumers, read_groups, read_head, read_pending
-from storage import ids
+from storage.engine import ids
 
 NOBODY: Final = b""
 """The consumer that gets what XNACK released, on a target that has no XNACK.

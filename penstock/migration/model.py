@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from storage import ids
+from storage.engine import ids
 
 Entry = list[Any]
 """An entry as XRANGE answers it: its ID, and a list of fields and values."""
@@ -37,7 +37,7 @@ USUAL_SETTINGS: Final = Settings(100, 100)
 
 
 class Head(NamedTuple):
-    """A stream's counters; IDs are integers, as :mod:`storage.ids` makes them."""
+    """A stream's counters; IDs are integers, as :mod:`storage.engine.ids` makes them."""
 
     length: int
     last_id: int

@@ -9,7 +9,7 @@ from penstock.client.connection import Connection
 from penstock.migration.model import Group, Head, entry_id, is_placeholder
 from penstock.migration.read import read_groups, read_head
 from penstock.migration.report import shown
-from storage import ids
+from storage.engine import ids
 
 
 class StreamError(Exception):

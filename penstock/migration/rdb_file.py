@@ -17,14 +17,14 @@ from penstock.client.connection import Connection
 from penstock.client.errors import ClientError, CommandRefused
 from penstock.client.urls import Address
 from penstock.migration.report import Outcome, Row, list_names, plural, print_summary, shown
-from server.util.glob import matches
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
+from storage.keyspace.glob import matches
 from storage.rdb import codes
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.payload import dump
 from storage.rdb.read import Item, Key, Library, read_rdb
 from storage.rdb.source import Source
-from storage.stream import Stream
 
 _CHUNK: Final = 1024 * 1024
 _IN_THE_WAY: Final = "the target has something else there; --replace puts the file's in its place"

@@ -11,7 +11,7 @@ from penstock.client.connection import Connection, Moment, Reply, Timed
 from penstock.client.errors import CommandRefused, ServerFailed
 from penstock.client.nodes import Nodes
 from penstock.migration.model import Entry, Group, Head, Pending, Settings, entry_id
-from storage import ids
+from storage.engine import ids
 
 PAGE_BYTES: Final = 1 << 20
 """About how many bytes of entries to ask for at once."""

@@ -24,7 +24,7 @@ from penstock.migration.read import (
     read_pending_ids,
 )
 from penstock.migration.report import Depth, Findings, plural, shown
-from storage import ids
+from storage.engine import ids
 
 # --- the stream ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from protocol.errors import CommandError
 from protocol.inline import split_words
 from server.acl.selector import READ_WRITE, Selector
 from server.acl.users import User, Users, hashed
-from server.command_table import CATEGORIES, READ, WRITE, find_by_name
+from server.road.table import CATEGORIES, READ, WRITE, find_by_name
 
 _BLANKS: Final = re.compile(rb"[\s\0]")
 _HASH: Final = re.compile(rb"[0-9a-f]{64}")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.command_table import READ, SPREAD, WRITE, Arguments, Command, Table, every
-from server.util.glob import Matcher, matcher
+from server.road.table import READ, SPREAD, WRITE, Arguments, Command, Table, every
+from storage.keyspace.glob import Matcher, matcher
 
 READ_WRITE: Final = READ | WRITE
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from server.acl.rate import RateLimit
 from server.acl.selector import Denial, Selector
-from server.command_table import READ, Arguments, Command, Table
+from server.road.table import READ, Arguments, Command, Table
 
 DEFAULT_USER: Final = b"default"
 

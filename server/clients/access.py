@@ -14,10 +14,10 @@ from server.acl.selector import Denial
 from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
 from server.clients.user_limits import UserLimits
-from server.command_table import Arguments, Command, find
 from server.config.file import ConfigError
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
+from server.road.table import Arguments, Command, find
 
 TOPLEVEL: Final = "toplevel"
 IN_MULTI: Final = "multi"

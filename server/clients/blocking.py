@@ -47,11 +47,11 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.encoder import encode, error_line
-from server.command_table import Arguments, Command
-from server.outcomes import Wait
-from server.session import Place, Session, Waiter
-from server.state import ServerState
-from storage.stream import Stream
+from server.road.outcomes import Wait
+from server.road.session import Place, Session, Waiter
+from server.road.state import ServerState
+from server.road.table import Arguments, Command
+from storage.engine.stream import Stream
 
 SYNCED: Final[Place] = (-1, b"")
 """Where those wait who want their changes on the disk; no database has this index."""

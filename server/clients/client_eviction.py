@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from server.clients.client_line import client_line, client_memory
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 
 
 class ClientEviction:

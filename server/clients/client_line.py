@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.session import Session
+from server.road.session import Session
 
 OWN_OVERHEAD: Final = 2048
 """What a connection takes apart from its buffers, in bytes: session, parser and transport."""

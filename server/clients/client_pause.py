@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from server import reasons
-from server.session import Session
-from server.state import ServerState
+from server.road import reasons
+from server.road.session import Session
+from server.road.state import ServerState
 
 LONG_S: Final = 86_400
 """How long a timer runs while the clock stands still: it is set anew when the clock moves."""

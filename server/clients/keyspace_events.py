@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from server.clients.pubsub import PubSub
 from server.config.types import KeyspaceEvents
-from storage import effects as e
+from storage.engine import effects as e
 
 GENERIC: Final = "g"
 STRING: Final = "$"

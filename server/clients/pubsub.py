@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push
-from server.session import Session
-from server.util.glob import Matcher, matcher
+from server.road.session import Session
+from storage.keyspace.glob import Matcher, matcher
 
 Audience = dict[bytes, dict[Session, None]]
 """Names of channels, or patterns, each with those who listen."""

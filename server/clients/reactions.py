@@ -15,17 +15,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from server import reasons
 from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
 from server.delivery.policies import Policies
+from server.road import reasons
+from server.road.session import Place, Session, Waiter
+from server.road.state import ServerState
 from server.runtime.change_count import changes_of
 from server.runtime.histogram import Histogram
-from server.session import Place, Session, Waiter
-from server.state import ServerState
-from storage import effects as e
+from storage.engine import effects as e
 
 MODIFYING: Final[frozenset[type]] = frozenset(
     {

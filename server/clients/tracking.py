@@ -29,11 +29,11 @@ from typing import Any, Final
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push, Reply
-from server.command_table import Arguments, Command, Handler, every
-from server.outcomes import Outcome, Wait
-from server.session import ClientTracking, Session
-from server.state import ServerState
-from storage import effects as e
+from server.road.outcomes import Outcome, Wait
+from server.road.session import ClientTracking, Session
+from server.road.state import ServerState
+from server.road.table import Arguments, Command, Handler, every
+from storage.engine import effects as e
 
 CHANNEL: Final = "__redis__:invalidate"
 """Where a RESP2 client that others redirect to gets its notices, as messages."""

@@ -2,9 +2,8 @@
 
 Both are settings with a number for every user and numbers for single ones; 0 is no limit. A user
 with a limit of commands carries its budget (:class:`~server.acl.rate.RateLimit`), and its sessions
-are ``RATED`` (:mod:`server.reasons`), so that the dispatcher looks at their requests more closely;
-nobody else's requests are asked anything. Decision 32.
-"""
+are ``RATED`` (:mod:`server.road.reasons`), so that the dispatcher looks at their requests more
+closely; nobody else's requests are asked anything. Decision 32."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from protocol import acl_errors, errors
 from server.acl.rate import RateLimit
 from server.acl.users import User
 from server.config.types import PerUser
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 
 
 class UserLimits:

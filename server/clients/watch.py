@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from server.session import Session
-from storage.keyspace import Database, Keyspace
+from server.road.session import Session
+from storage.keyspace.databases import Database, Keyspace
 
 
 class WatchedKeys:

@@ -16,8 +16,8 @@ from protocol.errors import shown
 from protocol.inline import split_words
 from server.config.quoting import quoted_word
 from server.config.types import INT32_MAX, BadSetting, Lines, parse_memory
-from server.util.arguments import parse_integer
-from server.util.glob import matcher
+from server.runtime.arguments import parse_integer
+from storage.keyspace.glob import matcher
 
 Settings = dict[bytes, bytes]
 """Policies by name, with their values as text."""

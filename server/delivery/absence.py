@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from server.delivery.place import GroupPlace
 from server.delivery.rules import NEVER
-from storage import ids
-from storage.effects import ConsumerDeleted, Released
-from storage.pending import Consumer
+from storage.engine import ids
+from storage.engine.effects import ConsumerDeleted, Released
+from storage.engine.pending import Consumer
 
 
 def remove_absent(place: GroupPlace, parked: set[bytes]) -> None:

@@ -22,9 +22,9 @@ from typing import Final
 
 from server.delivery.lanes import Lanes
 from server.delivery.rules import NEVER, GroupRules
-from storage import ids
-from storage.log import EntryLog
-from storage.pending import PendingEntry, PendingList
+from storage.engine import ids
+from storage.engine.log import EntryLog
+from storage.engine.pending import PendingEntry, PendingList
 
 _AT_ONCE: Final = 1000
 """How many pending entries share a range when the index is made anew."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from server.delivery.place import GroupPlace
 from server.delivery.reading import bury_exhausted
-from storage.pending import PendingEntry
+from storage.engine.pending import PendingEntry
 
 
 class Refusals:

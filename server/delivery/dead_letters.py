@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from server.delivery.place import GroupPlace
 from server.delivery.retention import add_entry, drop_acknowledged
-from storage import ids
-from storage.effects import Acknowledged
-from storage.entries import decode_entry
+from storage.engine import ids
+from storage.engine.effects import Acknowledged
+from storage.engine.entries import decode_entry
+from storage.engine.pending import PendingEntry
+from storage.engine.stream import Stream
 from storage.errors import StorageFailure
-from storage.pending import PendingEntry
-from storage.stream import Stream
 
 PREFIX: Final = b"dead-letter-"
 STREAM: Final = b"dead-letter-stream"

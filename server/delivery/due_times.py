@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
-from server.session import Place
+from server.road.session import Place
 
 _FEW: Final = 64
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from server.delivery.agenda import Agenda
 from server.delivery.retention import StreamAgenda
 from server.delivery.tally import Tally
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 
 class GroupPlace(NamedTuple):

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
-from server.command_table import Arguments
 from server.config import policies as names
 from server.config.policies import Line, Settings
 from server.delivery import absence, retention
@@ -29,13 +28,14 @@ from server.delivery.reading import bury_exhausted
 from server.delivery.retention import AGE_STEP_MS, SIZE_STEP_MS, StreamAgenda
 from server.delivery.rules import NEVER, GroupRules, StreamRules
 from server.delivery.tally import Tally
+from server.road.session import Place, Session
+from server.road.state import ServerState
+from server.road.table import Arguments
 from server.runtime.phase import Phase
-from server.session import Place, Session
-from server.state import ServerState
-from storage import effects as e
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine import effects as e
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""

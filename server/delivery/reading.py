@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from server.delivery.agenda import Agenda
 from server.delivery.dead_letters import AGAIN_AFTER_MS, TOO_OFTEN, bury, settle
 from server.delivery.place import GroupPlace
-from storage import ids
-from storage.effects import Delivered, GroupPositionSet, Released
-from storage.pending import MOST, Consumer, PendingEntry, PendingList
+from storage.engine import ids
+from storage.engine.effects import Delivered, GroupPositionSet, Released
+from storage.engine.pending import MOST, Consumer, PendingEntry, PendingList
 
 MOST_PASSED: Final = 50_000
 """How many new entries one read looks at, so that none takes long."""

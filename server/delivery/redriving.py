@@ -10,11 +10,11 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.delivery.dead_letters import Letter, read_letter
 from server.delivery.retention import add_entry
-from storage import ids
-from storage.effects import EntriesDeleted, Released
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.effects import EntriesDeleted, Released
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 _PORTION: Final = 100
 """How many letters are moved before others may be answered."""

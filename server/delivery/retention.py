@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from server.delivery.rules import NEVER, StreamRules
 from server.delivery.tally import Tally
-from storage import ids
-from storage.effects import EntriesDeleted, EntryAdded, StreamTrimmed
-from storage.keyspace import Database
-from storage.stream import Stream
-from storage.trimming import ACKED, KEEPREF, Trim, trim
+from storage.engine import ids
+from storage.engine.effects import EntriesDeleted, EntryAdded, StreamTrimmed
+from storage.engine.stream import Stream
+from storage.engine.trimming import ACKED, KEEPREF, Trim, trim
+from storage.keyspace.databases import Database
 
 AGE_STEP_MS = 10
 """Entries go for their age at such intervals at most."""

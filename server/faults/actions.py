@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from protocol import errors, fault_errors
-from server.command_table import Arguments, Command
+from server.road.table import Arguments, Command
 
 ERROR: Final = "ERROR"
 DELAY: Final = "DELAY"

@@ -2,8 +2,8 @@
 """What requests have to pass before they run while a test looks at them or meddles with them.
 
 Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast
-path (:data:`server.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted` lets
-requests pass, and does to them what the faults say.
+path (:data:`server.road.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted`
+lets requests pass, and does to them what the faults say.
 
 **Time.** What takes time here takes it by the clock on the wall, whatever the clock of the server
 says: a test that lets that stand still wants its delays all the same.
@@ -14,17 +14,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from server import reasons
 from server.clients.blocking import BlockedClients
-from server.command_table import Arguments
 from server.faults.actions import Action
 from server.faults.disk import FaultyDisk
 from server.faults.outages import Outages, Resume
 from server.faults.rules import Conditions, FaultList
 from server.monitoring.trace import Trace
 from server.net.output_gate import OutputGate
-from server.session import Session
-from server.state import ServerState
+from server.road import reasons
+from server.road.session import Session
+from server.road.state import ServerState
+from server.road.table import Arguments
 
 
 class Delay:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from protocol import fault_errors
 from server.clients.blocking import BlockedClients
 from server.net.output_gate import OutputGate
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 
 Resume = Callable[[], None]
 """Lets a client go on that was held."""

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from server.command_table import Arguments, Command
 from server.faults.actions import READY, READY_NAMES, Action
-from server.util.glob import matches
+from server.road.table import Arguments, Command
+from storage.keyspace.glob import matches
 
 SPARED: Final = frozenset(
     {"debug", "hello", "auth", "client", "command", "select", "quit", "reset"}

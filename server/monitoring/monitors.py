@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from server.command_table import Arguments, Command
 from server.monitoring.redaction import visible
-from server.session import Session
+from server.road.session import Session
+from server.road.table import Arguments, Command
 
 _SPECIAL: Final = re.compile(rb"[^ !#-\[\]-~]")
 _NAMED: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.command_table import Arguments, Command
+from server.road.table import Arguments, Command
 
 HIDDEN: Final = b"(redacted)"
 """What stands in place of an argument."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
-from server.command_table import Arguments, Command
 from server.config.registry import Config
 from server.monitoring.redaction import visible
-from server.session import Session
+from server.road.session import Session
+from server.road.table import Arguments, Command
 
 OFF: Final = 2**62 - 1
 """More nanoseconds than anything takes. (Compiled code compares larger numbers more slowly.)"""

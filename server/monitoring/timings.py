@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from server.command_table import Arguments, Command
 from server.config.registry import Config
 from server.monitoring.latency import COMMAND, FAST_COMMAND, LatencyMonitor
 from server.monitoring.monitors import Monitors
 from server.monitoring.slow_log import OFF, SlowLog
-from server.session import Session
+from server.road.session import Session
+from server.road.table import Arguments, Command
 
 SINGLE_NS: Final = 1_000_000
 """A slow log that begins below this wants to know of each XADD, not of the mean of many."""

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from server.command_table import Arguments, Command
 from server.monitoring.redaction import visible
-from server.session import Session
-from server.util.glob import matches
+from server.road.session import Session
+from server.road.table import Arguments, Command
+from storage.keyspace.glob import matches
 
 MOST: Final = 10_000
 """How many commands are kept."""

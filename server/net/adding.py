@@ -26,19 +26,19 @@ from hiredis import Reader
 from protocol import additions, additions_plain
 from protocol.additions import AUTOMATIC, Form, bulks_end
 from protocol.errors import CommandError
-from server.commands.add_options import addition_of
-from server.commands.entry_runs import LONGEST_RUN, open_stream
-from server.commands.trimming import trim_key
+from server.commands.streams.add_options import addition_of
+from server.commands.streams.entry_runs import LONGEST_RUN, open_stream
+from server.commands.streams.trimming import trim_key
 from server.net.turns import now_ns
-from server.reasons import LIMITED
+from server.road.reasons import LIMITED
+from server.road.session import Session
 from server.services import Services
-from server.session import Session
-from storage.effects import EntriesAdded, EntryAdded
-from storage.entries import unpack
+from storage.engine.effects import EntriesAdded, EntryAdded
+from storage.engine.entries import unpack
+from storage.engine.limits import StreamLimits
+from storage.engine.runs import Run, text_of
+from storage.engine.trimming import Trim, quiet_room
 from storage.errors import StorageFailure
-from storage.limits import StreamLimits
-from storage.runs import Run, text_of
-from storage.trimming import Trim, quiet_room
 
 Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
 

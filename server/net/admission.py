@@ -8,10 +8,10 @@ import sys
 
 from server.config.registry import Config
 from server.net.addresses import address_text
+from server.road.session import Session
+from server.road.state import ServerState
+from server.runtime.hosts import is_loopback
 from server.services import Services
-from server.session import Session
-from server.state import ServerState
-from server.util.hosts import is_loopback
 
 
 def is_forbidden(state: ServerState, transport: asyncio.Transport) -> bool:

@@ -56,10 +56,10 @@ from server.net.peers import Connections
 from server.net.round_output import LARGEST
 from server.net.tls import common_name
 from server.net.turns import now_ns
-from server.reasons import HOLDING
+from server.road.reasons import HOLDING
+from server.road.session import Session
 from server.runtime.phase import Phase
 from server.services import Services
-from server.session import Session
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""

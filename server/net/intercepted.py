@@ -15,15 +15,15 @@ from typing import Final
 from protocol import fault_errors
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
-from server.command_table import Command
 from server.faults import actions
 from server.faults.actions import READY_NAMES
 from server.faults.outages import Resume
 from server.faults.rules import Strike
 from server.net.paused_requests import REPLICATED, hold_back, may_write
-from server.reasons import FAULTS, PAUSE
+from server.road.reasons import FAULTS, PAUSE
+from server.road.session import Session
+from server.road.table import Command
 from server.services import Services
-from server.session import Session
 
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _SPARED: Final = "debug"

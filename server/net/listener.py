@@ -16,8 +16,8 @@ from server.net.connection import Connection
 from server.net.peers import Connections
 from server.net.round_output import RoundOutput
 from server.net.tls import CurrentContext, TlsError
+from server.runtime.hosts import is_loopback
 from server.services import Services
-from server.util.hosts import is_loopback
 
 ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 """How settings name every address of a host, and what the system calls it."""

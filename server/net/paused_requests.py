@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.requests import Request
-from server.command_table import Command
+from server.road.session import Session
+from server.road.table import Command
 from server.services import Services
-from server.session import Session
 
 REPLICATED: Final = frozenset({"publish", "spublish"})
 """Commands without the write flag that a pause of writes holds back all the same."""

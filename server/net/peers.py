@@ -8,7 +8,7 @@ from typing import Protocol
 
 from server.net.adding import Adder
 from server.net.round_output import RoundOutput
-from server.session import Session
+from server.road.session import Session
 
 
 class Peer(Protocol):

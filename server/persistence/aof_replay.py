@@ -15,9 +15,9 @@ from typing import Final
 
 from protocol.errors import CommandError
 from server.acl.users import DEFAULT_USER
-from server.command_table import Arguments, Command
-from server.dispatcher import FAILURE_TEXTS, Dispatcher
-from server.state import ServerState
+from server.road.dispatcher import FAILURE_TEXTS, Dispatcher
+from server.road.state import ServerState
+from server.road.table import Arguments, Command
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
 from storage.aof.framing import Annotation

@@ -52,12 +52,12 @@ from server.clients.reactions import Reactions
 from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
 from server.net.output_gate import OutputGate
 from server.persistence.disk_thread import DiskThread
+from server.road.session import Session
+from server.road.state import ServerState
 from server.runtime.histogram import Histogram
-from server.session import Session
-from server.state import ServerState
 from storage.aof.encode_effects import Forms
 from storage.aof.writer import Writer
-from storage.effects import Effect
+from storage.engine.effects import Effect
 
 SYNC_WITHIN_MS: Final = 800
 """With ``everysec``, a sync of what was written begins within so long: it may take some time, and a

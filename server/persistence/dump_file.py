@@ -10,8 +10,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
-from server.state import ServerState
 from storage.aof.disk import Disk
 from storage.rdb import codes
 from storage.rdb.write import write_rdb

@@ -16,7 +16,6 @@ from server.clients.client_pause import ClientPause
 from server.clients.reactions import Reactions
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
-from server.dispatcher import Dispatcher
 from server.net.output_gate import OutputGate
 from server.persistence.aof_replay import Loader
 from server.persistence.appender import Appender, passed, reason
@@ -24,7 +23,8 @@ from server.persistence.disk_thread import DiskThread
 from server.persistence.dump_file import DumpFile
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import Rewrite
-from server.state import ServerState
+from server.road.dispatcher import Dispatcher
+from server.road.state import ServerState
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from server.persistence.aof_replay import Loader
-from server.state import ServerState
+from server.road.state import ServerState
 from storage.aof.errors import LoadError
 from storage.aof.lookup import shown
+from storage.engine.stream import Stream
 from storage.rdb.read import Aux, Item, Key, Library
-from storage.stream import Stream
 
 
 class ItemLoader:

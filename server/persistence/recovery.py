@@ -10,11 +10,11 @@ from collections.abc import Generator, Iterator
 from operator import itemgetter
 from typing import Final
 
-from server.dispatcher import Dispatcher
 from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
 from server.persistence.rdb_items import ItemLoader
-from server.state import ServerState
+from server.road.dispatcher import Dispatcher
+from server.road.state import ServerState
 from storage.aof.check import cut
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk

@@ -24,7 +24,7 @@ from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, Contents, fork_writer, write_base, write_file
 from server.persistence.disk_thread import DiskThread
 from server.persistence.dump_file import DumpFile
-from server.state import ServerState
+from server.road.state import ServerState
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.snapshot import snapshot

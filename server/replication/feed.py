@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 
 from server.clients.reactions import Reactions
 from server.replication.backlog import Backlog
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 from storage.aof.commands import command
 from storage.aof.encode_effects import Forms
-from storage.effects import Effect
+from storage.engine.effects import Effect
 
 
 class Feed:

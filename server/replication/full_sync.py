@@ -19,8 +19,8 @@ from server.persistence.base_writer import FAILED, fork_writer
 from server.replication.feed import Feed
 from server.replication.replica import Replica, Snapshot
 from server.replication.snapshot_file import SnapshotFile
+from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
-from server.state import ServerState
 from storage.aof.disk import Disk
 from storage.rdb.write import write_rdb
 

@@ -31,8 +31,8 @@ from server.net.output_limits import OutputLimits
 from server.replication.feed import Feed
 from server.replication.full_sync import FullSync
 from server.replication.replica import ONLINE, Introduction, Replica
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 from storage.aof.disk import Disk
 
 SECOND_MS: Final = 1000

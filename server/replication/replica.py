@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from server.net.output_limits import OutputLimits
 from server.replication.feed import Feed
 from server.replication.snapshot_file import SnapshotFile
-from server.session import Session
-from server.state import ServerState
+from server.road.session import Session
+from server.road.state import ServerState
 from storage.rdb import codes
 
 WAITING: Final = "wait_bgsave"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from storage import effects as e
+from storage.engine import effects as e
 
 _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
     e.StringEdited: lambda effect: len(effect.pieces),

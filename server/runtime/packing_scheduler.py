@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from server.runtime.process import give_memory_back
-from storage.compression import Packer
+from storage.engine.compression import Packer
 
 PACKING_EVERY_S: Final = 0.02
 """How long after a round of packing the next one begins, if there is more to pack."""
@@ -17,7 +17,7 @@ GIVEN_BACK_BYTES: Final = 4 * 1024 * 1024
 
 
 class PackingScheduler:
-    """The packing of a server's entries, in rounds (see :mod:`storage.compression`).
+    """The packing of a server's entries, in rounds (see :mod:`storage.engine.compression`).
 
     ``clock`` gives Unix milliseconds.
     """

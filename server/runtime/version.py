@@ -8,8 +8,8 @@ import re
 import sys
 from typing import Final
 
-from storage import log
 from storage.checksums import crc64
+from storage.engine import log
 
 PENSTOCK_VERSION: Final = "0.1.0"
 """The release of this program."""

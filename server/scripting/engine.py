@@ -13,14 +13,14 @@ from protocol.replies import Reply
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
-from server.command_table import Arguments, Command
-from server.dispatcher import Dispatcher
-from server.outcomes import Wait
+from server.road.dispatcher import Dispatcher
+from server.road.outcomes import Wait
+from server.road.session import Session
+from server.road.state import ServerState
+from server.road.table import Arguments, Command
 from server.scripting import shebang
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
-from server.session import Session
-from server.state import ServerState
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.command_table import Arguments
-from server.outcomes import Wait
+from server.road.outcomes import Wait
+from server.road.session import Session
+from server.road.table import Arguments
 from server.scripting import metadata, payload
 from server.scripting.running import Job, Runner
-from server.session import Session
-from storage.keyspace import Keyspace
+from storage.keyspace.databases import Keyspace
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi

@@ -10,15 +10,15 @@ from typing import Any, Final
 from protocol import acl_errors, errors, replication_errors
 from protocol.encoder import error_line
 from server.clients.access import IN_SCRIPT, AccessControl, denial_text
-from server.command_table import Arguments, Command, find
-from server.dispatcher import Dispatcher
+from server.road.dispatcher import Dispatcher
+from server.road.session import Session
+from server.road.state import ServerState
+from server.road.table import Arguments, Command, find
 from server.runtime.version import REDIS_VERSION
 from server.scripting import structs
 from server.scripting.interpreter import PER_VALUE, Interpreter
 from server.scripting.long_running import FIRST_STEPS
 from server.scripting.numbers import number_text, operate
-from server.session import Session
-from server.state import ServerState
 
 LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
 

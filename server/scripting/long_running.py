@@ -17,10 +17,10 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
-from server.outcomes import Wait
+from server.road.outcomes import Wait
+from server.road.session import Session
+from server.road.state import ServerState
 from server.scripting.coroutine import SUSPENDED, Turns
-from server.session import Session
-from server.state import ServerState
 
 TURN_S: Final = 0.02
 """How long a script runs before others are answered again."""

@@ -12,11 +12,11 @@ from protocol.replies import Encoded, Reply
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.reactions import Reactions
-from server.command_table import Arguments
-from server.dispatcher import Dispatcher
-from server.outcomes import Wait
-from server.session import Session
-from server.state import ServerState
+from server.road.dispatcher import Dispatcher
+from server.road.outcomes import Wait
+from server.road.session import Session
+from server.road.state import ServerState
+from server.road.table import Arguments
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi, Register

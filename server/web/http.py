@@ -24,8 +24,8 @@ from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
 from server.web.connections import MOST, Connection
-from server.web.exposition import CONTENT_TYPE, scrape
-from server.web.loop_lag import LoopLagProbe
+from server.web.metrics.exposition import CONTENT_TYPE, scrape
+from server.web.metrics.loop_lag import LoopLagProbe
 from server.web.names import OwnNames
 from server.web.pace import Pace
 from server.web.page.routes import Page

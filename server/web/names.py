@@ -12,7 +12,7 @@ from collections.abc import Callable
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.util.hosts import is_own_host
+from server.runtime.hosts import is_own_host
 
 
 class OwnNames:

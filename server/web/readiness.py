@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from server.persistence.manager import Persistence
+from server.road.state import ServerState
 from server.runtime.phase import Phase
-from server.state import ServerState
 
 
 def obstacle(state: ServerState, persistence: Persistence, failure: str | None) -> str | None:

@@ -14,10 +14,8 @@ from typing import Final
 
 from server.clients.blocking import BlockedClients
 from server.config.registry import Config
-from server.session import Place
-from server.util.glob import matcher
-from server.web.pace import Pace
-from server.web.stream_series import (
+from server.road.session import Place
+from server.web.metrics.stream_series import (
     CONSUMERS,
     DELIVERY_BOUNDS,
     GROUPS,
@@ -26,11 +24,13 @@ from server.web.stream_series import (
     group_values,
     stream_values,
 )
+from server.web.pace import Pace
 from server.web.text import Value, labels, readable
-from storage.groups import Group
-from storage.keyspace import Database, Keyspace
-from storage.pending_summary import PendingSummary
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.pending_summary import PendingSummary
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace
+from storage.keyspace.glob import matcher
 
 _SOME: Final = 500
 """How many consumers are looked at before the time is."""

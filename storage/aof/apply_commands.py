@@ -12,7 +12,6 @@ from collections.abc import Callable
 from operator import lt
 from typing import Final
 
-from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
 from storage.aof.apply_records import RecordRestorer
@@ -21,12 +20,13 @@ from storage.aof.apply_runs import RunRestorer
 from storage.aof.errors import LoadError
 from storage.aof.framing import Annotation
 from storage.aof.lookup import group_at, integer, shown, stream_at
-from storage.counters import unsigned
-from storage.groups import Group
-from storage.keyspace import Database, Keyspace
-from storage.pending import MOST, Consumer
-from storage.stream import Stream
-from storage.trimming import Trim, trim
+from storage.engine import ids
+from storage.engine.counters import unsigned
+from storage.engine.groups import Group
+from storage.engine.pending import MOST, Consumer
+from storage.engine.stream import Stream
+from storage.engine.trimming import Trim, trim
+from storage.keyspace.databases import Database, Keyspace
 
 Arguments = list[bytes]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage import ids
 from storage.aof.lookup import integer
+from storage.engine import ids
+from storage.engine.trimming import KEEPREF, Trim
 from storage.errors import InvalidID
-from storage.trimming import KEEPREF, Trim
 
 Arguments = list[bytes]
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from hiredis import ProtocolError
 
-from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.errors import LoadError
 from storage.aof.lookup import group_at, integer, shown, stream_at
-from storage.idempotency import IdempotencyTable
-from storage.keyspace import Database, Keyspace
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.idempotency import IdempotencyTable
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace
 
 Arguments = list[bytes]
 

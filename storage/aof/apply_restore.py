@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from storage.aof.errors import LoadError
 from storage.aof.lookup import integer, shown
-from storage.keyspace import Database
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.payload import OtherType, WrongFooter, restore
-from storage.stream import Stream
 
 _VALUED = (b"IDLETIME", b"FREQ")
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from storage.aof.checksum_lines import LONGEST_LINE, MARK
 from storage.aof.framing import Annotation, Cut, Misframed, find_bulk, parse_command
-from storage.block import LoadedRun
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine.block import LoadedRun
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 _DASH: Final = 0x2D
 _ZERO: Final = 0x30

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from hiredis import pack_command
 
-from storage.effects import Delivered
+from storage.engine.effects import Delivered
 
 _pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 """Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from storage import effects as e
 from storage.aof import extension_records as own
 from storage.aof.commands import (
     CLAIMED_AT_ONCE,
@@ -30,8 +29,9 @@ from storage.aof.commands import (
 from storage.aof.encode_strings import PLAIN, create_group, set_group_position
 from storage.aof.seen_times import SeenTimes
 from storage.aof.snapshot import stream_commands
-from storage.keyspace import Keyspace
-from storage.stream import Stream
+from storage.engine import effects as e
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 
 _NO_DATABASE: Final = -1
 

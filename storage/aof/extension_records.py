@@ -16,8 +16,8 @@ from hiredis import ProtocolError, Reader
 
 from storage.aof.commands import command, id_text, number
 from storage.aof.errors import LoadError
-from storage.idempotency import IdempotencyTable
-from storage.limits import StreamLimits
+from storage.engine.idempotency import IdempotencyTable
+from storage.engine.limits import StreamLimits
 
 MARK: Final = b"penstock:1"
 """The first word of a record: whose it is, and the number of the format."""

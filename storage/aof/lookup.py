@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from storage.aof.errors import LoadError
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 
 def stream_at(db: Database, key: bytes) -> Stream:

@@ -13,7 +13,7 @@ from typing import Final
 from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.reader import Damaged
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Item, is_rdb, read_rdb
 from storage.rdb.source import Source

@@ -13,16 +13,16 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from storage import ids
 from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
 from storage.aof.encode_strings import counter, encode_again, load_library, release, set_position
-from storage.groups import Group
-from storage.idempotency import IdempotencyTable
-from storage.keyspace import Database, Keyspace, Value
-from storage.limits import StreamLimits
-from storage.pending import Consumer, PendingList
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.idempotency import IdempotencyTable
+from storage.engine.limits import StreamLimits
+from storage.engine.pending import Consumer, PendingList
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace, Value
 
 CHUNK: Final = 64 * 1024
 """How many bytes a chunk has at least, but for the last one."""

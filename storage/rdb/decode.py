@@ -11,17 +11,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Final
 
-from storage.block import Block
-from storage.entries import head_of, with_items
-from storage.groups import Group
-from storage.ids import HALF, MIN, text
-from storage.limits import StreamLimits
-from storage.pending import MOST, Consumer
+from storage.engine.block import Block
+from storage.engine.entries import head_of, with_items
+from storage.engine.groups import Group
+from storage.engine.ids import HALF, MIN, text
+from storage.engine.limits import StreamLimits
+from storage.engine.pending import MOST, Consumer
+from storage.engine.stream import Stream
 from storage.rdb import codes, listpack
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.listpack import DamagedListpack
 from storage.rdb.source import Source
-from storage.stream import Stream
 
 _KEY: Final = 16
 """Bytes of an ID that is stored as such."""

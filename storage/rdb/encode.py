@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from storage.block import Block
-from storage.entries import unpack
-from storage.groups import Group
-from storage.ids import HALF
-from storage.keyspace import Value
-from storage.pending import Consumer, PendingEntry
+from storage.engine.block import Block
+from storage.engine.entries import unpack
+from storage.engine.groups import Group
+from storage.engine.ids import HALF
+from storage.engine.pending import Consumer, PendingEntry
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Value
 from storage.rdb import codes, listpack
-from storage.stream import Stream
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
 _LONGEST: Final = 11

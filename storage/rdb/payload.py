@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from storage.checksums import crc64
-from storage.keyspace import Value
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.keyspace.databases import Value
 from storage.rdb import codes
 from storage.rdb.encode import needed_version, value_pieces, value_type
 from storage.rdb.errors import DamagedRDB

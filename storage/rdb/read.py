@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from storage.keyspace import Value
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.keyspace.databases import Value
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
 from storage.rdb.errors import DamagedRDB

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final
 
 from storage.checksums import crc64
-from storage.keyspace import Database, Keyspace
+from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes
 from storage.rdb.encode import (
     length,

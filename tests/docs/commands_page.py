@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from server import commands
-from server.command_table import TABLE, Command, subcommands
+from server.road.table import TABLE, Command, subcommands
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 

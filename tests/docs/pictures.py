@@ -88,7 +88,7 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/dispatcher.py, server/acl/",
+        "server/road/dispatcher.py, server/acl/",
         ("look up, check what the user may", "do, run, react"),
     ),
     Box(365, 280, 270, 62, "server", "server/commands/", ("one function a command,", "by family")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from server.command_table import TABLE
+from server.road.table import TABLE
 from server.runtime.version import REDIS_VERSION
 from tests.docs.commands_page import PAGE, page
 from tests.support.process import ROOT

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from server.web.stream_series import DELIVERY_BOUNDS
+from server.web.metrics.stream_series import DELIVERY_BOUNDS
 from tests.docs.metrics_page import PAGE, page, table
 from tests.support.scraping import scraped
 

@@ -19,8 +19,12 @@ LATER: Final = frozenset(
         *("argparse", "dataclasses", "datetime", "decimal", "fractions", "glob", "ipaddress"),
         *("pathlib", "platform", "shlex", "shutil", "tempfile", "urllib.parse"),
         *("greenlet", "lupa", "redis", "rich", "starlette", "uvicorn"),
-        *("server.command_docs", "server.command_syntax", "server.net.certificate"),
-        *("server.scripting.interpreter", "server.util.long_double", "server.web.http"),
+        *(
+            "server.commands.server.command_docs",
+            "server.road.command_syntax",
+            "server.net.certificate",
+        ),
+        *("server.scripting.interpreter", "server.commands.strings.long_double", "server.web.http"),
     }
 )
 """Modules that only some commands or settings need, and which take their time."""
@@ -55,7 +59,7 @@ def test_a_plain_server_imports_only_what_it_needs() -> None:
 
 
 def test_what_a_command_needs_is_imported_for_it() -> None:
-    assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER > {"server.util.long_double"}
+    assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER > {"server.commands.strings.long_double"}
 
 
 def test_no_garbage_is_looked_for_until_the_server_serves() -> None:

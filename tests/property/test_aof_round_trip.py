@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from storage.stream import Stream
+from storage.engine.stream import Stream
 from tests.property import key_commands, stream_commands
 from tests.property.stream_commands import Words
 from tests.support.direct import Direct, DirectClient

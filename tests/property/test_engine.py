@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from storage.effects import Effect
-from storage.keyspace import Keyspace
+from storage.engine.effects import Effect
+from storage.keyspace.databases import Keyspace
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.examples import scaled

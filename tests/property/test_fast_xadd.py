@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
-from server.command_table import every
 from server.net.adding import Adder, Cut
+from server.road.table import every
 from storage.aof.encode_effects import Forms
-from storage.effects import Effect
-from storage.stream import Stream
+from storage.engine.effects import Effect
+from storage.engine.stream import Stream
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 from tests.support.pictures import picture

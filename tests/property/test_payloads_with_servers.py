@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from storage.engine.stream import Stream
 from storage.rdb import codes
 from storage.rdb.payload import dump
-from storage.stream import Stream
 from tests.conformance.reference import find_server
 from tests.storage.strategies import items
 from tests.support.direct import Argument, Direct

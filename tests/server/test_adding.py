@@ -9,8 +9,8 @@ import pytest
 
 from server.net.adding import MOST, understand
 from server.net.turns import Turns
-from storage import effects as e
-from storage.limits import StreamLimits
+from storage.engine import effects as e
+from storage.engine.limits import StreamLimits
 from tests.support.direct import START_MS, Direct
 from tests.support.wire import Wire, packed
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pexpect
 import pytest
 
-from server.command_docs import documentation
-from server.command_table import commands, every
+from server.commands.server.command_docs import documentation
+from server.road.table import commands, every
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread
 

@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from server import commands
-from server.command_syntax import Argument, parse
-from server.command_table import every
+from server.road.command_syntax import Argument, parse
+from server.road.table import every
 
 
 def key(**more: bool) -> Argument:

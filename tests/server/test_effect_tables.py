@@ -15,9 +15,9 @@ from server.clients.keyspace_events import EVENTS
 from server.clients.reactions import MODIFYING, WAKING
 from server.clients.tracking import CHANGED
 from server.runtime import change_count
-from storage import effects as e
 from storage.aof.encode_effects import Forms
 from storage.aof.encode_strings import PLAIN
+from storage.engine import effects as e
 from tests.support import replay
 from tests.support.direct import Direct
 

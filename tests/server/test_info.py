@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from server.info import human_size
+from server.commands.server.info_sections import human_size
 from server.runtime import process
 from server.runtime import version as version_module
 from server.runtime.version import PENSTOCK_VERSION
-from storage import log
+from storage.engine import log
 from tests.server.conftest import Exchange
 from tests.support.direct import START_MS, Direct, DirectClient
 

@@ -10,13 +10,13 @@ from itertools import count
 import pytest
 
 from server.clients.working import TURN_NS
-from server.command_table import Arguments
-from server.commands.entries import MANY as MANY_ENTRIES
+from server.commands.streams.entries import MANY as MANY_ENTRIES
 from server.net.admission import farewell
-from server.session import Session
-from server.steps import LONG, Steps, Work
-from storage.stream import Stream
-from storage.xxh3 import xxh3_64
+from server.road.session import Session
+from server.road.steps import LONG, Steps, Work
+from server.road.table import Arguments
+from storage.engine.stream import Stream
+from storage.types.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient
 
 MANY = 3000

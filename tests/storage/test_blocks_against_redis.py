@@ -10,11 +10,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import ids
-from storage.limits import StreamLimits
-from storage.log import Block, encode_entry
-from storage.stream import Stream
-from storage.trimming import KEEPREF, Trim, trim
+from storage.engine import ids
+from storage.engine.limits import StreamLimits
+from storage.engine.log import Block, encode_entry
+from storage.engine.stream import Stream
+from storage.engine.trimming import KEEPREF, Trim, trim
 from tests.conformance.reference import RealServer
 from tests.storage.strategies import items
 from tests.support.examples import scaled

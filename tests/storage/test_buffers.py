@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.buffers import lengthen, overwrite
+from storage.types.buffers import lengthen, overwrite
 
 
 @given(st.binary(max_size=20), st.integers(0, 60), st.binary(max_size=20))

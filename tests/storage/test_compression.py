@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import compression, ids
-from storage.compression import COLD_AFTER_MS, Packed, Packer
-from storage.entries import encode_entry
-from storage.limits import StreamLimits
-from storage.log import EntryLog
+from storage.engine import compression, ids
+from storage.engine.compression import COLD_AFTER_MS, Packed, Packer
+from storage.engine.entries import encode_entry
+from storage.engine.limits import StreamLimits
+from storage.engine.log import EntryLog
 
 IDENTITIES = st.one_of(
     st.builds(

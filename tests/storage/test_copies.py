@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from storage import effects as e
-from storage.copies import copy_of, put_back
-from storage.keyspace import Keyspace
-from storage.stream import Stream
+from storage.engine import effects as e
+from storage.engine.stream import Stream
+from storage.keyspace.copies import copy_of, put_back
+from storage.keyspace.databases import Keyspace
 
 NOW = 1_000
 

@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from storage import ids
-from storage.cursor import Cursor
-from storage.limits import StreamLimits
-from storage.log import EntryLog
+from storage.engine import ids
+from storage.engine.cursor import Cursor
+from storage.engine.limits import StreamLimits
+from storage.engine.log import EntryLog
 from tests.support.examples import scaled
 
 PLACES = st.integers(0, 40)

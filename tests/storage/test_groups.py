@@ -6,10 +6,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from storage.groups import Claim, Claims, Group, claim_idle, claim_ids, claim_one, claim_scanning
-from storage.limits import StreamLimits
-from storage.log import EntryLog
-from storage.pending import MOST, NEVER, Consumer, PendingEntry
+from storage.engine.groups import (
+    Claim,
+    Claims,
+    Group,
+    claim_idle,
+    claim_ids,
+    claim_one,
+    claim_scanning,
+)
+from storage.engine.limits import StreamLimits
+from storage.engine.log import EntryLog
+from storage.engine.pending import MOST, NEVER, Consumer, PendingEntry
 
 NOW = 1000
 

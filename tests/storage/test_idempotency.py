@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from storage.engine.idempotency import IdempotencyTable, Record, content_iid
 from storage.errors import IdempotentIDTaken
-from storage.idempotency import IdempotencyTable, Record, content_iid
 
 PAIRS = st.lists(st.tuples(st.binary(max_size=4), st.binary(max_size=4)), max_size=5)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids
+from storage.engine import ids
 from storage.errors import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
 
 IDS = st.integers(ids.MIN, ids.MAX)

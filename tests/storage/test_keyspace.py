@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.effects import (
+from storage.engine.effects import (
     Effect,
     ExpiryCleared,
     ExpirySet,
@@ -20,9 +20,9 @@ from storage.effects import (
     StringSet,
     Swapped,
 )
+from storage.engine.stream import Stream
 from storage.errors import WrongType
-from storage.keyspace import Database, Keyspace
-from storage.stream import Stream
+from storage.keyspace.databases import Database, Keyspace
 
 NOW = 1_000_000
 

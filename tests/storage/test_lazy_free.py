@@ -7,14 +7,14 @@ from itertools import count
 import pytest
 
 from server.runtime.lazy_free_scheduler import PORTION, ROUND_NS
-from storage import ids
-from storage.groups import Group
-from storage.keyspace import Keyspace
-from storage.lazy_free import FEW
-from storage.limits import StreamLimits
-from storage.log import EntryLog
-from storage.pending_segments import SEGMENT
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.lazy_free import FEW
+from storage.engine.limits import StreamLimits
+from storage.engine.log import EntryLog
+from storage.engine.pending_segments import SEGMENT
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from tests.support.direct import Direct
 
 LONG = 2 * (FEW + 5)

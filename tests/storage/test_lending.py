@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage.keyspace import Keyspace
-from storage.lending import Lending
+from storage.keyspace.databases import Keyspace
+from storage.types.lending import Lending
 
 
 def test_a_string_is_lent_as_long_as_one_of_its_loans_is_kept() -> None:

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage import compression, ids, nodes
-from storage.compression import COLD_AFTER_MS
+from storage.engine import compression, ids, nodes
+from storage.engine.compression import COLD_AFTER_MS
+from storage.engine.limits import StreamLimits
+from storage.engine.log import Block, EntryLog, decode_entry, encode_entry, id_of
 from storage.errors import EntryTooLarge
-from storage.limits import StreamLimits
-from storage.log import Block, EntryLog, decode_entry, encode_entry, id_of
 from tests.storage.strategies import items
 from tests.support.examples import scaled
 

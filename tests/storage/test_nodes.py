@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from storage import ids, nodes
+from storage.engine import ids, nodes
 
 
 def _integer(value: int) -> bytes:

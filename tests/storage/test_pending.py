@@ -7,13 +7,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage import pending, pending_bounds, pending_segment, pending_segments
-from storage.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList
-from storage.pending_age import earliest_time, longest_idle
-from storage.pending_bounds import Bounds
-from storage.pending_ids import IDColumn
-from storage.pending_segment import Segment
-from storage.pending_summary import PendingSummary
+from storage.engine import pending, pending_bounds, pending_segment, pending_segments
+from storage.engine.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList
+from storage.engine.pending_age import earliest_time, longest_idle
+from storage.engine.pending_bounds import Bounds
+from storage.engine.pending_ids import IDColumn
+from storage.engine.pending_segment import Segment
+from storage.engine.pending_summary import PendingSummary
 from tests.support.examples import scaled
 
 SMALL = 3

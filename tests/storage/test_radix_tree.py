@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids
-from storage.nodes import radix_tree_nodes
+from storage.engine import ids
+from storage.engine.nodes import radix_tree_nodes
 
 Tree = dict[int, "Tree"]
 """A node a byte: what follows on each."""

@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from storage import effects as e
-from storage.groups import Group
-from storage.keyspace import Keyspace
-from storage.log import encode_entry
-from storage.pending import NEVER, PendingEntry
-from storage.stream import Stream
+from storage.engine import effects as e
+from storage.engine.groups import Group
+from storage.engine.log import encode_entry
+from storage.engine.pending import NEVER, PendingEntry
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from tests.support import replay as module
 from tests.support.replay import replay
 

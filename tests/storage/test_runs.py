@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids
 from storage.aof.commands import add_entry
-from storage.entries import encode_entry
-from storage.limits import StreamLimits
-from storage.runs import Run
-from storage.stream import Stream
-from storage.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
+from storage.engine import ids
+from storage.engine.entries import encode_entry
+from storage.engine.limits import StreamLimits
+from storage.engine.runs import Run
+from storage.engine.stream import Stream
+from storage.engine.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
 
 MS = 1_700_000_000_000
 

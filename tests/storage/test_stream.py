@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.limits import StreamLimits
+from storage.engine.log import encode_entry
+from storage.engine.pending import NEVER, PendingEntry
+from storage.engine.stream import Stream
+from storage.engine.trimming import KEEPREF, Trim, trim
 from storage.errors import IDTooSmall, StreamExhausted
-from storage.groups import Group
-from storage.limits import StreamLimits
-from storage.log import encode_entry
-from storage.pending import NEVER, PendingEntry
-from storage.stream import Stream
-from storage.trimming import KEEPREF, Trim, trim
 
 ITEMS = [b"f", b"v"]
 HOUR = 3_600_000

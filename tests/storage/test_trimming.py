@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.limits import StreamLimits
-from storage.stream import Stream
-from storage.trimming import ACKED, DELREF, KEEPREF, Trim, trim
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
+from storage.engine.trimming import ACKED, DELREF, KEEPREF, Trim, trim
 
 POLICIES = [KEEPREF, DELREF, ACKED]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.xxh3 import xxh3_64, xxh3_64_in_steps
+from storage.types.xxh3 import xxh3_64, xxh3_64_in_steps
 
 BYTES = bytes(number * 7 % 251 for number in range(5000))
 

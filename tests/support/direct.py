@@ -29,8 +29,8 @@ from server.app import Server
 from server.config.registry import Config
 from server.net.admission import farewell
 from server.net.turns import Turns
+from server.road.session import Session
 from server.runtime.phase import Phase
-from server.session import Session
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.groups import Group
-from storage.keyspace import Database, Keyspace
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace
 
 
 def picture(keyspace: Keyspace) -> dict[int, Any]:

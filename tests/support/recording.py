@@ -9,7 +9,7 @@ from hiredis import Reader
 from server.persistence.aof_replay import Loader
 from storage.aof.encode_effects import Forms
 from storage.aof.snapshot import snapshot
-from storage.effects import Effect
+from storage.engine.effects import Effect
 from tests.support.direct import Argument, Direct, DirectClient
 
 

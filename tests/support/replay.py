@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from storage import effects as e
-from storage.groups import Group
-from storage.keyspace import Database, Keyspace
-from storage.log import decode_entry
+from storage.engine import effects as e
+from storage.engine.groups import Group
+from storage.engine.log import decode_entry
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace
 from storage.rdb.payload import restore
-from storage.stream import Stream
 
 
 def replay(keyspace: Keyspace, effects: Iterable[e.Effect]) -> None:

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from protocol.encoder import bulk
 from server.net.admission import farewell
+from server.road.session import Session
 from server.services import Services
-from server.session import Session
 from server.web.page.addresses import group_url, packed, url
 from server.web.page.document import csrf_field, hidden, notice
 from server.web.page.letters import letters_of, seen_ids
@@ -24,11 +24,11 @@ from server.web.page.markup import Html, joined, tag
 from server.web.page.preview import id_of
 from server.web.page.stream_screen import identity_of
 from server.web.page.wording import id_text, number, shown
-from storage import ids
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.log import EntryLog
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.log import EntryLog
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 MOST_BACK: Final = 10_000
 """How many entries a group can go back from the page."""

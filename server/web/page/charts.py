@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from server.web.metrics.stream_series import DELIVERY_BOUNDS
 from server.web.page.markup import Html, tag
 from server.web.page.wording import number
-from server.web.stream_series import DELIVERY_BOUNDS
 
 _WIDTH = 96
 _HEIGHT = 24

@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from protocol import errors
 from protocol.errors import CommandError
 from server.net.addresses import address_text
+from server.runtime.hosts import is_loopback
 from server.services import Services
-from server.util.hosts import is_loopback
 from server.web.page.addresses import Fields, url
 from server.web.page.document import document, hidden, notice, secured
 from server.web.page.logins import Login, Logins

@@ -7,7 +7,7 @@ import json
 from bisect import bisect_right
 from typing import Final
 
-from server.session import Waiter
+from server.road.session import Waiter
 from server.web.page.addresses import group_url, packed, stream_url
 from server.web.page.charts import histogram
 from server.web.page.document import csrf_field, facts, hidden, live, notice, pages, section, table
@@ -27,12 +27,12 @@ from server.web.page.wording import (
     number,
     shown,
 )
-from storage import ids
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.pending import MOST, NEVER, Consumer, PendingEntry
+from storage.engine.pending_segment import Segment
+from storage.engine.stream import Stream
 from storage.errors import InvalidID
-from storage.groups import Group
-from storage.pending import MOST, NEVER, Consumer, PendingEntry
-from storage.pending_segment import Segment
-from storage.stream import Stream
 
 PAGE: Final = 25
 """How many consumers and pending entries there are on a page."""

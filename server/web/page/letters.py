@@ -12,10 +12,10 @@ from server.web.page.markup import Child, Html, joined, tag
 from server.web.page.preview import WIDTH, id_of, preview
 from server.web.page.stream_screen import fields_of
 from server.web.page.wording import id_moment, id_text, moment, number, shown, size
-from storage import ids
-from storage.entries import decode_entry
+from storage.engine import ids
+from storage.engine.entries import decode_entry
+from storage.engine.stream import Stream
 from storage.errors import InvalidID
-from storage.stream import Stream
 
 PAGE: Final = 25
 """How many letters there are on a page."""

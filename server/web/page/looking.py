@@ -8,9 +8,9 @@ from server.web.page.addresses import Fields
 from server.web.page.sampling import Sampler, stream_at
 from server.web.page.viewer import Viewer
 from server.web.page.wording import shown
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 
 class Refused(Exception):

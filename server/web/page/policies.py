@@ -10,8 +10,8 @@ from server.web.page.document import section, table
 from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
 from server.web.page.wording import duration, shown
-from storage.groups import Group
-from storage.stream import Stream
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
 
 _TIMES: Final = frozenset({b"ack-wait", b"backoff", b"consumer-ttl", b"delete-grace", b"retention"})
 """Those whose values are milliseconds."""

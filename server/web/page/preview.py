@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from server.web.page.wording import shown_part
-from storage import ids
+from storage.engine import ids
 
 MOST_FIELDS: Final = 12
 """How many fields of an entry are shown."""

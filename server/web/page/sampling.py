@@ -19,15 +19,15 @@ from typing import Any, Final, NamedTuple
 
 from server.runtime.phase import Phase
 from server.services import Services
+from server.web.metrics.stream_series import DELIVERY_BOUNDS
 from server.web.pace import Pace
 from server.web.page.wording import EARLIEST_MS
-from server.web.stream_series import DELIVERY_BOUNDS
-from storage import ids
-from storage.groups import Group
-from storage.keyspace import Database
-from storage.pending import MOST
-from storage.pending_summary import PendingSummary
-from storage.stream import Stream
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.pending import MOST
+from storage.engine.pending_summary import PendingSummary
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 IDLE_S: Final = 10.0
 WATCHED_S: Final = 2.0

@@ -7,9 +7,9 @@ from typing import Final
 
 from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
-from server.info import SECTIONS
+from server.commands.server.info_sections import SECTIONS
 from server.monitoring.slow_log import SlowCommand
-from server.session import Session
+from server.road.session import Session
 from server.web.page.addresses import url
 from server.web.page.document import facts, live, notice, pages, section, table
 from server.web.page.looking import Look

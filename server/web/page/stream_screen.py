@@ -31,11 +31,11 @@ from server.web.page.wording import (
     shown,
     size,
 )
-from storage import ids
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.log import EntryLog
+from storage.engine.stream import Stream
 from storage.errors import InvalidID
-from storage.groups import Group
-from storage.log import EntryLog
-from storage.stream import Stream
 
 PAGE: Final = 25
 """How many entries there are on a page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from server.acl.users import User
-from server.command_table import find
+from server.road.table import find
 from server.services import Services
 from server.web.page.logins import Login
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from server.web.text import readable
-from storage import ids
+from storage.engine import ids
 
 NONE: Final = "\N{EN DASH}"
 """What stands where there is nothing to tell."""

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.replies import OK, Reply
 from server.clients.blocking import BlockedClients
-from server.outcomes import Wait
+from server.road.outcomes import Wait
 from tests.support.direct import Direct, DirectClient
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.effects import ConsumerSeen
+from storage.engine.effects import ConsumerSeen
 from tests.support.direct import Direct
 
 

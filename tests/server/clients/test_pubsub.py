@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from server.clients import pubsub
-from server.util.glob import Matcher, matcher
+from storage.keyspace.glob import Matcher, matcher
 from tests.support.direct import Direct, DirectClient
 
 

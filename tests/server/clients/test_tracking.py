@@ -7,8 +7,8 @@ import asyncio
 
 from server.clients.reactions import MODIFYING
 from server.clients.tracking import CHANGED
-from server.command_table import Command, every
-from storage import effects as e
+from server.road.table import Command, every
+from storage.engine import effects as e
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire, packed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from server import reasons
 from server.acl.rate import RateLimit
+from server.road import reasons
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.bitop import _OPERATIONS
-from server.commands.ranges import resolve
-from server.util import bitmaps
-from storage.lending import Buffer
-from storage.stepwise import result
+from server.commands.streams.ranges import resolve
+from server.commands.strings import bitmaps
+from server.commands.strings.bitop import _OPERATIONS
+from storage.engine.stepwise import result
+from storage.types.lending import Buffer
 from tests.support.direct import DirectClient
 
 SIMILAR = st.one_of(

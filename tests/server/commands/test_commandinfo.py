@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.command_table import KeySpec, command, commands, every
+from server.road.table import KeySpec, command, commands, every
 from tests.conformance.reference import RealServer
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from server.commands.debug import SUBCOMMANDS
+from server.commands.testing.debug import SUBCOMMANDS
 from server.runtime.log import Log
 from tests.support.direct import START_MS, Direct, DirectClient
 
@@ -54,7 +54,7 @@ def test_sleep_stops_the_server(
     slept: float,
 ) -> None:
     naps: list[float] = []
-    monkeypatch.setattr("server.commands.debug.time.sleep", naps.append)
+    monkeypatch.setattr("server.commands.testing.debug.time.sleep", naps.append)
     assert client.send("DEBUG", "sleep", seconds) == b"+OK\r\n"
     assert naps == [slept]
 

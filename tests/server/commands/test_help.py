@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from server.command_table import TABLE, subcommands
 from server.commands import load
+from server.road.table import TABLE, subcommands
 from tests.support.direct import DirectClient
 
 OF_REDIS: Final[dict[str, list[str]]] = json.loads(

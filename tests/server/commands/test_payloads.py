@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
 from storage.rdb import codes
 from storage.rdb.payload import restore
-from storage.stream import Stream
 from tests.conformance.reference import find_server
 from tests.storage.rdb.builders import a_stream, payload
 from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1

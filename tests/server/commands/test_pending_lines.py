@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.pending_lines import pending_lines
-from storage import ids
-from storage.pending import Columns, Consumer
+from server.commands.groups.pending_lines import pending_lines
+from storage.engine import ids
+from storage.engine.pending import Columns, Consumer
 
 NOW = 1_700_000_000_500
 PEOPLE = [Consumer(b"ann", 0), Consumer(b"", 0), None]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.commands.cluster import SUBCOMMANDS
+from server.commands.server.cluster import SUBCOMMANDS
 from tests.support.direct import Direct, DirectClient
 
 

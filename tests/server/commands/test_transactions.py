@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.effects import Effect
+from storage.engine.effects import Effect
 from tests.support.direct import START_MS, Direct, DirectClient
 
 ABORTED = b"-EXECABORT Transaction discarded because of previous errors.\r\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 from server.delivery.agenda import Agenda
 from server.delivery.retention import StreamAgenda
-from storage.stream import Stream
+from storage.engine.stream import Stream
 from tests.support.direct import Argument, Direct, DirectClient, parsed
 
 KEY = "orders"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.command_table import Table, find
 from server.commands import load
 from server.faults.actions import READY_NAMES, Action, Request, names_group, slot_of
 from server.faults.rules import Conditions, FaultList
+from server.road.table import Table, find
 from tests.support.direct import Direct
 
 load()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from server import commands
-from server.command_table import find, new_table
 from server.monitoring.redaction import visible
+from server.road.table import find, new_table
 
 commands.load()
 TABLE = new_table()

@@ -6,10 +6,10 @@ import pytest
 
 from server.persistence.aof_replay import Loader, LoadError
 from storage.aof import extension_records as own
-from storage.ids import join
-from storage.keyspace import Database
-from storage.pending import MOST, PendingEntry
-from storage.stream import Stream
+from storage.engine.ids import join
+from storage.engine.pending import MOST, PendingEntry
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
 from tests.support.listening import Listener

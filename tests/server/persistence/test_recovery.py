@@ -13,7 +13,7 @@ import pytest
 from server.persistence import recovery
 from server.persistence.manager import PersistenceError
 from server.persistence.recovery import Recovery
-from storage import compression
+from storage.engine import compression
 from tests.server.command_info import recorded
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.disks import TestDisk

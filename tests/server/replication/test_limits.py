@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from server.runtime.histogram import Histogram
-from server.web.exposition import scrape
+from server.web.metrics.exposition import scrape
 from server.web.pace import Pace
 from tests.server.replication.conftest import Follow
 from tests.server.web.reading import samples, value

@@ -8,9 +8,9 @@ import ctypes
 import pytest
 
 from server.runtime import packing_scheduler, process
-from storage import compression
-from storage.compression import COLD_AFTER_MS
-from storage.stream import Stream
+from storage.engine import compression
+from storage.engine.compression import COLD_AFTER_MS
+from storage.engine.stream import Stream
 from tests.support.direct import Direct
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import CommandError
-from server.util.arguments import (
+from server.runtime.arguments import (
     database_index,
     expiry_time,
     integer,

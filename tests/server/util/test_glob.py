@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.util.glob import matches
+from storage.keyspace.glob import matches
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.util.long_double import add
+from server.commands.strings.long_double import add
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.util import subsequence
-from server.util.subsequence import Match
-from storage.stepwise import result
+from server.commands.strings import subsequence
+from server.commands.strings.subsequence import Match
+from storage.engine.stepwise import result
 
 TEXTS = st.one_of(
     st.lists(st.sampled_from(b"ab"), max_size=40).map(bytes),

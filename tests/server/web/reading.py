@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from server.runtime.histogram import Histogram
-from server.web.exposition import scrape
+from server.web.metrics.exposition import scrape
 from server.web.pace import Pace
 from tests.support.direct import Direct
 

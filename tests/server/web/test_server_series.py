@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from server.command_table import every
-from server.info import SECTIONS
+from server.commands.server.info_sections import SECTIONS
+from server.road.table import every
 from server.runtime.histogram import BOUNDS_NS, MILLISECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
-from server.web.info_series import SERIES
+from server.web.metrics.info_series import SERIES
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 from tests.server.web.reading import samples_of, text_of, value

@@ -6,8 +6,8 @@ import pytest
 
 from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
-from storage.keyspace import Keyspace
-from storage.stream import Stream
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from tests.storage.rdb.builders import a_stream, payload
 from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1
 

@@ -11,9 +11,9 @@ from storage.aof.errors import LoadError
 from storage.aof.framing import Annotation, Command
 from storage.aof.reader import Damaged, Reader, Tail
 from storage.aof.snapshot import snapshot
+from storage.engine.stream import Stream
 from storage.errors import StorageFailure
-from storage.keyspace import Keyspace
-from storage.stream import Stream
+from storage.keyspace.databases import Keyspace
 from tests.storage.aof.disks import MemoryDisk
 from tests.storage.aof.samples import EXEC, MULTI, encoded
 from tests.support.bits import flips

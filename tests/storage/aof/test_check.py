@@ -14,7 +14,7 @@ from storage.aof.folder import Folder
 from storage.aof.framing import Annotation, Command
 from storage.aof.manifest import Manifest, NamedFile, to_bytes
 from storage.aof.reader import Damaged, Tail
-from storage.keyspace import Keyspace
+from storage.keyspace.databases import Keyspace
 from storage.rdb.read import Item, Key
 from storage.rdb.write import write_rdb
 from tests.storage.aof.disks import RecordingDisk

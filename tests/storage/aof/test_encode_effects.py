@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from storage import effects as e
 from storage.aof.commands import command
-from storage.ids import join
-from storage.runs import Run
+from storage.engine import effects as e
+from storage.engine.ids import join
+from storage.engine.runs import Run
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
 from tests.support.recording import Recording, commands_of, readable

@@ -7,8 +7,8 @@ import pytest
 from storage.aof import extension_records as own
 from storage.aof.commands import command
 from storage.aof.errors import LoadError
-from storage.idempotency import content_iid
-from storage.limits import StreamLimits
+from storage.engine.idempotency import content_iid
+from storage.engine.limits import StreamLimits
 from tests.storage.aof.test_encode_effects import A_GROUP, A_STREAM, PENDING, recorded
 from tests.support.direct import START_MS as T
 from tests.support.recording import Recording, commands_of

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ids
 from storage.aof import commands, encode_effects
 from storage.aof.commands import bulk, bulk_ids, id_text
+from storage.engine import ids
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
 from tests.support.recording import Recording, load, readable

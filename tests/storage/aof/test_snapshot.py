@@ -6,8 +6,8 @@ import pytest
 
 from storage.aof import extension_records as own
 from storage.aof.snapshot import CHUNK, snapshot
-from storage.ids import MAX
-from storage.stream import Stream
+from storage.engine.ids import MAX
+from storage.engine.stream import Stream
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
 from tests.support.pictures import picture

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from storage.checksums import crc64
-from storage.keyspace import Keyspace
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.encode import length, raw
 from storage.rdb.read import Item, Key, read_rdb
 from storage.rdb.source import Source
-from storage.stream import Stream
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 """Files of real servers, all with the same keys."""

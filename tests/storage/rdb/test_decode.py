@@ -6,16 +6,16 @@ from typing import Final
 
 import pytest
 
-from storage.entries import unpack
-from storage.keyspace import Keyspace
-from storage.limits import StreamLimits
-from storage.pending import MOST
+from storage.engine.entries import unpack
+from storage.engine.limits import StreamLimits
+from storage.engine.pending import MOST
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
 from storage.rdb.encode import length, milliseconds, raw
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.listpack import add_text, integer
 from storage.rdb.source import Source
-from storage.stream import Stream
 from tests.storage.rdb.builders import a_node, a_stream
 
 ONE: Final = (1 << 64) + 1

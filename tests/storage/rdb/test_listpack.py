@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import nodes
+from storage.engine import nodes
 from storage.rdb import listpack
 from storage.rdb.listpack import DamagedListpack, elements
 from tests.storage.rdb.builders import a_node

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from storage.limits import StreamLimits
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.payload import OtherType, WrongFooter, dump, restore, verify
-from storage.stream import Stream
 from tests.storage.rdb.builders import payload
 from tests.support.bits import refusals
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from storage.entries import unpack
-from storage.limits import StreamLimits
+from storage.engine.entries import unpack
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Aux, Key, Library, is_rdb, read_rdb
 from storage.rdb.source import Source
-from storage.stream import Stream
 from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
 from tests.support.bits import flipped, refusals
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from storage.checksums import crc64
-from storage.keyspace import Keyspace
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.encode import needed_version
 from storage.rdb.payload import dump
 from storage.rdb.read import Aux, Library
 from storage.rdb.write import CHUNK, version_for, write_rdb
-from storage.stream import Stream
 from tests.storage.rdb.builders import items_of, keyspace_of, payload
 
 ONE = (1 << 64) + 1

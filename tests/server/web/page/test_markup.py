@@ -19,7 +19,7 @@ from server.web.page.wording import (
     shown_part,
     size,
 )
-from storage.entries import encode_entry
+from storage.engine.entries import encode_entry
 
 # --- markup ----------------------------------------------------------------------------------
 

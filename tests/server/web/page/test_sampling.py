@@ -21,7 +21,7 @@ from server.web.page.sampling import (
     ordered,
     stream_at,
 )
-from storage.stream import Stream
+from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
 
 MINUTE_MS = 60_000

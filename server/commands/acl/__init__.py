@@ -1,0 +1,1 @@
+"""ACL: users and their rights."""

@@ -1,0 +1,1 @@
+"""Commands on a client's own connection: names, tracking, transactions, channels."""

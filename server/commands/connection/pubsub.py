@@ -1,0 +1,205 @@
+"""Publishing and subscribing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Many, Push, Reply
+from server.clients.pubsub import Audience
+from server.commands.help import help_command
+from server.road.session import Session
+from server.road.table import Arguments, Channels, command, container
+from server.services import Services
+from storage.keyspace.glob import matches
+
+_FLAGS = "pubsub noscript loading stale"
+_INQUIRY = "pubsub loading stale"
+
+
+@command(
+    "SUBSCRIBE",
+    -2,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Listens to channels.",
+    complexity="O(N) in the number of channels.",
+    syntax="channel [channel ...]",
+    channels=Channels(many=True),
+)
+def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
+    """Listens to each channel and confirms each."""
+    return _each(session, "subscribe", server.pubsub.subscribe, args[1:])
+
+
+@command(
+    "PSUBSCRIBE",
+    -2,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Listens to all channels whose names fit patterns.",
+    complexity="O(N) in the number of patterns.",
+    syntax="pattern [pattern ...]",
+    channels=Channels(many=True, patterns=True),
+)
+def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
+    """Listens to each pattern and confirms each."""
+    return _each(session, "psubscribe", server.pubsub.subscribe_pattern, args[1:])
+
+
+@command(
+    "UNSUBSCRIBE",
+    -1,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Stops listening to channels, or to every channel.",
+    complexity="O(N) in the number of channels.",
+    syntax="[channel [channel ...]]",
+)
+def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
+    """Leaves the channels named, or all, and confirms each."""
+    leaving = args[1:] or list(session.channels)
+    return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
+
+
+@command(
+    "PUNSUBSCRIBE",
+    -1,
+    flags=_FLAGS,
+    group="pubsub",
+    since="2.0.0",
+    summary="Stops listening to patterns, or to every pattern.",
+    complexity="O(N) in the number of patterns.",
+    syntax="[pattern [pattern ...]]",
+)
+def punsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
+    """Leaves the patterns named, or all, and confirms each."""
+    leaving = args[1:] or list(session.patterns)
+    return _each(session, "punsubscribe", server.pubsub.unsubscribe_pattern, leaving)
+
+
+def _each(
+    session: Session, event: str, change: Callable[[Session, bytes], None], names: list[bytes]
+) -> Reply:
+    """The confirmations of such a change, each with the number of channels and patterns left."""
+    return confirm_each(
+        session, event, change, names, lambda: len(session.channels) + len(session.patterns)
+    )
+
+
+def confirm_each(
+    session: Session,
+    event: str,
+    change: Callable[[Session, bytes], None],
+    names: list[bytes],
+    count: Callable[[], int],
+) -> Reply:
+    """Makes the change for each name and confirms it; without a name there is one confirmation."""
+    confirmations: list[Reply] = []
+    for name in names:
+        change(session, name)
+        confirmations.append(Push([event, Bulk(name), count()]))
+    if not names:
+        confirmations.append(Push([event, None, count()]))
+    session.update_reasons()
+    return Many(confirmations)
+
+
+@command(
+    "PUBLISH",
+    3,
+    flags="pubsub loading stale fast",
+    group="pubsub",
+    since="2.0.0",
+    summary="Sends a message to those who listen to a channel.",
+    complexity="O(N+M) with N listeners of the channel and M patterns in use.",
+    syntax="channel message",
+    channels=Channels(),
+)
+def publish(server: Services, session: Session, args: Arguments) -> Reply:
+    """Delivers a message; answers how often."""
+    server.replication.publish(*args)
+    return server.pubsub.publish(args[1], args[2])
+
+
+container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to what.")
+
+
+@command(
+    "PUBSUB CHANNELS",
+    -2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Lists the channels that somebody listens to.",
+    complexity="O(N) in the number of channels in use.",
+    syntax="[pattern]",
+)
+def pubsub_channels(server: Services, session: Session, args: Arguments) -> Reply:
+    """The channels with listeners, all or those that fit a pattern."""
+    return names_in_use(server.pubsub.channels, args)
+
+
+def names_in_use(audience: Audience, args: Arguments) -> Reply:
+    """The names that somebody listens to, all or those that fit the pattern in ``args``."""
+    if len(args) > 3:
+        raise CommandError(errors.bad_subcommand("pubsub", args[1]))
+    return [Bulk(name) for name in audience if len(args) == 2 or matches(args[2], name)]
+
+
+@command(
+    "PUBSUB NUMSUB",
+    -2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Counts the listeners of channels.",
+    complexity="O(N) in the number of channels named.",
+    syntax="[channel [channel ...]]",
+)
+def pubsub_numsub(server: Services, session: Session, args: Arguments) -> Reply:
+    """Each channel named and how many listen to it, patterns left aside."""
+    return listener_counts(server.pubsub.channels, args[2:])
+
+
+def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
+    """Each name and how many listen to it."""
+    counts: list[Reply] = []
+    for name in names:
+        counts += [Bulk(name), len(audience.get(name, ()))]
+    return counts
+
+
+@command(
+    "PUBSUB NUMPAT",
+    2,
+    flags=_INQUIRY,
+    group="pubsub",
+    since="2.8.0",
+    summary="Counts the different patterns that somebody listens to.",
+)
+def pubsub_numpat(server: Services, session: Session, args: Arguments) -> Reply:
+    """How many different patterns are in use."""
+    return len(server.pubsub.patterns)
+
+
+_HELP: Final = """\
+CHANNELS [<pattern>]
+    Return the currently active channels matching a <pattern> (default: '*').
+NUMPAT
+    Return number of subscriptions to patterns.
+NUMSUB [<channel> ...]
+    Return the number of subscribers for the specified channels, excluding
+    pattern subscriptions(default: no channels).
+SHARDCHANNELS [<pattern>]
+    Return the currently active shard level channels matching a <pattern> (default: '*').
+SHARDNUMSUB [<shardchannel> ...]
+    Return the number of subscribers for the specified shard level channel(s)
+"""
+
+help_command("PUBSUB", group="pubsub", since="6.2.0", categories="-pubsub", text=_HELP)

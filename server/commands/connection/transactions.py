@@ -1,0 +1,159 @@
+"""Transactions: commands that are queued, then run in a row; keys whose change prevents it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol import errors
+from protocol.acl_errors import CHANGED_REASONS, RULES_CHANGED
+from protocol.encoder import error_line
+from protocol.errors import CommandError
+from protocol.replies import NULL_ARRAY, OK, Reply
+from server.clients.access import IN_MULTI
+from server.commands.streams.entry_runs import Queue, add_queued
+from server.road.session import Session
+from server.road.table import Arguments, Command, KeySpec, command
+from server.services import Services
+
+if TYPE_CHECKING:
+    from server.road.outcomes import Wait
+
+_FLAGS = "noscript loading stale fast allow_busy"
+
+
+@command(
+    "MULTI",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="1.2.0",
+    summary="Begins a transaction: the commands that follow are queued.",
+)
+def multi(server: Services, session: Session, args: Arguments) -> Reply:
+    """Opens a transaction."""
+    if session.queue is not None:
+        raise CommandError(errors.NESTED_MULTI)
+    session.queue = []
+    session.update_reasons()
+    return OK
+
+
+@command(
+    "DISCARD",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.0.0",
+    summary="Drops the queued commands and leaves the transaction.",
+    complexity="O(N) in the number of queued commands.",
+)
+def discard(server: Services, session: Session, args: Arguments) -> Reply:
+    """Leaves the transaction without running it."""
+    if session.queue is None:
+        raise CommandError(errors.DISCARD_WITHOUT_MULTI)
+    server.watching.end_transaction(session)
+    return OK
+
+
+@command(
+    "WATCH",
+    -2,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.2.0",
+    summary="Lets the next transaction run only if none of the keys has changed by then.",
+    complexity="O(1) for each key.",
+    syntax="key [key ...]",
+    keys=[KeySpec("RO", last=-1)],
+)
+def watch(server: Services, session: Session, args: Arguments) -> Reply:
+    """Watches keys. One that has expired by now counts as missing."""
+    if session.queue is not None:
+        raise CommandError(errors.WATCH_INSIDE_MULTI)
+    for key in args[1:]:
+        server.watching.watch(session, key)
+    return OK
+
+
+@command(
+    "UNWATCH",
+    1,
+    flags=_FLAGS,
+    group="transactions",
+    since="2.2.0",
+    summary="Forgets every watched key.",
+)
+def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
+    """Ends all watching."""
+    server.watching.forget(session)
+    session.dirty = False
+    return OK
+
+
+@command(
+    "EXEC",
+    1,
+    flags="noscript loading stale skip_slowlog",
+    group="transactions",
+    since="1.2.0",
+    summary="Runs the queued commands in a row.",
+    complexity="The sum of that of the queued commands.",
+)
+def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Runs the transaction, unless it was spoiled or a watched key has changed."""
+    if session.queue is None:
+        raise CommandError(errors.EXEC_WITHOUT_MULTI)
+    queue, broken = session.queue, session.broken
+    dirty = session.dirty or server.watching.has_expired(session)
+    server.watching.end_transaction(session)
+    if broken:
+        raise CommandError(errors.EXEC_ABORTED)
+    if dirty:
+        return NULL_ARRAY
+    scripting = server.scripting
+    return scripting.transaction(session, queue, lambda: _run_all(server, session, queue))
+
+
+def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
+    """The reply of each command; one that would wait finds that its time is up."""
+    session.executing = True
+    server.reactions.begin_unit()
+    try:
+        return _replies(server, session, queue)
+    finally:
+        session.executing = False
+        server.reactions.end_unit()
+        server.tracking.end_transaction(session)
+
+
+def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
+    run = server.dispatcher.run
+    replies: list[bytes] = []
+    refused = 0
+    while len(replies) < len(queue):
+        entry, args = queue[len(replies)]
+        session.command = entry
+        if entry.name == "xadd":
+            added = add_queued(server, session, queue, len(replies))
+            if added is not None:
+                replies += added
+                continue
+        if session.account.limited and (text := _refusal(server, session, entry, args)):
+            replies.append(error_line(text))
+            refused = 1
+            continue
+        reply = run(session, entry, args)
+        assert reply is not None, "a transaction never waits"
+        replies.append(reply)
+    server.state.table[b"exec"].failed += refused
+    return replies
+
+
+def _refusal(server: Services, session: Session, entry: Command, args: Arguments) -> str | None:
+    """Why the user may not run a queued command any more; the rules may have changed since."""
+    denial = server.access.check(session, session, entry, args, IN_MULTI)
+    if denial is None:
+        return None
+    text = RULES_CHANGED + CHANGED_REASONS[denial.kind]
+    server.state.stats.count_error(text)
+    return text

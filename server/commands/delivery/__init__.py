@@ -1,0 +1,1 @@
+"""Policies of consumer groups and streams."""

@@ -1,0 +1,240 @@
+"""XGROUP POLICY, XSTREAM POLICY, XGROUP REDRIVE: policies of streams and groups; dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Final
+
+from protocol import errors, policy_errors
+from protocol.errors import CommandError, shown
+from protocol.replies import OK, Bulk, Failure, Map, Reply
+from server.commands.help import help_command
+from server.config.policies import (
+    ALL,
+    GROUP,
+    BadPolicy,
+    Settings,
+    check_together,
+    read_settings,
+)
+from server.delivery.redriving import Redrive
+from server.road.session import Session
+from server.road.steps import Steps, reply_of
+from server.road.table import Arguments, KeySpec, command, container
+from server.runtime.arguments import integer
+from server.services import Services
+from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.stepwise import result
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
+
+container(
+    "XSTREAM",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a stream. Only Penstock has it.",
+)
+
+_Change = Callable[[Settings], Reply]
+"""Changes policies that something has of its own, in a copy of them, and says what to answer."""
+
+
+def _change_of(
+    server: Services,
+    session: Session,
+    words: Arguments,
+    known: dict[bytes, Callable[[bytes], str]],
+) -> _Change | None:
+    """What SET or DEL ask for, ``None`` for GET; raises :class:`CommandError`."""
+    word, rest = words[0].upper(), words[1:]
+    if word == b"GET" and not rest:
+        return None
+    if word == b"SET" and rest and len(rest) % 2 == 0:
+        settings = _checked(lambda: read_settings(rest, known))
+        _require_adding(server, session, [settings.get(b"dead-letter", b"")])
+        return _set(settings)
+    if word == b"DEL" and rest:
+        return _delete([name.lower() for name in rest])
+    raise CommandError(policy_errors.POLICY_SYNTAX)
+
+
+def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -> None:
+    """Raises :class:`CommandError` if the client's user may not add to these streams: a policy or a
+    letter that names one gives no right to it. Empty names are of no stream."""
+    for key in filter(None, keys):
+        server.access.require(session, [b"XADD", key, b"*", b"field", b"value"])
+
+
+def _checked(read: Callable[[], Settings]) -> Settings:
+    try:
+        return read()
+    except BadPolicy as error:
+        raise CommandError(policy_errors.bad_policy(str(error))) from None
+
+
+def _set(settings: Settings) -> _Change:
+    def change(own: Settings) -> Reply:
+        own.update(settings)
+        return OK
+
+    return change
+
+
+def _delete(names: list[bytes]) -> _Change:
+    for name in names:
+        if name not in ALL:
+            raise CommandError(policy_errors.bad_policy(f"unknown policy '{shown(name)}'"))
+
+    def change(own: Settings) -> Reply:
+        return sum(own.pop(name, None) is not None for name in dict.fromkeys(names))
+
+    return change
+
+
+def _apply(
+    server: Services, db: Database, key: bytes, stream: Stream, group: Group | None, change: _Change
+) -> Reply:
+    """Changes the policies of the stream or the group, if those in force then go together."""
+    own = (stream if group is None else group).policy
+    changed = own.copy()
+    reply = change(changed)
+    _require_sense(server, db, key, stream, group, changed)
+    if changed != own:
+        server.policies.active = True
+        db.set_policy(key, group, changed)
+    return reply
+
+
+def _require_sense(
+    server: Services,
+    db: Database,
+    key: bytes,
+    stream: Stream,
+    group: Group | None,
+    changed: Settings,
+) -> None:
+    """Raises :class:`CommandError` if policies do not go together, or dead letters would come
+    back."""
+    policies = server.policies
+    if group is None:
+        shared = {name: value for name, value in changed.items() if name in GROUP}
+        settings = {**policies.settings_of_stream(key, stream, changed), **shared}
+    else:
+        settings = policies.settings_of_group(key, stream, group, changed)
+    try:
+        check_together(settings)
+    except BadPolicy as error:
+        raise CommandError(policy_errors.bad_policy(str(error))) from None
+    target = changed.get(b"dead-letter")
+    way = policies.circle_of(db, key, target) if target else []
+    if way:
+        raise CommandError(policy_errors.bad_policy(policy_errors.circle(way)))
+
+
+def _shown(settings: Settings) -> Reply:
+    return Map([(Bulk(name), Bulk(settings[name])) for name in sorted(settings)])
+
+
+@command(
+    "XGROUP POLICY",
+    -5,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a consumer group. Only Penstock has it.",
+    syntax="key group <SET name value [name value ...] | GET | DEL name [name ...]>",
+    own=True,
+    keys=[KeySpec("RW update", index=2)],
+)
+def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP POLICY key group SET ... | GET | DEL ...: OK; those in force; how many went."""
+    change = _change_of(server, session, args[4:], GROUP)
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
+    group = stream.groups.get(args[3])
+    if group is None:
+        raise CommandError(errors.no_group_for_key(args[3], key))
+    if change is None:
+        return _shown(server.policies.settings_of_group(key, stream, group))
+    return _apply(server, db, key, stream, group, change)
+
+
+@command(
+    "XSTREAM POLICY",
+    -4,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Shows and changes the policies of a stream. Only Penstock has it.",
+    syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
+    own=True,
+    keys=[KeySpec("RW update", index=2)],
+)
+def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply:
+    """XSTREAM POLICY key SET ... | GET | DEL ...: OK; those in force; how many went."""
+    change = _change_of(server, session, args[3:], ALL)
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if change is None:
+        shared = {name: value for name, value in stream.policy.items() if name in GROUP}
+        return _shown({**server.policies.settings_of_stream(key, stream), **shared})
+    return _apply(server, db, key, stream, None, change)
+
+
+help_command("XSTREAM", group="stream", since="8.8.0", own=True)
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+_COUNT: Final = b"COUNT"
+
+_MANY: Final = 1000
+"""Where there are more dead letters, they are gone through in steps."""
+
+
+@command(
+    "XGROUP REDRIVE",
+    -3,
+    flags="write denyoom",
+    group="stream",
+    since="8.8.0",
+    summary="Moves dead letters back to the groups that they come from. Only Penstock has it.",
+    complexity="O(N) for N entries of the stream of dead letters.",
+    syntax="key [COUNT count] [id [id ...]]",
+    own=True,
+    keys=[KeySpec("RW update delete", index=2)],
+)
+def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """XGROUP REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
+    count: int | None = None
+    texts = args[3:]
+    if texts and texts[0].upper() == _COUNT:
+        if len(texts) == 1:
+            raise CommandError(policy_errors.REDRIVE_SYNTAX)
+        count = integer(texts[1])
+        texts = texts[2:]
+        if count <= 0:
+            raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
+    wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
+    db, key = session.db, args[2]
+    redrive = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
+    if wanted:
+        return redrive.move_these(wanted, count)
+    stream = db.stream(key)
+    work = redrive.move_all(count, server.policies.may_act)
+    if stream is None or stream.log.length <= _MANY:
+        return result(work)
+    return reply_of(_refusable(work), session.resp3, long=True)
+
+
+def _refusable(work: Generator[None, None, Reply]) -> Generator[None, None, Reply]:
+    """Work in steps that may find out that the command is refused."""
+    try:
+        return (yield from work)
+    except CommandError as error:
+        return Failure(error.text)

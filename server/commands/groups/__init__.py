@@ -1,0 +1,1 @@
+"""Consumer groups: reading, acknowledging, claiming, pending entries."""

@@ -1,0 +1,300 @@
+# Compiled by mypyc.
+"""XGROUP, XACK and XACKDEL: making groups, and acknowledging entries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import OK, Reply
+from server.commands.help import help_command
+from server.commands.streams.streams import delete_by_policy, parse_ids_block
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command, container
+from server.runtime.arguments import integer
+from server.services import Services
+from storage.engine import ids
+from storage.engine.effects import (
+    Acknowledged,
+    ConsumerCreated,
+    ConsumerDeleted,
+    GroupCreated,
+    GroupDestroyed,
+    GroupPositionSet,
+)
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
+
+container(
+    "XGROUP",
+    group="stream",
+    since="5.0.0",
+    summary="Makes, changes and removes consumer groups and consumers.",
+)
+
+UNKNOWN: Final = -1
+"""ENTRIESREAD of a group of which nobody knows how many entries it has read."""
+
+_MOST_TO_CREATE: Final = 8
+_MOST_TO_SET: Final = 7
+
+
+class _Position:
+    """The options of XGROUP CREATE and SETID: ENTRIESREAD n, and MKSTREAM where it is allowed."""
+
+    __slots__ = ("entries_read", "make")
+
+    def __init__(self, args: Arguments, may_make: bool) -> None:
+        self.make = False
+        self.entries_read: int | None = None
+        at = 5
+        while at < len(args):
+            word = args[at].upper()
+            if word == b"MKSTREAM" and may_make:
+                self.make = True
+                at += 1
+            elif word == b"ENTRIESREAD" and at + 1 < len(args):
+                self.entries_read = _entries_read(args[at + 1])
+                at += 2
+            else:
+                raise CommandError(errors.bad_subcommand("xgroup", args[1]))
+
+    def capped(self, stream: Stream) -> int | None:
+        """The counter as it is kept: no group has read more entries than were ever added."""
+        if self.entries_read is None:
+            return None
+        return min(self.entries_read, stream.entries_added)
+
+
+def _refuse_more_than(most: int, args: Arguments) -> None:
+    """Options that are given twice: what else is wrong, with the key too, has been said before."""
+    if len(args) > most:
+        raise CommandError(errors.bad_subcommand("xgroup", args[1]))
+
+
+def _entries_read(text: bytes) -> int | None:
+    value = integer(text)
+    if value < UNKNOWN:
+        raise CommandError(errors.ENTRIESREAD_NEGATIVE)
+    return None if value == UNKNOWN else value
+
+
+def _stream_of(db: Database, key: bytes) -> Stream:
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
+    return stream
+
+
+def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    stream = _stream_of(db, key)
+    group = stream.groups.get(name)
+    if group is None:
+        raise CommandError(errors.no_group_for_key(name, key))
+    return stream, group
+
+
+@command(
+    "XGROUP CREATE",
+    -5,
+    flags="write denyoom",
+    group="stream",
+    since="5.0.0",
+    summary="Makes a consumer group.",
+    syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
+    keys=[KeySpec("RW insert", index=2)],
+    history=[("7.0.0", "ENTRIESREAD.")],
+)
+def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP CREATE key group <id | $> [MKSTREAM] [ENTRIESREAD n]: OK."""
+    position = _Position(args, may_make=True)
+    db, key, name, text = session.db, args[2], args[3], args[4]
+    stream = db.stream(key)
+    if stream is None and not position.make:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
+    _refuse_more_than(_MOST_TO_CREATE, args)
+    if text == b"$":
+        last_id = ids.MIN if stream is None else stream.last_id
+    else:
+        last_id = ids.parse(text)
+    if stream is None:
+        stream = db.make_stream(key)
+    elif name in stream.groups:
+        raise CommandError(errors.GROUP_EXISTS)
+    group = stream.add_group(name, last_id, position.capped(stream))
+    db.emit(GroupCreated(db.index, key, name, last_id, group.entries_read))
+    return OK
+
+
+@command(
+    "XGROUP SETID",
+    -5,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Sets the last-delivered-id of a consumer group.",
+    syntax="key group <id | $> [ENTRIESREAD entries-read]",
+    keys=[KeySpec("RW update", index=2)],
+    history=[("7.0.0", "ENTRIESREAD.")],
+)
+def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP SETID key group <id | $> [ENTRIESREAD n]: OK."""
+    position = _Position(args, may_make=False)
+    db = session.db
+    stream, group = _group_of(db, args[2], args[3])
+    _refuse_more_than(_MOST_TO_SET, args)
+    group.last_id = stream.last_id if args[4] == b"$" else ids.parse_bound(args[4])
+    group.entries_read = position.capped(stream)
+    db.emit(
+        GroupPositionSet(db.index, args[2], group.name, group.last_id, group.entries_read, True)
+    )
+    return OK
+
+
+@command(
+    "XGROUP DESTROY",
+    4,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Removes a consumer group with its consumers and pending entries.",
+    complexity="O(N) for N pending entries.",
+    syntax="key group",
+    keys=[KeySpec("RW delete", index=2)],
+)
+def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP DESTROY key group: 1, or 0 if there was no such group."""
+    db = session.db
+    stream = _stream_of(db, args[2])
+    if not stream.drop_group(args[3]):
+        return 0
+    db.emit(GroupDestroyed(db.index, args[2], args[3]))
+    return 1
+
+
+@command(
+    "XGROUP CREATECONSUMER",
+    5,
+    flags="write denyoom",
+    group="stream",
+    since="6.2.0",
+    summary="Makes a consumer in a group.",
+    syntax="key group consumer",
+    keys=[KeySpec("RW insert", index=2)],
+)
+def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP CREATECONSUMER key group consumer: 1, or 0 if it was there."""
+    db = session.db
+    _, group = _group_of(db, args[2], args[3])
+    if args[4] in group.consumers:
+        return 0
+    now = db.keyspace.now_ms
+    group.add_consumer(args[4], now)
+    db.emit(ConsumerCreated(db.index, args[2], args[3], args[4], now))
+    return 1
+
+
+@command(
+    "XGROUP DELCONSUMER",
+    5,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Removes a consumer of a group with its pending entries.",
+    complexity="O(N) for N pending entries of the consumer.",
+    syntax="key group consumer",
+    keys=[KeySpec("RW delete", index=2)],
+)
+def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> Reply:
+    """XGROUP DELCONSUMER key group consumer: how many pending entries went with it."""
+    db = session.db
+    _, group = _group_of(db, args[2], args[3])
+    if args[4] not in group.consumers:
+        return 0
+    removed = group.remove_consumer(args[4])
+    db.emit(ConsumerDeleted(db.index, args[2], args[3], args[4]))
+    return removed
+
+
+_HELP: Final = """\
+CREATE <key> <groupname> <id|$> [option]
+    Create a new consumer group. Options are:
+    * MKSTREAM
+      Create the empty stream if it does not exist.
+    * ENTRIESREAD entries_read
+      Set the group's entries_read counter (internal use).
+CREATECONSUMER <key> <groupname> <consumer>
+    Create a new consumer in the specified group.
+DELCONSUMER <key> <groupname> <consumer>
+    Remove the specified consumer.
+DESTROY <key> <groupname>
+    Remove the specified group.
+SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]
+    Set the current group ID and entries_read counter.
+POLICY <key> <groupname> (SET <name> <value> [<name> <value> ...]|GET|DEL <name> [<name> ...])
+    Change or show the policies of the group. Only Penstock has it.
+REDRIVE <key> [COUNT <count>] [<id> ...]
+    Move dead letters back to the groups that they come from. Only Penstock has it.
+"""
+
+help_command("XGROUP", group="stream", since="5.0.0", text=_HELP)
+
+
+@command(
+    "XACK",
+    -4,
+    flags="write fast",
+    group="stream",
+    since="5.0.0",
+    summary="Acknowledges entries: they are no longer pending in the group.",
+    complexity="O(1) for each ID.",
+    syntax="key group id [id ...]",
+    keys=[KeySpec("RW update")],
+)
+def xack(server: Services, session: Session, args: Arguments) -> Reply:
+    """XACK key group id [id ...]: how many entries were pending."""
+    db = session.db
+    stream = db.stream(args[1])
+    group = None if stream is None else stream.groups.get(args[2])
+    if group is None:
+        return 0
+    acknowledged = group.acknowledge([ids.parse(text) for text in args[3:]])
+    if acknowledged:
+        group.acked += len(acknowledged)
+        db.emit(Acknowledged(db.index, args[1], args[2], tuple(acknowledged)))
+        if server.policies.active and stream is not None:
+            server.policies.note_acknowledged(db, args[1], stream, acknowledged)
+    return len(acknowledged)
+
+
+@command(
+    "XACKDEL",
+    -6,
+    flags="write fast",
+    group="stream",
+    since="8.2.0",
+    summary="Acknowledges entries and removes them from the stream.",
+    complexity="O(1) for each ID.",
+    syntax="key group [KEEPREF | DELREF | ACKED] IDS numids id [id ...]",
+    keys=[KeySpec("RW update delete")],
+)
+def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
+    """XACKDEL key group [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
+    policy, wanted = parse_ids_block(args, 3)
+    db, key = session.db, args[1]
+    stream = db.stream(key)
+    group = None if stream is None else stream.groups.get(args[2])
+    if stream is None or group is None:
+        return [-1] * len(wanted)
+    replies: list[Reply] = []
+    for identity in wanted:
+        if not group.acknowledge([identity]):
+            replies.append(-1)
+            continue
+        group.acked += 1
+        db.emit(Acknowledged(db.index, key, group.name, (identity,)))
+        kept = delete_by_policy(db, key, stream, identity, policy) == 2
+        replies.append(2 if kept else 1)
+    return replies

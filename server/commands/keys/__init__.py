@@ -1,0 +1,1 @@
+"""Keys of every type: deletion, expiry, scanning, dumping."""

@@ -1,0 +1,125 @@
+"""Whole databases: their size, emptying them, exchanging them."""
+
+from __future__ import annotations
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import OK, Reply
+from server.road.outcomes import Wait
+from server.road.session import Session
+from server.road.table import Arguments, command
+from server.runtime.arguments import INT32_MAX, INT32_MIN, parse_integer
+from server.services import Services
+
+_FLUSH_TIPS = ("request_policy:all_shards", "response_policy:all_succeeded")
+_FLUSH_HISTORY = (
+    ("4.0.0", "The `ASYNC` modifier."),
+    ("6.2.0", "The `SYNC` modifier."),
+)
+
+
+@command(
+    "DBSIZE",
+    1,
+    flags="readonly fast",
+    group="server",
+    since="1.0.0",
+    summary="Counts the keys of the database.",
+    categories="keyspace",
+    tips=("request_policy:all_shards", "response_policy:agg_sum"),
+)
+def dbsize(server: Services, session: Session, args: Arguments) -> Reply:
+    """How many keys there are, with those that nobody has found expired yet."""
+    return len(session.db)
+
+
+@command(
+    "FLUSHDB",
+    -1,
+    flags="write",
+    group="server",
+    since="1.0.0",
+    summary="Empties the database.",
+    complexity="O(1); the memory of N keys is freed later.",
+    syntax="[ASYNC | SYNC]",
+    categories="keyspace dangerous",
+    tips=_FLUSH_TIPS,
+    history=_FLUSH_HISTORY,
+)
+def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Removes every key of the database."""
+    later = _is_async(args)
+    session.db.flush()
+    return _flushed(server, session, later)
+
+
+@command(
+    "FLUSHALL",
+    -1,
+    flags="write",
+    group="server",
+    since="1.0.0",
+    summary="Empties every database.",
+    complexity="O(1); the memory of N keys is freed later.",
+    syntax="[ASYNC | SYNC]",
+    categories="keyspace dangerous",
+    tips=_FLUSH_TIPS,
+    history=_FLUSH_HISTORY,
+)
+def flushall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Removes every key there is."""
+    later = _is_async(args)
+    for database in server.state.keyspace.databases:
+        database.flush()
+    return _flushed(server, session, later)
+
+
+def _is_async(args: Arguments) -> bool:
+    """Whether ASYNC is asked for, and not SYNC. The keys are gone at once either way, and memory is
+    freed little by little."""
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"ASYNC", b"SYNC")):
+        raise CommandError(errors.SYNTAX)
+    return len(args) == 2 and args[1].upper() == b"ASYNC"
+
+
+def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
+    """Tells those who keep copies of keys, and answers.
+
+    Redis parks the client of a flush that is not ASYNC until the work is done, so that its own
+    notice comes before its reply and not behind it. Nobody else can tell the difference."""
+    server.tracking.flush()
+    if later or session.tracking is None:
+        return OK
+    now = server.state.keyspace.now_ms
+    return Wait([], now, lambda: OK, needs_key=True, on_timeout=OK)
+
+
+@command(
+    "SWAPDB",
+    3,
+    flags="write fast",
+    group="server",
+    since="4.0.0",
+    summary="Exchanges the contents of two databases.",
+    complexity="O(N) in the number of clients that watch or wait for keys of the two.",
+    syntax="index1 index2",
+    categories="keyspace dangerous",
+)
+def swapdb(server: Services, session: Session, args: Arguments) -> Reply:
+    """Clients of one database see the other's keys from now on."""
+    first = _index(args[1], errors.INVALID_FIRST_DB)
+    second = _index(args[2], errors.INVALID_SECOND_DB)
+    keyspace = server.state.keyspace
+    if not (0 <= first < len(keyspace.databases) and 0 <= second < len(keyspace.databases)):
+        raise CommandError(errors.DB_OUT_OF_RANGE)
+    keyspace.swap(first, second)
+    if first == second:  # There is no effect, but it counts as a change all the same.
+        server.state.changes += 1
+    return OK
+
+
+def _index(arg: bytes, error: str) -> int:
+    index = parse_integer(arg)
+    if index is None or not INT32_MIN <= index <= INT32_MAX:
+        raise CommandError(error)
+    return index

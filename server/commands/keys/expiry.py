@@ -1,0 +1,222 @@
+# Compiled by mypyc.
+"""When keys expire: setting it, asking for it, taking it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command
+from server.runtime.arguments import expiry_time
+from server.services import Services
+
+_UPDATED: Final = [KeySpec("RW update")]
+_READ: Final = [KeySpec("RO access")]
+_OPTIONS: Final = "[NX | XX | GT | LT]"
+_HISTORY: Final = [("7.0.0", "The options `NX`, `XX`, `GT` and `LT`.")]
+_FLAGS: Final = frozenset({b"NX", b"XX", b"GT", b"LT"})
+
+_NO_KEY: Final = -2
+_NO_EXPIRY: Final = -1
+
+
+# --- setting ---------------------------------------------------------------------------------
+
+
+@command(
+    "EXPIRE",
+    -3,
+    flags="write fast",
+    group="generic",
+    since="1.0.0",
+    summary="Lets a key expire after some seconds.",
+    syntax=f"key seconds {_OPTIONS}",
+    keys=_UPDATED,
+    history=_HISTORY,
+)
+def expire(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if the key will expire then, 0 if there is no key or an option forbids it."""
+    return _expire(session, args, "expire", 1000, session.db.keyspace.now_ms)
+
+
+@command(
+    "PEXPIRE",
+    -3,
+    flags="write fast",
+    group="generic",
+    since="2.6.0",
+    summary="Lets a key expire after some milliseconds.",
+    syntax=f"key milliseconds {_OPTIONS}",
+    keys=_UPDATED,
+    history=_HISTORY,
+)
+def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
+    """Like EXPIRE."""
+    return _expire(session, args, "pexpire", 1, session.db.keyspace.now_ms)
+
+
+@command(
+    "EXPIREAT",
+    -3,
+    flags="write fast",
+    group="generic",
+    since="1.2.0",
+    summary="Lets a key expire at a Unix time.",
+    syntax=f"key unix-time-seconds {_OPTIONS}",
+    keys=_UPDATED,
+    history=_HISTORY,
+)
+def expireat(server: Services, session: Session, args: Arguments) -> Reply:
+    """Like EXPIRE."""
+    return _expire(session, args, "expireat", 1000, 0)
+
+
+@command(
+    "PEXPIREAT",
+    -3,
+    flags="write fast",
+    group="generic",
+    since="2.6.0",
+    summary="Lets a key expire at a Unix time in milliseconds.",
+    syntax=f"key unix-time-milliseconds {_OPTIONS}",
+    keys=_UPDATED,
+    history=_HISTORY,
+)
+def pexpireat(server: Services, session: Session, args: Arguments) -> Reply:
+    """Like EXPIRE."""
+    return _expire(session, args, "pexpireat", 1, 0)
+
+
+def _expire(session: Session, args: Arguments, name: str, unit_ms: int, since_ms: int) -> int:
+    """Sets an expiry; one that is not in the future deletes the key."""
+    flags = _condition(args[3:])
+    at = expiry_time(args[2], unit_ms, since_ms, name)
+    database, key = session.db, args[1]
+    if database.use(key) is None or not _allows(flags, database.expires.get(key), at):
+        return 0
+    database.expire_at(key, at)
+    return 1
+
+
+def _condition(options: list[bytes]) -> frozenset[bytes]:
+    """The flags among NX, XX, GT and LT that are given."""
+    for option in options:
+        if option.upper() not in _FLAGS:
+            raise CommandError(errors.unsupported_option(option))
+    flags = frozenset(option.upper() for option in options)
+    if b"NX" in flags and len(flags) > 1:
+        raise CommandError(errors.EXPIRE_NX_WITH_OTHERS)
+    if {b"GT", b"LT"} <= flags:
+        raise CommandError(errors.EXPIRE_GT_WITH_LT)
+    return flags
+
+
+def _allows(flags: frozenset[bytes], current: int | None, at: int) -> bool:
+    """Whether the expiry may change from ``current`` to ``at``; none is later than any."""
+    if b"NX" in flags:
+        return current is None
+    if b"XX" in flags and current is None:
+        return False
+    if b"GT" in flags:
+        return current is not None and at > current
+    return b"LT" not in flags or current is None or at < current
+
+
+@command(
+    "PERSIST",
+    2,
+    flags="write fast",
+    group="generic",
+    since="2.2.0",
+    summary="Takes a key's expiry away.",
+    syntax="key",
+    keys=_UPDATED,
+)
+def persist(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if the key had an expiry."""
+    return int(session.db.persist(args[1]))
+
+
+# --- asking ----------------------------------------------------------------------------------
+
+
+def _tell(session: Session, key: bytes, shown: Callable[[int], int]) -> int:
+    """What is shown of the key's expiry, -1 if it has none, -2 if there is no key."""
+    if session.db.read(key, touch=False) is None:
+        return _NO_KEY
+    at = session.db.expires.get(key)
+    return _NO_EXPIRY if at is None else shown(at)
+
+
+def _seconds(milliseconds: int) -> int:
+    return (milliseconds + 500) // 1000
+
+
+@command(
+    "TTL",
+    2,
+    flags="readonly fast",
+    group="generic",
+    since="1.0.0",
+    summary="Tells in how many seconds a key expires.",
+    syntax="key",
+    keys=_READ,
+    tips=("nondeterministic_output",),
+    history=[("2.8.0", "The reply -2.")],
+)
+def ttl(server: Services, session: Session, args: Arguments) -> Reply:
+    """Rounded to the nearest second."""
+    now = session.db.keyspace.now_ms
+    return _tell(session, args[1], lambda at: _seconds(at - now))
+
+
+@command(
+    "PTTL",
+    2,
+    flags="readonly fast",
+    group="generic",
+    since="2.6.0",
+    summary="Tells in how many milliseconds a key expires.",
+    syntax="key",
+    keys=_READ,
+    tips=("nondeterministic_output",),
+    history=[("2.8.0", "The reply -2.")],
+)
+def pttl(server: Services, session: Session, args: Arguments) -> Reply:
+    """In milliseconds."""
+    now = session.db.keyspace.now_ms
+    return _tell(session, args[1], lambda at: at - now)
+
+
+@command(
+    "EXPIRETIME",
+    2,
+    flags="readonly fast",
+    group="generic",
+    since="7.0.0",
+    summary="Tells the Unix time at which a key expires.",
+    syntax="key",
+    keys=_READ,
+)
+def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
+    """Rounded to the nearest second."""
+    return _tell(session, args[1], _seconds)
+
+
+@command(
+    "PEXPIRETIME",
+    2,
+    flags="readonly fast",
+    group="generic",
+    since="7.0.0",
+    summary="Tells the Unix time in milliseconds at which a key expires.",
+    syntax="key",
+    keys=_READ,
+)
+def pexpiretime(server: Services, session: Session, args: Arguments) -> Reply:
+    """In milliseconds."""
+    return _tell(session, args[1], lambda at: at)

@@ -1,0 +1,157 @@
+"""DUMP and RESTORE: values as payloads that any server of Redis's family takes.
+
+MIGRATE of another server sends what it moves here as RESTORE, or RESTORE-ASKING from a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import OK, Bulk, Reply
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command
+from server.runtime.arguments import INT64_MAX, integer
+from server.services import Services
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Value
+from storage.rdb import codes
+from storage.rdb.errors import DamagedRDB
+from storage.rdb.payload import OtherType, WrongFooter, dump, restore
+
+_MOST_FREQUENT: Final = 255
+_RESTORE_KEYS: Final = [KeySpec("OW update")]
+_RESTORE_SYNTAX: Final = (
+    "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"
+)
+_RESTORE_HISTORY: Final = [
+    ("3.0.0", "The option REPLACE."),
+    ("5.0.0", "The option ABSTTL."),
+    ("5.0.0", "The options IDLETIME and FREQ."),
+]
+
+
+@command(
+    "DUMP",
+    2,
+    flags="readonly",
+    group="generic",
+    since="2.6.0",
+    summary="Gives a value as a payload that RESTORE takes.",
+    complexity="O(N) in the number of entries of a stream and their length.",
+    syntax="key",
+    keys=[KeySpec("RO access")],
+    tips=("nondeterministic_output",),
+)
+def dump_(server: Services, session: Session, args: Arguments) -> Reply:
+    """The payload, in the oldest version that holds all of the value; null for no key."""
+    value = session.db.read(args[1], touch=not session.no_touch)
+    return None if value is None else Bulk(dump(value))
+
+
+class _Options:
+    """The options of RESTORE. Raises :class:`CommandError`."""
+
+    __slots__ = ("absolute", "frequency", "idle", "replace")
+
+    def __init__(self, args: Arguments) -> None:
+        self.replace = self.absolute = False
+        self.idle: int | None = None
+        self.frequency: int | None = None
+        words = iter(args[4:])
+        for option in words:
+            word = option.upper()
+            if word == b"REPLACE":
+                self.replace = True
+            elif word == b"ABSTTL":
+                self.absolute = True
+            else:
+                self._take(word, next(words, None))
+
+    def _take(self, word: bytes, value: bytes | None) -> None:
+        """An option with a value; there may be one of the two kinds."""
+        if value is not None and word == b"IDLETIME" and self.frequency is None:
+            self.idle = integer(value)
+            if self.idle < 0:
+                raise CommandError(errors.NEGATIVE_IDLETIME)
+        elif value is not None and word == b"FREQ" and self.idle is None:
+            self.frequency = integer(value)
+            if not 0 <= self.frequency <= _MOST_FREQUENT:
+                raise CommandError(errors.FREQUENCY_OUT_OF_RANGE)
+        else:
+            raise CommandError(errors.SYNTAX)
+
+
+@command(
+    "RESTORE",
+    -4,
+    flags="write denyoom",
+    group="generic",
+    since="2.6.0",
+    summary="Makes a key of a payload that DUMP has given.",
+    complexity="O(N) in the number of entries of a stream and their length.",
+    syntax=_RESTORE_SYNTAX,
+    keys=_RESTORE_KEYS,
+    categories="dangerous",
+    history=_RESTORE_HISTORY,
+)
+@command(
+    "RESTORE-ASKING",
+    -4,
+    flags="write denyoom asking",
+    group="server",
+    since="3.0.0",
+    summary="Does what RESTORE does, for clusters that move keys.",
+    complexity="O(N) in the number of entries of a stream and their length.",
+    syntax=_RESTORE_SYNTAX,
+    keys=_RESTORE_KEYS,
+    categories="keyspace dangerous",
+    history=_RESTORE_HISTORY,
+)
+def restore_(server: Services, session: Session, args: Arguments) -> Reply:
+    """A key whose time is over already is not made, but the former one is removed."""
+    options = _Options(args)
+    database, key = session.db, args[1]
+    if not options.replace and database.get(key) is not None:
+        raise CommandError(errors.BUSY_KEY)
+    expires_at = _expiry(args[2], options.absolute, database.keyspace.now_ms)
+    value = _value(args[3], database.keyspace.limits)
+    if expires_at is not None and expires_at <= database.keyspace.now_ms:
+        database.delete(key)
+        return OK
+    _place(database, key, value, expires_at)
+    if options.idle is not None:
+        database.used[key] = max(0, database.keyspace.now_ms - 1000 * options.idle)
+    return OK
+
+
+def _expiry(text: bytes, absolute: bool, now_ms: int) -> int | None:
+    """When the key expires, if ever."""
+    ttl = integer(text)
+    if ttl < 0 or (not absolute and ttl > INT64_MAX - now_ms):
+        raise CommandError(errors.NEGATIVE_TTL)
+    if ttl == 0:
+        return None
+    return ttl if absolute else now_ms + ttl
+
+
+def _value(payload: bytes, limits: StreamLimits) -> Value:
+    """What is in a payload."""
+    try:
+        return restore(payload, limits)
+    except WrongFooter:
+        raise CommandError(errors.WRONG_PAYLOAD) from None
+    except OtherType as error:
+        where = f"a {error.kind}, where only streams and strings can be restored"
+        raise CommandError(f"{errors.DAMAGED_PAYLOAD}: {where}") from None
+    except DamagedRDB:
+        raise CommandError(errors.DAMAGED_PAYLOAD) from None
+
+
+def _place(database: Database, key: bytes, value: Value, expires_at: int | None) -> None:
+    if isinstance(value, Stream):
+        database.restore_stream(key, value, dump(value, codes.REDIS_7_0), expires_at)
+    else:
+        database.set_string(key, bytes(value), expires_at, "restore")

@@ -1,0 +1,1 @@
+"""Scripts and libraries of functions."""

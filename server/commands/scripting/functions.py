@@ -1,0 +1,324 @@
+"""Functions: FCALL and its variant, and the libraries that functions are in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
+from server.commands.help import help_command
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command, container
+from server.runtime.arguments import integer
+from server.scripting.functions import Library
+from server.services import Services
+from storage.keyspace.glob import matches
+
+if TYPE_CHECKING:
+    from server.road.outcomes import Wait
+
+_FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
+_SYNTAX: Final = "function numkeys [key [key ...]] [arg [arg ...]]"
+_COMPLEXITY: Final = "Depends on the function."
+_NOTES: Final = "What becomes of the keys is unknown."
+_WRITING: Final = "write denyoom noscript"
+_ON_ALL_SHARDS: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
+_FLUSH_MODES: Final = (b"SYNC", b"ASYNC")
+_POLICIES: Final = (b"FLUSH", b"APPEND", b"REPLACE")
+
+
+@command(
+    "FCALL",
+    -3,
+    flags=_FLAGS,
+    group="scripting",
+    since="7.0.0",
+    summary="Calls a function.",
+    complexity=_COMPLEXITY,
+    syntax=_SYNTAX,
+    keys=[KeySpec("RW access update", index=2, counted=True, notes=_NOTES)],
+)
+def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """What the function returns."""
+    return _call(server, session, args)
+
+
+@command(
+    "FCALL_RO",
+    -3,
+    flags=f"{_FLAGS} readonly",
+    group="scripting",
+    since="7.0.0",
+    categories="-read",
+    summary="Calls a function that does not write.",
+    complexity=_COMPLEXITY,
+    syntax=_SYNTAX,
+    keys=[KeySpec("RO access", index=2, counted=True, notes=_NOTES)],
+)
+def fcall_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """What the function returns, which has to be marked as one that does not write."""
+    return _call(server, session, args)
+
+
+def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    server.state.timings.announce_script(session, args)
+    functions = server.scripting.functions
+    function = functions.find(args[1])
+    try:
+        count = integer(args[2])
+    except CommandError:
+        raise CommandError(errors.FUNCTION_BAD_KEYS) from None
+    if count > len(args) - 3:
+        raise CommandError(errors.TOO_MANY_KEYS)
+    if count < 0:
+        raise CommandError(errors.NEGATIVE_KEYS)
+    return functions.call(session, function, args, args[3 : 3 + count], args[3 + count :])
+
+
+# --- FUNCTION --------------------------------------------------------------------------------
+
+container(
+    "FUNCTION", group="scripting", since="7.0.0", summary="Commands about libraries of functions."
+)
+
+
+@command(
+    "FUNCTION LOAD",
+    -3,
+    flags=_WRITING,
+    group="scripting",
+    since="7.0.0",
+    summary="Loads a library.",
+    complexity="O(1), besides what the library does while it is loaded.",
+    syntax="[REPLACE] function-code",
+    tips=_ON_ALL_SHARDS,
+)
+def function_load(server: Services, session: Session, args: Arguments) -> Reply:
+    """The library's name."""
+    for word in args[2:-1]:
+        if word.upper() != b"REPLACE":
+            raise CommandError(errors.unknown_load_option(word))
+    functions = server.scripting.functions
+    return Bulk(functions.load(session.db.index, args[-1], replace=len(args) > 3))
+
+
+@command(
+    "FUNCTION DELETE",
+    3,
+    flags="write noscript",
+    group="scripting",
+    since="7.0.0",
+    summary="Removes a library with its functions.",
+    complexity="O(1)",
+    syntax="library-name",
+    tips=_ON_ALL_SHARDS,
+)
+def function_delete(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK, unless there is no such library."""
+    server.scripting.functions.delete(session.db.index, args[2])
+    return OK
+
+
+@command(
+    "FUNCTION LIST",
+    -2,
+    flags="noscript",
+    group="scripting",
+    since="7.0.0",
+    summary="Lists the libraries.",
+    complexity="O(N) in the number of functions.",
+    syntax="[LIBRARYNAME library-name-pattern] [WITHCODE]",
+    tips=["nondeterministic_output_order"],
+)
+def function_list(server: Services, session: Session, args: Arguments) -> Reply:
+    """One map for each library, with its functions and, if asked for, its code."""
+    allowed = {b"LIBRARYNAME", b"WITHCODE"}
+    pattern = b"*"
+    words = iter(args[2:])
+    for word in words:
+        option = word.upper()
+        if option not in allowed:
+            raise CommandError(errors.unknown_function_argument(word))
+        allowed.remove(option)
+        if option == b"LIBRARYNAME":
+            given = next(words, None)
+            if given is None:
+                raise CommandError(errors.FUNCTION_LIBRARY_MISSING)
+            pattern = given
+    return [
+        _described(library, with_code=b"WITHCODE" not in allowed)
+        for library in server.scripting.functions.libraries.values()
+        if matches(pattern, library.name, ignore_case=True)
+    ]
+
+
+def _described(library: Library, with_code: bool) -> Reply:
+    functions: list[Reply] = [
+        Map(
+            [
+                ("name", Bulk(function.name)),
+                (
+                    "description",
+                    None if function.description is None else Bulk(function.description),
+                ),
+                ("flags", Set([Simple(flag) for flag in function.flags])),
+            ]
+        )
+        for function in library.functions.values()
+    ]
+    pairs: list[tuple[Reply, Reply]] = [
+        ("library_name", Bulk(library.name)),
+        ("engine", "LUA"),
+        ("functions", functions),
+    ]
+    if with_code:
+        pairs.append(("library_code", Bulk(library.code)))
+    return Map(pairs)
+
+
+@command(
+    "FUNCTION FLUSH",
+    -2,
+    flags="write noscript",
+    group="scripting",
+    since="7.0.0",
+    summary="Removes every library of functions.",
+    complexity="O(N) in the number of functions.",
+    syntax="[ASYNC | SYNC]",
+    tips=_ON_ALL_SHARDS,
+)
+def function_flush(server: Services, session: Session, args: Arguments) -> Reply:
+    """Removes them at once in either mode."""
+    if len(args) > 3:
+        raise CommandError(errors.bad_subcommand("function", args[1]))
+    if len(args) == 3 and args[2].upper() not in _FLUSH_MODES:
+        raise CommandError(errors.FUNCTION_FLUSH_MODE)
+    server.scripting.functions.flush(session.db.index)
+    return OK
+
+
+@command(
+    "FUNCTION DUMP",
+    2,
+    flags="noscript",
+    group="scripting",
+    since="7.0.0",
+    summary="Gives all libraries in a form that FUNCTION RESTORE takes.",
+    complexity="O(N) in the number of functions.",
+)
+def function_dump(server: Services, session: Session, args: Arguments) -> Reply:
+    """The payload, which Redis restores too."""
+    return Bulk(server.scripting.functions.dump())
+
+
+@command(
+    "FUNCTION RESTORE",
+    -3,
+    flags=_WRITING,
+    group="scripting",
+    since="7.0.0",
+    summary="Loads the libraries of a payload.",
+    complexity="O(N) in the number of functions in the payload.",
+    syntax="serialized-value [FLUSH | APPEND | REPLACE]",
+    tips=_ON_ALL_SHARDS,
+)
+def function_restore(server: Services, session: Session, args: Arguments) -> Reply:
+    """All of them, or none and an error."""
+    if len(args) > 4:
+        raise CommandError(errors.bad_subcommand("function", args[1]))
+    policy = args[3].upper() if len(args) == 4 else b"APPEND"
+    if policy not in _POLICIES:
+        raise CommandError(errors.RESTORE_POLICY)
+    server.scripting.functions.restore(session.db.index, args[2], policy)
+    return OK
+
+
+@command(
+    "FUNCTION STATS",
+    2,
+    flags="noscript allow_busy",
+    group="scripting",
+    since="7.0.0",
+    summary="Tells which function runs, and how many there are.",
+    complexity="O(1)",
+    tips=["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+)
+def function_stats(server: Services, session: Session, args: Arguments) -> Reply:
+    """The function that takes long, if one does, and the counts of the language."""
+    functions = server.scripting.functions
+    running = functions.running()
+    script: Reply = None
+    if running is not None:
+        job, milliseconds = running
+        script = Map(
+            [
+                ("name", Bulk(job.function or b"")),
+                ("command", [Bulk(word) for word in job.command]),
+                ("duration_ms", milliseconds),
+            ]
+        )
+    counts = Map(
+        [("libraries_count", len(functions.libraries)), ("functions_count", functions.count)]
+    )
+    return Map([("running_script", script), ("engines", Map([("LUA", counts)]))])
+
+
+@command(
+    "FUNCTION KILL",
+    2,
+    flags="noscript allow_busy",
+    group="scripting",
+    since="7.0.0",
+    summary="Ends the function that takes long, unless it has written.",
+    tips=["request_policy:all_shards", "response_policy:one_succeeded"],
+)
+def function_kill(server: Services, session: Session, args: Arguments) -> Reply:
+    """The client of the function gets an error."""
+    server.scripting.functions.kill()
+    return OK
+
+
+_HELP: Final = """\
+LOAD [REPLACE] <FUNCTION CODE>
+    Create a new library with the given library name and code.
+DELETE <LIBRARY NAME>
+    Delete the given library.
+LIST [LIBRARYNAME PATTERN] [WITHCODE]
+    Return general information on all the libraries:
+    * Library name
+    * The engine used to run the Library
+    * Functions list
+    * Library code (if WITHCODE is given)
+    It also possible to get only function that matches a pattern using LIBRARYNAME argument.
+STATS
+    Return information about the current function running:
+    * Function name
+    * Command used to run the function
+    * Duration in MS that the function is running
+    If no function is running, return nil
+    In addition, returns a list of available engines.
+KILL
+    Kill the current running function.
+FLUSH [ASYNC|SYNC]
+    Delete all the libraries.
+    When called without the optional mode argument, the behavior is determined by the
+    lazyfree-lazy-user-flush configuration directive. Valid modes are:
+    * ASYNC: Asynchronously flush the libraries.
+    * SYNC: Synchronously flush the libraries.
+DUMP
+    Return a serialized payload representing the current libraries, can be restored \
+using FUNCTION RESTORE command
+RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]
+    Restore the libraries represented by the given payload, it is possible to give a restore \
+policy to
+    control how to handle existing libraries (default APPEND):
+    * FLUSH: delete all existing libraries.
+    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.
+    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace the \
+old
+      libraries with the new libraries (notice that even on this option there is a chance of failure
+      in case of functions name collision with another library).
+"""
+
+help_command("FUNCTION", group="scripting", since="7.0.0", text=_HELP)

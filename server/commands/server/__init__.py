@@ -1,0 +1,1 @@
+"""The server as a whole: INFO, CONFIG, COMMAND, MEMORY, persistence."""

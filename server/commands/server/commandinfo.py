@@ -1,0 +1,260 @@
+"""COMMAND: what the server's commands are, read from the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Map, Reply, Set, Simple
+from server.commands.help import help_command
+from server.road.session import Session
+from server.road.table import (
+    Arguments,
+    Command,
+    KeySpec,
+    Table,
+    command,
+    commands,
+    every,
+    find,
+    find_by_name,
+    subcommands,
+)
+from server.services import Services
+from storage.keyspace.glob import matches
+
+_FLAGS: Final = "loading stale"
+_UNORDERED: Final = ["nondeterministic_output_order"]
+
+
+# --- COMMAND and COMMAND INFO ----------------------------------------------------------------
+
+
+def describe(entry: Command) -> Reply:
+    """The ten elements of COMMAND INFO."""
+    first, last, step = entry.key_range
+    return [
+        entry.fullname,
+        entry.arity,
+        _words(entry.flags),
+        first,
+        last,
+        step,
+        _words([f"@{category}" for category in entry.categories]),
+        Set(entry.tips),
+        Set([_describe_keys(spec) for spec in entry.keys]),
+        # A real server answers with a set only if it is empty.
+        [describe(sub) for sub in subcommands(entry) if not sub.own] or Set([]),
+    ]
+
+
+def _words(names: list[str]) -> Set:
+    return Set([Simple(name) for name in names])
+
+
+def _describe_keys(spec: KeySpec) -> Map:
+    pairs: list[tuple[Reply, Reply]] = [("notes", spec.notes)] if spec.notes else []
+    return Map(
+        [
+            *pairs,
+            ("flags", _words(spec.flags)),
+            ("begin_search", _begin_search(spec)),
+            ("find_keys", _find_keys(spec)),
+        ]
+    )
+
+
+def _begin_search(spec: KeySpec) -> Map:
+    if spec.keyword is None:
+        return Map([("type", "index"), ("spec", Map([("index", spec.index)]))])
+    where = Map([("keyword", spec.keyword), ("startfrom", spec.index)])
+    return Map([("type", "keyword"), ("spec", where)])
+
+
+def _find_keys(spec: KeySpec) -> Map:
+    if spec.counted:
+        count = Map([("keynumidx", 0), ("firstkey", 1), ("keystep", spec.step)])
+        return Map([("type", "keynum"), ("spec", count)])
+    span = Map([("lastkey", spec.last), ("keystep", spec.step), ("limit", spec.limit)])
+    return Map([("type", "range"), ("spec", span)])
+
+
+@command(
+    "COMMAND",
+    -1,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Describes every command.",
+    complexity="O(N) in the number of commands.",
+    tips=_UNORDERED,
+)
+def command_(server: Services, session: Session, args: Arguments) -> Reply:
+    """Every command, as COMMAND INFO describes it."""
+    return [describe(entry) for entry in commands(server.state.table)]
+
+
+@command(
+    "COMMAND COUNT",
+    2,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Counts the commands.",
+)
+def count(server: Services, session: Session, args: Arguments) -> Reply:
+    """The number of commands, subcommands not counted."""
+    return len(commands(server.state.table))
+
+
+@command(
+    "COMMAND INFO",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Describes commands: how many arguments, which flags, where their keys are.",
+    complexity="O(N) in the number of commands asked for.",
+    syntax="[command-name [command-name ...]]",
+    tips=_UNORDERED,
+    history=[("7.0.0", "Without names, every command is described.")],
+)
+def info(server: Services, session: Session, args: Arguments) -> Reply:
+    """The description of each command named, null for one that does not exist."""
+    table = server.state.table
+    if len(args) == 2:
+        return [describe(entry) for entry in commands(table)]
+    found = [find_by_name(table, name) for name in args[2:]]
+    return [None if entry is None else describe(entry) for entry in found]
+
+
+@command(
+    "COMMAND DOCS",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Documents commands for people: what they do, since when, with which arguments.",
+    complexity="O(N) in the number of commands asked for.",
+    syntax="[command-name [command-name ...]]",
+    tips=_UNORDERED,
+)
+def docs(server: Services, session: Session, args: Arguments) -> Reply:
+    """The documentation of each command named that exists, or of every command."""
+    from server.commands.server.command_docs import documentation
+
+    table = server.state.table
+    if len(args) == 2:
+        entries = commands(table)
+    else:
+        entries = [entry for name in args[2:] if (entry := find_by_name(table, name)) is not None]
+    return Map([(entry.fullname, documentation(entry)) for entry in entries])
+
+
+# --- COMMAND LIST ----------------------------------------------------------------------------
+
+Filter = Callable[[Command, bytes], bool]
+
+
+def _of_module(entry: Command, name: bytes) -> bool:
+    return False
+
+
+def _of_category(entry: Command, name: bytes) -> bool:
+    return name.decode("utf-8", "replace").lower() in entry.categories
+
+
+def _of_pattern(entry: Command, pattern: bytes) -> bool:
+    return matches(pattern, entry.fullname.encode(), ignore_case=True)
+
+
+_LIST_FILTERS: Final[dict[bytes, Filter]] = {
+    b"MODULE": _of_module,
+    b"ACLCAT": _of_category,
+    b"PATTERN": _of_pattern,
+}
+
+
+@command(
+    "COMMAND LIST",
+    -2,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Lists the names of commands.",
+    complexity="O(N) in the number of commands.",
+    syntax="[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+    tips=_UNORDERED,
+)
+def list_(server: Services, session: Session, args: Arguments) -> Reply:
+    """The names of all commands and subcommands, or of those that pass a filter."""
+    table = server.state.table
+    if len(args) == 2:
+        return [entry.fullname for entry in every(table)]
+    if len(args) != 5 or args[2].upper() != b"FILTERBY":
+        raise CommandError(errors.SYNTAX)
+    passes = _LIST_FILTERS.get(args[3].upper())
+    if passes is None:
+        raise CommandError(errors.SYNTAX)
+    return [entry.fullname for entry in every(table) if passes(entry, args[4])]
+
+
+# --- COMMAND GETKEYS -------------------------------------------------------------------------
+
+
+def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
+    """The keys of a request, each with what the command does to it; raises CommandError."""
+    entry = find(table, request)
+    if entry is None or (entry.subcommands and len(request) > 1):
+        raise CommandError(errors.GETKEYS_UNKNOWN_COMMAND)
+    specs = [spec for spec in entry.keys if spec.names_keys]
+    if not specs:
+        raise CommandError(errors.GETKEYS_NO_KEYS)
+    if not entry.fits(len(request)):
+        raise CommandError(errors.GETKEYS_WRONG_ARITY)
+    found = [(key, spec.flags_in(request)) for spec in specs for key in spec.extract(request)]
+    if not found and not any(spec.counted for spec in specs):
+        raise CommandError(errors.GETKEYS_NOT_EXTRACTABLE)
+    return found
+
+
+@command(
+    "COMMAND GETKEYS",
+    -3,
+    flags=_FLAGS,
+    group="server",
+    since="2.8.13",
+    categories="connection",
+    summary="Finds the keys in a whole command.",
+    complexity="O(N) in the number of the command's arguments.",
+    syntax="command [arg [arg ...]]",
+)
+def getkeys(server: Services, session: Session, args: Arguments) -> Reply:
+    """The keys of a request, which is not run."""
+    return [Bulk(key) for key, _ in _keys_of(server.state.table, args[2:])]
+
+
+@command(
+    "COMMAND GETKEYSANDFLAGS",
+    -3,
+    flags=_FLAGS,
+    group="server",
+    since="7.0.0",
+    categories="connection",
+    summary="Finds the keys in a whole command, and what it does to them.",
+    complexity="O(N) in the number of the command's arguments.",
+    syntax="command [arg [arg ...]]",
+)
+def getkeysandflags(server: Services, session: Session, args: Arguments) -> Reply:
+    """The keys of a request, each with its flags."""
+    return [[Bulk(key), _words(flags)] for key, flags in _keys_of(server.state.table, args[2:])]
+
+
+help_command("COMMAND", group="server", since="5.0.0", categories="connection")

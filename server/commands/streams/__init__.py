@@ -1,0 +1,1 @@
+"""Streams: adding, reading, trimming, describing."""

@@ -1,0 +1,217 @@
+# Compiled by mypyc.
+"""What XREAD and XREADGROUP are asked for, and how much their replies may hold."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from server.road.table import Arguments
+from server.runtime.arguments import INT64_MAX, integer
+
+UNLIMITED: Final = 2**62
+_LONG_WAIT: Final = 2**32
+"""Milliseconds of BLOCK that nobody asks for, but that may be too many to add to a time."""
+
+
+class ReadOptions:
+    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text."""
+
+    __slots__ = (
+        "block",
+        "claim",
+        "consumer",
+        "count",
+        "group",
+        "keys",
+        "maxcount",
+        "maxsize",
+        "noack",
+        "places",
+        "usual",
+    )
+
+    def __init__(self, args: Arguments, grouped: bool) -> None:
+        self.block: int | None = None
+        self.count = UNLIMITED
+        self.maxcount = UNLIMITED
+        self.maxsize = UNLIMITED
+        self.noack = False
+        self.claim: int | None = None
+        self.group: bytes | None = None
+        self.consumer = b""
+        self._scan(args, grouped)
+        self._check(grouped)
+        self.usual = self._is_usual()
+
+    def _is_usual(self) -> bool:
+        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
+        return (
+            self.places == [b">"]
+            and self.claim is None
+            and self.has_no_budget
+            and (self.block or 0) < _LONG_WAIT
+        )
+
+    @property
+    def has_no_budget(self) -> bool:
+        """Whether neither MAXCOUNT nor MAXSIZE bounds the reply."""
+        return self.maxcount == self.maxsize == UNLIMITED
+
+    def _check(self, grouped: bool) -> None:
+        """Refuses options that do not go together."""
+        if grouped and self.group is None:
+            raise CommandError(errors.GROUP_MISSING)
+        if self.maxcount < self.count < UNLIMITED:
+            raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
+
+    def _scan(self, args: Arguments, grouped: bool) -> None:
+        at = 1
+        last = len(args) - 1
+        while at < last:
+            word = args[at].upper()
+            if word == b"STREAMS":
+                self._take_streams(args, at + 1, grouped)
+                return
+            if word in _GROUP_OPTIONS and not grouped:
+                raise CommandError(errors.group_only_option(word.decode()))
+            if word == b"NOACK":
+                self.noack = True
+                at += 1
+            elif word == b"GROUP" and at + 2 <= last:
+                self.group, self.consumer = args[at + 1], args[at + 2]
+                at += 3
+            else:
+                self._take_number(word, args[at + 1])
+                at += 2
+        if at == last and args[at].upper() == b"NOACK" and not grouped:
+            raise CommandError(errors.group_only_option("NOACK"))
+        raise CommandError(errors.SYNTAX)
+
+    def _take_number(self, word: bytes, value: bytes) -> None:
+        if word == b"COUNT":
+            count = integer(value)
+            self.count = count if count > 0 else UNLIMITED
+        elif word == b"BLOCK":
+            self.block = integer(value, errors.TIMEOUT_NOT_INTEGER)
+            if self.block < 0:
+                raise CommandError(errors.TIMEOUT_NEGATIVE)
+        elif word == b"CLAIM":
+            self.claim = integer(value, errors.CLAIM_NOT_INTEGER)
+            if self.claim < 0:
+                raise CommandError(errors.CLAIM_NEGATIVE)
+        elif word == b"MAXCOUNT":
+            self.maxcount = _positive(value, errors.MAXCOUNT_NOT_POSITIVE)
+        elif word == b"MAXSIZE":
+            self.maxsize = _positive(value, errors.MAXSIZE_NOT_POSITIVE)
+        else:
+            raise CommandError(errors.SYNTAX)
+
+    def _take_streams(self, args: Arguments, at: int, grouped: bool) -> None:
+        count = len(args) - at
+        if count % 2:
+            if grouped:
+                raise CommandError(errors.unbalanced("xreadgroup", " or '>'"))
+            raise CommandError(errors.unbalanced("xread", ", '+', or '$'"))
+        middle = at + count // 2
+        self.keys = args[at:middle]
+        self.places = args[middle:]
+
+    def deadline(self, now: int) -> int | None:
+        """When waiting ends, ``None`` for never; raises :class:`CommandError` if that overflows."""
+        if not self.block:
+            return None
+        if now + self.block > INT64_MAX:
+            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
+        return now + self.block
+
+
+_SHORT: Final = 16
+_GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
+
+
+@lru_cache(maxsize=1024)
+def _parsed(args: tuple[bytes, ...], grouped: bool) -> ReadOptions:
+    return ReadOptions(list(args), grouped)
+
+
+def read_options(args: Arguments, grouped: bool) -> ReadOptions:
+    """The options of a request; those of short ones are remembered.
+
+    A consumer sends the same request over and over, and parsing it took a third of its time.
+    """
+    if args is _checked.args:
+        return _checked.options
+    if _is_short(args):
+        return _parsed(tuple(args), grouped)
+    return ReadOptions(args, grouped)
+
+
+def _is_short(args: Arguments) -> bool:
+    return len(args) <= _SHORT and sum(map(len, args)) <= _SHORT * _SHORT
+
+
+def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
+    """The streams that a request reads; ``None`` if it will be refused.
+
+    Its options are kept until those of another are asked for: the request is run in a moment."""
+    try:
+        if not _is_short(args):
+            return ReadOptions(args, grouped).keys
+        options = _parsed(tuple(args), grouped)
+    except CommandError:
+        return None
+    _checked.args, _checked.options = args, options
+    return options.keys
+
+
+class _Checked:
+    """The request whose streams were asked for last, and its options."""
+
+    __slots__ = ("args", "options")
+
+    def __init__(self) -> None:
+        self.args: Arguments | None = None
+        self.options: ReadOptions
+
+
+_checked: Final = _Checked()
+
+
+def _positive(value: bytes, error: str) -> int:
+    number = integer(value, error)
+    if number <= 0:
+        raise CommandError(error)
+    return number
+
+
+class Budget:
+    """How much a reply may still hold (MAXCOUNT and MAXSIZE); the first entry always fits."""
+
+    __slots__ = ("_empty", "_room", "entries", "unlimited")
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.unlimited = options.has_no_budget
+        self.entries = options.maxcount
+        self._room = options.maxsize
+        self._empty = True
+
+    def fits(self, payload: bytes) -> bool:
+        """Whether an entry may be added; if so it is counted."""
+        if self.entries <= 0 or (self._room <= 0 and not self._empty):
+            return False
+        self.entries -= 1
+        self._room -= len(payload)
+        self._empty = False
+        return True
+
+    def cut(self, payloads: list[bytes]) -> int:
+        """How many of these entries may be added, in order; they are counted."""
+        if self.unlimited:
+            return len(payloads)
+        taken = 0
+        while taken < len(payloads) and self.fits(payloads[taken]):
+            taken += 1
+        return taken

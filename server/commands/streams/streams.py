@@ -1,0 +1,337 @@
+# Compiled by mypyc.
+"""Adding, deleting, trimming and ranges: the commands on a stream's entries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import array, array_of
+from protocol.errors import CommandError
+from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
+from server.commands.streams.add_options import PLAIN, POLICIES, TrimOptions, addition_of
+from server.commands.streams.entries import MANY, joined
+from server.commands.streams.idempotency import known_entry, record_addition
+from server.commands.streams.trimming import acknowledge_everywhere, trim_key
+from server.road.session import Session
+from server.road.steps import Steps
+from server.road.table import Arguments, KeySpec, command
+from server.runtime.arguments import integer
+from server.services import Services
+from storage.engine import ids
+from storage.engine.effects import EntriesDeleted, EntryAdded, StreamPositionSet
+from storage.engine.log import id_of
+from storage.engine.stream import Stream
+from storage.engine.trimming import ACKED, DELREF, KEEPREF
+from storage.keyspace.databases import Database
+
+_ZERO: Final = (ids.MIN, False)
+
+
+def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> int:
+    if wanted is None:
+        return stream.next_id(now)
+    identity, open_sequence = wanted
+    if open_sequence:
+        return stream.next_in(identity >> 64)
+    return stream.require_above_last(identity)
+
+
+@command(
+    "XADD",
+    -5,
+    flags="write denyoom fast",
+    group="stream",
+    since="5.0.0",
+    summary="Appends an entry to a stream, creating the stream if needed.",
+    complexity="O(1) to add an entry; O(N) for N entries trimmed.",
+    syntax="key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO pid | IDMP pid iid]"
+    " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+    keys=[KeySpec("RW update", notes="may trim what is there, so it updates")],
+    tips=["nondeterministic_output"],
+    history=[
+        ("6.2.0", "NOMKSTREAM, MINID and LIMIT."),
+        ("7.0.0", "IDs of the form <ms>-*."),
+        ("8.2.0", "KEEPREF, DELREF and ACKED."),
+        ("8.6.0", "IDMP and IDMPAUTO."),
+    ],
+)
+def xadd(server: Services, session: Session, args: Arguments) -> Reply:
+    """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
+    db = session.db
+    keyspace = db.keyspace
+    plain = args[2] == b"*" and len(args) % 2
+    addition = PLAIN if plain else addition_of(args, keyspace.limits)
+    key = args[1]
+    if addition.identity == _ZERO:
+        raise CommandError(errors.XADD_ID_ZERO)
+    stream = db.stream(key)
+    if stream is None and not addition.make:
+        return None
+    items = args[addition.at + 1 :]
+    if addition.idempotency is not None and stream is not None:
+        duplicate = known_entry(addition.idempotency, db, key, stream, items)
+        if duplicate is not None:
+            return duplicate
+    created = stream is None
+    if stream is None:
+        stream = Stream(keyspace.limits)
+    before = stream.last_id
+    identity = _resolve_id(stream, addition.identity, keyspace.now_ms)
+    payload = stream.add(identity, items)
+    if created:
+        db.attach(key, stream)
+    db.emit(EntryAdded(db.index, key, identity, payload, created))
+    if server.policies.active:
+        server.policies.make_groups(db, key, stream, before)
+    if addition.idempotency is not None:
+        record_addition(addition.idempotency, db, key, stream, items, identity)
+    if addition.trim is not None:
+        trim_key(db, key, stream, addition.trim)
+    return Encoded(id_of(payload))
+
+
+@command(
+    "XTRIM",
+    -4,
+    flags="write",
+    group="stream",
+    since="5.0.0",
+    summary="Removes the oldest entries of a stream.",
+    complexity="O(N) for N entries removed.",
+    syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
+    keys=[KeySpec("RW delete")],
+    tips=["nondeterministic_output"],
+    history=[("6.2.0", "MINID and LIMIT."), ("8.2.0", "KEEPREF, DELREF and ACKED.")],
+)
+def xtrim(server: Services, session: Session, args: Arguments) -> Reply:
+    """XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]: how many entries were removed."""
+    options = TrimOptions()
+    at = 2
+    while at < len(args):
+        following = options.take(args, at)
+        if following == at:
+            raise CommandError(errors.SYNTAX)
+        at = following
+    db = session.db
+    order = options.required_order(db.keyspace.limits.approximate_limit)
+    stream = db.stream(args[1])
+    return 0 if stream is None else trim_key(db, args[1], stream, order)
+
+
+@command(
+    "XDEL",
+    -3,
+    flags="write fast",
+    group="stream",
+    since="5.0.0",
+    summary="Removes single entries of a stream by ID.",
+    complexity="O(1) for each entry, whatever the length of the stream.",
+    syntax="key id [id ...]",
+    keys=[KeySpec("RW delete")],
+)
+def xdel(server: Services, session: Session, args: Arguments) -> Reply:
+    """XDEL key id [id ...]: how many entries were removed."""
+    stream = session.db.stream(args[1])
+    if stream is None:
+        return 0
+    wanted = [ids.parse(text) for text in args[2:]]
+    return len(_delete(session.db, args[1], stream, wanted))
+
+
+def _delete(db: Database, key: bytes, stream: Stream, wanted: list[int]) -> list[int]:
+    deleted = stream.delete(wanted)
+    if deleted:
+        db.emit(EntriesDeleted(db.index, key, tuple(deleted), False))
+    return deleted
+
+
+def parse_ids_block(args: Arguments, at: int) -> tuple[str, list[int]]:
+    """The policy and the IDs of ``[KEEPREF | DELREF | ACKED] IDS numids id [id ...]``.
+
+    Raises :class:`CommandError`, or :class:`InvalidID`.
+    """
+    policy: str | None = None
+    texts: list[bytes] | None = None
+    while at < len(args):
+        word = args[at].upper()
+        if word in POLICIES and policy is None:
+            policy = POLICIES[word]
+            at += 1
+        elif word == b"IDS" and texts is None and at + 1 < len(args):
+            count = integer(args[at + 1], errors.NUMIDS_NOT_POSITIVE)
+            if count <= 0:
+                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            if count > len(args) - at - 2:
+                raise CommandError(errors.NUMIDS_MISMATCH)
+            texts = args[at + 2 : at + 2 + count]
+            at += 2 + count
+        else:
+            raise CommandError(errors.SYNTAX)
+    assert texts is not None, "there are more words than one policy can be"
+    return policy or KEEPREF, [ids.parse(text) for text in texts]
+
+
+def delete_by_policy(db: Database, key: bytes, stream: Stream, identity: int, policy: str) -> int:
+    """Deletes one entry; 1 if it went, 2 if ACKED keeps it, -1 if the stream does not have it."""
+    if policy == DELREF:
+        acknowledge_everywhere(db, key, stream.drop_references([identity]))
+    if stream.log.get(identity) is None:
+        return -1
+    if policy == ACKED and stream.is_referenced(identity):
+        return 2
+    _delete(db, key, stream, [identity])
+    return 1
+
+
+@command(
+    "XDELEX",
+    -5,
+    flags="write fast",
+    group="stream",
+    since="8.2.0",
+    summary="Removes single entries by ID, with a say in what becomes of pending references.",
+    complexity="O(1) for each entry, whatever the length of the stream.",
+    syntax="key [KEEPREF | DELREF | ACKED] IDS numids id [id ...]",
+    keys=[KeySpec("RW delete")],
+)
+def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
+    """XDELEX key [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
+    policy, wanted = parse_ids_block(args, 2)
+    db, key = session.db, args[1]
+    stream = db.stream(key)
+    if stream is None:
+        return [-1] * len(wanted)
+    return [delete_by_policy(db, key, stream, identity, policy) for identity in wanted]
+
+
+@command(
+    "XLEN",
+    2,
+    flags="readonly fast",
+    group="stream",
+    since="5.0.0",
+    summary="Tells how many entries a stream has.",
+    syntax="key",
+    keys=[KeySpec("RO")],
+)
+def xlen(server: Services, session: Session, args: Arguments) -> Reply:
+    """XLEN key: the number of entries."""
+    stream = session.db.stream_to_read(args[1])
+    return 0 if stream is None else stream.log.length
+
+
+def _range(session: Session, args: Arguments, low: int, high: int) -> Reply | Steps:
+    """XRANGE and XREVRANGE; ``low`` and ``high`` say where the bounds stand."""
+    start, end = ids.parse_start(args[low]), ids.parse_end(args[high])
+    count = _count_option(args)
+    stream = session.db.stream_to_read(args[1])
+    if stream is None:
+        return EMPTY_ARRAY
+    if count is not None and count <= 0:
+        return NULL_ARRAY
+    most = stream.log.length if count is None else count
+    if min(most, stream.log.length) < MANY:
+        if low < high:
+            return array_of(*stream.log.chunks(start, end, most))
+        return array(stream.log.reverse(start, end, most))
+    hold = stream.log.hold if low < high else stream.log.hold_reverse
+    return joined([(b"", *hold(start, end, most))])
+
+
+def _count_option(args: Arguments) -> int | None:
+    count: int | None = None
+    for at in range(4, len(args), 2):
+        if args[at].upper() != b"COUNT" or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        count = integer(args[at + 1])
+    return count
+
+
+@command(
+    "XRANGE",
+    -4,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Returns the entries between two IDs, oldest first.",
+    complexity="O(N) for N entries returned.",
+    syntax="key start end [COUNT count]",
+    keys=[KeySpec("RO access")],
+    history=[("6.2.0", "Bounds that exclude their ID.")],
+)
+def xrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """XRANGE key start end [COUNT count]: the entries, ascending."""
+    return _range(session, args, 2, 3)
+
+
+@command(
+    "XREVRANGE",
+    -4,
+    flags="readonly",
+    group="stream",
+    since="5.0.0",
+    summary="Returns the entries between two IDs, newest first.",
+    complexity="O(N) for N entries returned.",
+    syntax="key end start [COUNT count]",
+    keys=[KeySpec("RO access")],
+    history=[("6.2.0", "Bounds that exclude their ID.")],
+)
+def xrevrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """XREVRANGE key end start [COUNT count]: the entries, descending."""
+    return _range(session, args, 3, 2)
+
+
+def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
+    """ENTRIESADDED and MAXDELETEDID of XSETID."""
+    added: int | None = None
+    deleted = ids.MIN
+    for at in range(3, len(args), 2):
+        word = args[at].upper()
+        if word not in (b"ENTRIESADDED", b"MAXDELETEDID") or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        if word == b"ENTRIESADDED":
+            added = integer(args[at + 1])
+            if added < 0:
+                raise CommandError(errors.ENTRIES_ADDED_NEGATIVE)
+        else:
+            deleted = ids.parse(args[at + 1])
+            if deleted > identity:
+                raise CommandError(errors.XSETID_BELOW_GIVEN_DELETED)
+    return added, deleted
+
+
+@command(
+    "XSETID",
+    -3,
+    flags="write denyoom fast",
+    group="stream",
+    since="5.0.0",
+    summary="Sets a stream's last-generated-id and counters.",
+    syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
+    keys=[KeySpec("RW update")],
+    history=[("7.0.0", "ENTRIESADDED and MAXDELETEDID.")],
+)
+def xsetid(server: Services, session: Session, args: Arguments) -> Reply:
+    """XSETID key last-id [ENTRIESADDED n] [MAXDELETEDID id]: OK."""
+    identity = ids.parse(args[2])
+    added, deleted = _position_options(args, identity)
+    db = session.db
+    stream = db.stream(args[1])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if identity < stream.max_deleted_id:
+        raise CommandError(errors.XSETID_BELOW_DELETED)
+    if stream.log.length and identity < stream.log.last:
+        raise CommandError(errors.XSETID_BELOW_TOP)
+    if added is not None and added < stream.log.length:
+        raise CommandError(errors.XSETID_ADDED_BELOW_LENGTH)
+    stream.last_id = identity
+    if added is not None:
+        stream.entries_added = added
+    if deleted != ids.MIN:
+        stream.max_deleted_id = deleted
+    db.emit(
+        StreamPositionSet(db.index, args[1], identity, stream.entries_added, stream.max_deleted_id)
+    )
+    return OK

@@ -1,0 +1,1 @@
+"""Strings, counters and bits."""

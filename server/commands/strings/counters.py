@@ -1,0 +1,119 @@
+# Compiled by mypyc.
+"""Strings that count."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.commands.keys.objects import LONGEST_EMBEDDED
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command
+from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
+from server.services import Services
+
+_COUNTER: Final = [KeySpec("RW access update")]
+_FLAGS: Final = "write denyoom fast"
+
+
+@command(
+    "INCR",
+    2,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Adds one to the integer at a key; no key counts as 0.",
+    syntax="key",
+    keys=_COUNTER,
+)
+def incr(server: Services, session: Session, args: Arguments) -> Reply:
+    """The sum."""
+    return _add(session, args[1], 1)
+
+
+@command(
+    "DECR",
+    2,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Takes one from the integer at a key; no key counts as 0.",
+    syntax="key",
+    keys=_COUNTER,
+)
+def decr(server: Services, session: Session, args: Arguments) -> Reply:
+    """The difference."""
+    return _add(session, args[1], -1)
+
+
+@command(
+    "INCRBY",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Adds to the integer at a key; no key counts as 0.",
+    syntax="key increment",
+    keys=_COUNTER,
+)
+def incrby(server: Services, session: Session, args: Arguments) -> Reply:
+    """The sum."""
+    return _add(session, args[1], integer(args[2]))
+
+
+@command(
+    "DECRBY",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="1.0.0",
+    summary="Takes from the integer at a key; no key counts as 0.",
+    syntax="key decrement",
+    keys=_COUNTER,
+)
+def decrby(server: Services, session: Session, args: Arguments) -> Reply:
+    """The difference."""
+    decrement = integer(args[2])
+    if decrement == INT64_MIN:
+        raise CommandError(errors.DECREMENT_OVERFLOW)
+    return _add(session, args[1], -decrement)
+
+
+def _add(session: Session, key: bytes, increment: int) -> int:
+    database = session.db
+    value = database.string(key)
+    total = (0 if value is None else integer(value)) + increment
+    if not INT64_MIN <= total <= INT64_MAX:
+        raise CommandError(errors.INCREMENT_OVERFLOW)
+    database.set_string(key, b"%d" % total, database.expires.get(key), "incrby")
+    return total
+
+
+@command(
+    "INCRBYFLOAT",
+    3,
+    flags=_FLAGS,
+    group="string",
+    since="2.6.0",
+    summary="Adds to the number at a key, with decimal places; no key counts as 0.",
+    syntax="key increment",
+    keys=_COUNTER,
+)
+def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
+    """The sum as a string."""
+    from server.commands.strings import long_double
+
+    database, key = session.db, args[1]
+    value = database.string(key)
+    try:
+        total = long_double.add(b"0" if value is None else value, args[2])
+    except ValueError:
+        raise CommandError(errors.NOT_A_FLOAT) from None
+    except OverflowError:
+        raise CommandError(errors.INCREMENT_NOT_FINITE) from None
+    encoding = "embstr" if len(total) <= LONGEST_EMBEDDED else None
+    database.set_string(key, total, database.expires.get(key), "incrbyfloat", encoding)
+    return bulk(total)

@@ -1,0 +1,69 @@
+"""Strings compared by their digests, or removed only if they are what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.commands.strings.set_options import COMPARISONS, Condition
+from server.road.session import Session
+from server.road.steps import LONG, Steps, reply_of
+from server.road.table import Arguments, KeySpec, command
+from server.services import Services
+from storage.types.xxh3 import xxh3_64_in_steps
+
+
+@command(
+    "DIGEST",
+    2,
+    flags="readonly fast",
+    group="string",
+    since="8.4.0",
+    summary="Gets the XXH3 digest of a string.",
+    complexity="O(N) in the length of the string.",
+    syntax="key",
+    keys=[KeySpec("RO access")],
+)
+def digest(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """Sixteen hexadecimal digits, or null."""
+    value = session.db.string_to_read(args[1], touch=not session.no_touch)
+    if value is None:
+        return None
+    return reply_of(_digits(value), session.resp3, long=len(value) > LONG)
+
+
+def _digits(value: bytes) -> Generator[None, None, Reply]:
+    return bulk(b"%016x" % (yield from xxh3_64_in_steps(value)))
+
+
+def _delex_flags(args: Arguments) -> str:
+    """What a DELEX does to its key: a condition is about what is there."""
+    return "RW access delete" if len(args) > 2 else "RM delete"
+
+
+@command(
+    "DELEX",
+    -2,
+    flags="write fast",
+    group="string",
+    since="8.4.0",
+    summary="Removes a key, if the string at it meets a condition.",
+    complexity="O(1); O(N) in the length of the string for IFDEQ and IFDNE.",
+    syntax="key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+    keys=[KeySpec("RW delete variable_flags", vary=_delex_flags)],
+)
+def delex(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if the key was removed, 0 if there is none or the condition is not met."""
+    database, key = session.db, args[1]
+    if len(args) == 2:
+        return int(database.delete(key))
+    if len(args) != 4:
+        raise CommandError(errors.wrong_arity("delex"))
+    condition = Condition(COMPARISONS)
+    if not condition.take(args[2].upper(), iter(args[3:])):
+        raise CommandError(errors.SYNTAX)
+    value = database.string(key)
+    return int(value is not None and condition.met_by(value) and database.delete(key))

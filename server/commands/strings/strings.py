@@ -1,0 +1,362 @@
+# Compiled by mypyc.
+"""Plain strings: setting and getting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from protocol.replies import OK, Bulk, Reply
+from server.commands.strings.set_options import (
+    EXISTENCE,
+    Condition,
+    Lifetime,
+    SetOptions,
+    positive_expiry_time,
+    set_key_flags,
+)
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec, command
+from server.runtime.arguments import INT32_MAX, parse_integer
+from server.services import Services
+from storage.errors import WrongType
+from storage.keyspace.databases import Database, Value
+
+_LIFETIMES: Final = (
+    "EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds"
+)
+_READ: Final = [KeySpec("RO access")]
+_OVERWRITTEN: Final = [KeySpec("OW update")]
+
+
+def _string(value: bytes | None) -> Reply:
+    return None if value is None else bulk(value)
+
+
+# --- setting ---------------------------------------------------------------------------------
+
+
+@command(
+    "SET",
+    -3,
+    flags="write denyoom",
+    group="string",
+    since="1.0.0",
+    summary="Puts a string at a key, whatever was there.",
+    complexity="O(1); O(N) in the length of the present string for IFDEQ and IFDNE.",
+    syntax="key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest |"
+    f" IFDNE ifdne-digest] [GET] [{_LIFETIMES} | KEEPTTL]",
+    keys=[
+        KeySpec(
+            "RW access update variable_flags",
+            notes="with GET the old value is read",
+            vary=set_key_flags,
+        )
+    ],
+    history=[
+        ("2.6.12", "The options `EX`, `PX`, `NX` and `XX`."),
+        ("6.0.0", "The option `KEEPTTL`."),
+        ("6.2.0", "The options `GET`, `EXAT` and `PXAT`."),
+        ("7.0.0", "`NX` and `GET` together."),
+        ("8.4.0", "The options `IFEQ`, `IFNE`, `IFDEQ` and `IFDNE`."),
+    ],
+)
+def set_(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK, or null if the condition is not met; with GET the string that was there."""
+    if len(args) == 3:
+        session.db.set_string(args[1], args[2])
+        return OK
+    return _set_with_options(session, args[1], args[2], SetOptions(args))
+
+
+def _set_with_options(session: Session, key: bytes, value: bytes, options: SetOptions) -> Reply:
+    database = session.db
+    expires_at = options.lifetime.expires_at(database.keyspace.now_ms, "set")
+    event = "set" if expires_at is None else "set expire"
+    previous = _previous(session, key, options)
+    if options.condition.met_by(previous):
+        if options.lifetime.is_without:
+            expires_at = database.expires.get(key)
+        database.set_string(key, value, expires_at, event)
+    elif not options.get:
+        return None
+    return _string(previous) if options.get else OK  # type: ignore[arg-type]
+
+
+def _previous(session: Session, key: bytes, options: SetOptions) -> Value | None:
+    """What is at the key; it must be a string if it is answered with or compared."""
+    if options.get:
+        return session.db.string_to_read(key, touch=not session.no_touch)
+    return session.db.string(key) if options.condition.compares else session.db.get(key)
+
+
+@command(
+    "SETNX",
+    3,
+    flags="write denyoom fast",
+    group="string",
+    since="1.0.0",
+    summary="Puts a string at a key that does not exist.",
+    syntax="key value",
+    keys=[KeySpec("OW insert")],
+    deprecated=("2.6.12", "`SET` with the option `NX`"),
+)
+def setnx(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if the string was set, 0 if the key exists."""
+    if session.db.get(args[1]) is not None:
+        return 0
+    session.db.set_string(args[1], args[2])
+    return 1
+
+
+@command(
+    "SETEX",
+    4,
+    flags="write denyoom",
+    group="string",
+    since="2.0.0",
+    summary="Puts a string that expires after some seconds at a key.",
+    syntax="key seconds value",
+    keys=_OVERWRITTEN,
+    deprecated=("2.6.12", "`SET` with the option `EX`"),
+)
+def setex(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK."""
+    return _set_expiring(session, args, "setex", 1000)
+
+
+@command(
+    "PSETEX",
+    4,
+    flags="write denyoom",
+    group="string",
+    since="2.6.0",
+    summary="Puts a string that expires after some milliseconds at a key.",
+    syntax="key milliseconds value",
+    keys=_OVERWRITTEN,
+    deprecated=("2.6.12", "`SET` with the option `PX`"),
+)
+def psetex(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK."""
+    return _set_expiring(session, args, "psetex", 1)
+
+
+def _set_expiring(session: Session, args: Arguments, name: str, unit_ms: int) -> Reply:
+    database = session.db
+    at = positive_expiry_time(args[2], unit_ms, database.keyspace.now_ms, name)
+    database.set_string(args[1], args[3], at, "set expire")
+    return OK
+
+
+@command(
+    "MSET",
+    -3,
+    flags="write denyoom",
+    group="string",
+    since="1.0.1",
+    summary="Puts several strings at their keys at once.",
+    complexity="O(N) in the number of keys.",
+    syntax="key value [key value ...]",
+    keys=[KeySpec("OW update", last=-1, step=2)],
+    tips=("request_policy:multi_shard", "response_policy:all_succeeded"),
+)
+def mset(server: Services, session: Session, args: Arguments) -> Reply:
+    """OK."""
+    for key, value in _pairs(args, "mset"):
+        session.db.set_string(key, value)
+    return OK
+
+
+@command(
+    "MSETNX",
+    -3,
+    flags="write denyoom",
+    group="string",
+    since="1.0.1",
+    summary="Puts several strings at their keys at once, if none of the keys exists.",
+    complexity="O(N) in the number of keys.",
+    syntax="key value [key value ...]",
+    keys=[KeySpec("OW insert", last=-1, step=2)],
+)
+def msetnx(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if all strings were set, 0 if none was."""
+    pairs = _pairs(args, "msetnx")
+    if any(session.db.get(key) is not None for key, _ in pairs):
+        return 0
+    for key, value in pairs:
+        session.db.set_string(key, value)
+    return 1
+
+
+@command(
+    "MSETEX",
+    -4,
+    flags="write denyoom",
+    group="string",
+    since="8.4.0",
+    summary="Puts several strings at their keys at once, with one expiry for all of them.",
+    complexity="O(N) in the number of keys.",
+    syntax=f"numkeys key value [key value ...] [NX | XX] [{_LIFETIMES} | KEEPTTL]",
+    keys=[KeySpec("OW update", step=2, counted=True)],
+    tips=("request_policy:multi_shard", "response_policy:all_succeeded"),
+)
+def msetex(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if all strings were set, 0 if none was since the condition is not met."""
+    database = session.db
+    pairs, options = _counted_pairs(args)
+    condition, lifetime = Condition(EXISTENCE), Lifetime(b"KEEPTTL")
+    for option in options:
+        word = option.upper()
+        if not (condition.take(word, options) or lifetime.take(word, options)):
+            raise CommandError(errors.SYNTAX)
+    expires_at = lifetime.expires_at(database.keyspace.now_ms, "msetex")
+    event = "set" if expires_at is None else "set expire"
+    if not all(condition.met_by(database.get(key)) for key, _ in pairs):
+        return 0
+    for key, value in pairs:
+        at = database.expires.get(key) if lifetime.is_without else expires_at
+        database.set_string(key, value, at, event)
+    return 1
+
+
+def _counted_pairs(args: Arguments) -> tuple[list[tuple[bytes, bytes]], Iterator[bytes]]:
+    """The keys with their values, of which the first argument is the number, and the options."""
+    count = parse_integer(args[1])
+    if count is None or not 0 < count <= INT32_MAX:
+        raise CommandError(errors.INVALID_NUMKEYS)
+    end = 2 + 2 * count
+    if end > len(args):
+        raise CommandError(errors.SYNTAX)
+    return list(zip(args[2:end:2], args[3:end:2], strict=True)), iter(args[end:])
+
+
+def _pairs(args: Arguments, name: str) -> list[tuple[bytes, bytes]]:
+    if len(args) % 2 == 0:
+        raise CommandError(errors.wrong_arity(name))
+    return list(zip(args[1::2], args[2::2], strict=True))
+
+
+# --- getting ---------------------------------------------------------------------------------
+
+
+@command(
+    "GET",
+    2,
+    flags="readonly fast",
+    group="string",
+    since="1.0.0",
+    summary="Gets the string at a key.",
+    syntax="key",
+    keys=_READ,
+)
+def get(server: Services, session: Session, args: Arguments) -> Reply:
+    """The string, or null."""
+    return _string(session.db.string_to_read(args[1], touch=not session.no_touch))
+
+
+@command(
+    "MGET",
+    -2,
+    flags="readonly fast",
+    group="string",
+    since="1.0.0",
+    summary="Gets the strings at several keys.",
+    complexity="O(N) in the number of keys.",
+    syntax="key [key ...]",
+    keys=[KeySpec("RO access", last=-1)],
+    tips=("request_policy:multi_shard",),
+)
+def mget(server: Services, session: Session, args: Arguments) -> Reply:
+    """The strings, with null for a key that holds none."""
+    touch = not session.no_touch
+    values = [_string_at(session.db, key, touch) for key in args[1:]]
+    return [None if value is None else Bulk(value) for value in values]
+
+
+def _string_at(database: Database, key: bytes, touch: bool) -> bytes | None:
+    try:
+        return database.string_to_read(key, touch=touch)
+    except WrongType:
+        return None
+
+
+@command(
+    "GETDEL",
+    2,
+    flags="write fast",
+    group="string",
+    since="6.2.0",
+    summary="Gets the string at a key and removes the key.",
+    syntax="key",
+    keys=[KeySpec("RW access delete")],
+)
+def getdel(server: Services, session: Session, args: Arguments) -> Reply:
+    """The string, or null."""
+    value = session.db.string_to_read(args[1])
+    if value is not None:
+        session.db.delete(args[1])
+    return _string(value)
+
+
+@command(
+    "GETSET",
+    3,
+    flags="write denyoom fast",
+    group="string",
+    since="1.0.0",
+    summary="Puts a string at a key and gets the one that was there.",
+    syntax="key value",
+    keys=[KeySpec("RW access update")],
+    deprecated=("6.2.0", "`SET` with the option `GET`"),
+)
+def getset(server: Services, session: Session, args: Arguments) -> Reply:
+    """The string that was there, or null."""
+    previous = session.db.string_to_read(args[1])
+    session.db.set_string(args[1], args[2])
+    return _string(previous)
+
+
+@command(
+    "GETEX",
+    -2,
+    flags="write fast",
+    group="string",
+    since="6.2.0",
+    summary="Gets the string at a key and sets its expiry or takes it away.",
+    syntax=f"key [{_LIFETIMES} | PERSIST]",
+    keys=[KeySpec("RW access update", notes="may change the expiry")],
+)
+def getex(server: Services, session: Session, args: Arguments) -> Reply:
+    """The string, or null; the expiry is looked at only if there is a string."""
+    lifetime = Lifetime(b"PERSIST")
+    options = iter(args[2:])
+    for option in options:
+        if not lifetime.take(option.upper(), options):
+            raise CommandError(errors.SYNTAX)
+    database, key = session.db, args[1]
+    value = database.string_to_read(key, touch=not session.no_touch)
+    if value is not None:
+        expires_at = lifetime.expires_at(database.keyspace.now_ms, "getex")
+        if lifetime.is_without:
+            database.persist(key)
+        elif expires_at is not None:
+            database.expire_at(key, expires_at)
+    return _string(value)
+
+
+@command(
+    "STRLEN",
+    2,
+    flags="readonly fast",
+    group="string",
+    since="2.2.0",
+    summary="Tells the length of a string.",
+    syntax="key",
+    keys=[KeySpec("RO")],
+)
+def strlen(server: Services, session: Session, args: Arguments) -> Reply:
+    """The number of bytes, 0 for no key."""
+    return len(session.db.buffer_to_read(args[1], touch=not session.no_touch) or b"")

@@ -1,0 +1,1 @@
+"""DEBUG: faults, clocks and snapshots for tests."""

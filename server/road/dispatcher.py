@@ -1,0 +1,417 @@
+# Compiled by mypyc.
+"""The way of a command: look up, check, run or queue, apply its effects, encode its reply."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from protocol import errors, replication_errors
+from protocol.acl_errors import NO_PERMISSION
+from protocol.encoder import encode, error_line
+from protocol.errors import CommandError
+from protocol.replies import NO_REPLY, QUEUED, Encoded
+from server.clients.access import AccessControl
+from server.clients.blocking import BlockedClients
+from server.clients.reactions import Reactions
+from server.clients.user_limits import UserLimits
+from server.clients.watch import WatchedKeys
+from server.clients.working import SteppedCommands
+from server.road.outcomes import Outcome, Wait
+from server.road.reasons import CLOSELY, LIMITED, MULTI, REFUSING
+from server.road.session import ClientTracking, Follower, Session, Waiter
+from server.road.state import ServerState
+from server.road.steps import Steps, finish
+from server.road.table import NEVER_QUEUED, Arguments, Command, find
+from server.runtime.phase import Phase
+from storage import errors as storage_errors
+
+FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
+    storage_errors.WrongType: errors.WRONG_TYPE,
+    storage_errors.InvalidID: errors.INVALID_STREAM_ID,
+    storage_errors.InvalidIntervalStart: errors.INVALID_START,
+    storage_errors.InvalidIntervalEnd: errors.INVALID_END,
+    storage_errors.StreamExhausted: errors.STREAM_EXHAUSTED,
+    storage_errors.IDTooSmall: errors.XADD_ID_TOO_SMALL,
+    storage_errors.EntryTooLarge: errors.ENTRY_TOO_LARGE,
+    storage_errors.IdempotentIDTaken: errors.IDMP_DIFFERENT_ENTRY,
+}
+"""The error text of each refusal of the engine."""
+
+ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
+"""What a client may call before it has authenticated."""
+
+SUBSCRIBING: Final = frozenset(
+    {"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
+)
+"""What answers with pushes, which CLIENT REPLY does not hold back."""
+
+SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
+"""What a RESP2 client with subscriptions may call."""
+
+PUBLISHING: Final = frozenset({"publish", "spublish", "eval", "evalsha", "fcall"})
+"""Commands without a flag for it that may change data, or that tell others something."""
+
+OF_REPLICAS: Final = frozenset({"psync", "replconf", "sync"})
+"""What a client may send that is sent the stream of replication."""
+
+OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
+"""How a web page speaks that was made to connect here; it gets no answer."""
+
+_now_ns = time.perf_counter_ns
+
+
+class Dispatcher:
+    """Runs requests of sessions on the keyspace of a server.
+
+    ``services`` is what handlers are given to work with; nothing here looks into it.
+    """
+
+    def __init__(
+        self,
+        services: object,
+        state: ServerState,
+        access: AccessControl,
+        user_limits: UserLimits,
+        watching: WatchedKeys,
+        blocking: BlockedClients,
+        reactions: Reactions,
+        working: SteppedCommands,
+    ) -> None:
+        self._services = services
+        self._state = state
+        self._access = access
+        self._user_limits = user_limits
+        self._keyspace = state.keyspace
+        self._effects = state.keyspace.effects
+        self._watching = watching
+        self._blocking = blocking
+        self._reactions = reactions
+        self._working = working
+        self._timings = state.timings
+        self._table = state.table
+        self._lookup = state.table.get
+
+    def execute(self, session: Session, args: Arguments) -> bytes | None:
+        """Answers one request with bytes, or ``None`` when the client has been parked."""
+        command = self._lookup(args[0])
+        count = len(args)
+        if (
+            command is None
+            or command.special
+            or (self._state.reasons | session.reasons) & CLOSELY
+            or (count != command.arity and (command.arity >= 0 or count < -command.arity))
+        ):
+            reply = self._execute_closely(session, command, args)
+        else:
+            session.command = command
+            reply = self.run(session, command, args)
+        if self._blocking.waiting:
+            self._reactions.drain()
+        session.commands += 1
+        return reply
+
+    def _execute_closely(
+        self, session: Session, command: Command | None, args: Arguments
+    ) -> bytes | None:
+        """Executes what may not run at once for all that is known. What is quick to decide is
+        decided quickly: a command of a user with limits, or one that is queued."""
+        why = (self._state.reasons | session.reasons) & CLOSELY
+        if (
+            command is not None
+            and not command.special
+            and (why | LIMITED == LIMITED or (why | LIMITED == MULTI | LIMITED and command.queues))
+            and command.fits(len(args))
+            and (not why & LIMITED or session.account.permits(command, args))
+        ):
+            session.command = command
+            if not why & MULTI:
+                return self.run(session, command, args)
+            session.enqueue(command, args)
+            return QUEUED
+        reply = self._execute_checked(session, args)
+        if session.tracking is not None and session.tracking.caching:
+            self._end_caching(session, session.tracking, args)
+        if session.muting is not None and reply is not None:
+            return self._mute(session, reply)
+        return reply
+
+    def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
+        """Executes a request after all checks."""
+        command, refusal = self.resolve(session, args)
+        if session.follower is not None:
+            return self._execute_of_replica(session, session.follower, command, refusal, args)
+        if refusal is None and session.account.rate is not None:
+            refusal = self._refuse_for_rate(session, command)
+        session.command = command
+        if command is None and args[0].lower() in OF_WEB_BROWSERS:
+            session.closing = True
+            return NO_REPLY
+        if refusal is not None:
+            if command is not None and refusal.startswith(NO_PERMISSION):
+                self._access.note_refusal(session, command, args)
+            return self._reject(session, command, refusal)
+        assert command is not None
+        if session.queue is None or command.name in NEVER_QUEUED:
+            return self.run(session, command, args)
+        session.enqueue(command, args)
+        return QUEUED
+
+    def _execute_of_replica(
+        self,
+        session: Session,
+        follower: Follower,
+        command: Command | None,
+        refusal: str | None,
+        args: Arguments,
+    ) -> bytes:
+        """Runs what a replica says of itself, which has no reply. A reply would stand in the stream
+        that it is sent, so nothing else runs, and its link ends."""
+        reply = None
+        if command is not None and refusal is None and command.name in OF_REPLICAS:
+            session.command = command
+            reply = self.run(session, command, args)
+        if reply != NO_REPLY:
+            name = "an unknown command" if command is None else command.fullname
+            follower.cut_off(f"replicas do not send this: {name}")
+        return NO_REPLY
+
+    def _end_caching(self, session: Session, tracking: ClientTracking, args: Arguments) -> None:
+        """What CLIENT CACHING says counts for one command, or for one transaction; commands about
+        clients do not count."""
+        command = find(self._table, args)
+        about_clients = command is not None and command.fullname.startswith("client|")
+        if session.queue is None and not about_clients:
+            tracking.caching = False
+            session.update_reasons()
+
+    def _mute(self, session: Session, reply: bytes) -> bytes:
+        """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
+        session.swallow_reply()
+        if session.command is not None and session.command.name in SUBSCRIBING:
+            return reply
+        return b""
+
+    # --- checks ---------------------------------------------------------------------------
+
+    def resolve(self, session: Session, args: Arguments) -> tuple[Command | None, str | None]:
+        """The command that a request names, if it does, and why it may not run, if it may not."""
+        command = find(self._table, args)
+        if command is None:
+            return None, errors.unknown_command(args[0], args[1:])
+        if command.subcommands and len(args) > 1:
+            return None, errors.unknown_subcommand(command.name, args[1])
+        return command, self._refusal(session, command, args)
+
+    def _refusal(self, session: Session, command: Command, args: Arguments) -> str | None:
+        """The first reason that counts: clients may see which it is."""
+        name = command.name
+        if not command.fits(len(args)):
+            return errors.wrong_arity(command.fullname)
+        if command.protected and not self._allows_debugging(session):
+            return errors.DEBUG_NOT_ALLOWED
+        if not session.authenticated and name not in ALWAYS_ALLOWED:
+            return errors.NO_AUTHENTICATION
+        if session.queue is not None and "no_multi" in command.flags:
+            return errors.NOT_INSIDE_MULTI
+        if (text := self._access.refusal(session, command, args)) is not None:
+            return text
+        if self._state.reasons & REFUSING and (text := self._bar(session, command)) is not None:
+            return text
+        if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
+            return errors.only_subscriptions(command.fullname)
+        if session.monitoring and _uses_data(command):
+            return errors.MONITORS_ONLY
+        return None
+
+    def _bar(self, session: Session, command: Command) -> str | None:
+        """Why the state of the server does not allow the command, if it does not."""
+        state = self._state
+        if session.executing:  # These are the commands of the file itself.
+            return None
+        if state.memory.exceeded and _takes_memory(session, command) and state.memory.check():
+            return errors.OUT_OF_MEMORY
+        if state.phase is not Phase.SERVING and "loading" not in command.flags:
+            return errors.LOADING
+        if state.busy is not None and "allow_busy" not in command.flags:
+            return state.busy
+        if state.disk_error is not None and _changes_data(session, command):
+            return errors.disk_error(state.disk_error)
+        if state.save_failed and _changes_data(session, command):
+            return errors.SAVE_POINT_FAILED
+        if state.short_of_replicas and _writes(session, command):
+            return replication_errors.TOO_FEW_REPLICAS
+        return None
+
+    def _refuse_for_rate(self, session: Session, command: Command | None) -> str | None:
+        """Why the user may run no further command now; leaving, and becoming another one, it may
+        always."""
+        if command is None or command.name in ALWAYS_ALLOWED:
+            return None
+        return self._user_limits.refuse_command(session)
+
+    def _allows_debugging(self, session: Session) -> bool:
+        allowed = self._state.config.enable_debug_command
+        return allowed == "yes" or (allowed == "local" and session.is_local)
+
+    def refuse(
+        self, session: Session, command: Command, text: str, *, verbatim: bool = False
+    ) -> bytes:
+        """Answers a request with this error in place of running it, which nothing else forbids.
+
+        EXEC says that its transaction was discarded because of it, unless that is ``verbatim``."""
+        session.command = command
+        session.commands += 1
+        reply = self._reject(session, command, text, verbatim)
+        return reply if session.muting is None else self._mute(session, reply)
+
+    def _reject(
+        self, session: Session, command: Command | None, text: str, verbatim: bool = False
+    ) -> bytes:
+        """Refuses a request before it runs; a transaction that it was meant for is spoiled."""
+        if command is not None:
+            command.rejected += 1
+            if command.name == "exec":
+                self._watching.end_transaction(session)
+                text = text if verbatim else errors.exec_aborted_by(text)
+        if session.queue is not None:
+            session.broken = True
+        return self._fail(text)
+
+    def _fail(self, text: str) -> Encoded:
+        self._state.stats.count_error(text)
+        return error_line(text)
+
+    # --- running --------------------------------------------------------------------------
+
+    def run(self, session: Session, command: Command, args: Arguments) -> bytes | None:
+        """Runs a command that has passed all checks; ``None`` when the client has been parked.
+
+        The commands of a transaction share the time of their EXEC.
+        """
+        if not session.executing:
+            self._keyspace.now_ms = self._state.clock()
+        started = _now_ns()
+        try:
+            reply = command.handler(self._services, session, args)
+        except (CommandError, storage_errors.StorageFailure) as error:
+            return self._failed(session, command, args, error, _now_ns() - started)
+        finally:
+            if self._effects:
+                self._reactions.apply(session)
+        elapsed = _now_ns() - started
+        if type(reply) is Wait:
+            return self._park(session, command, args, reply, elapsed)
+        timings = self._timings
+        if type(reply) is Steps:
+            timings.announce(session, command, args)
+            return self._working.do(session, command, args, reply, elapsed)
+        command.calls += 1
+        command.nanoseconds += elapsed
+        if timings.tracking:
+            command.durations.add(elapsed)
+        if elapsed >= timings.threshold:
+            timings.notice(session, command, args, elapsed)
+        if type(reply) is bytes:
+            return reply
+        return encode(reply, session.resp3)  # type: ignore[arg-type]
+
+    def _failed(
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        error: CommandError | storage_errors.StorageFailure,
+        nanoseconds: int,
+    ) -> bytes:
+        self._timings.announce(session, command, args)
+        return self._fail_counted(session, command, args, error, nanoseconds)
+
+    def _fail_counted(
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        error: CommandError | storage_errors.StorageFailure,
+        nanoseconds: int,
+    ) -> bytes:
+        """Answers a command that has run and failed."""
+        self._timings.count(session, command, args, nanoseconds)
+        command.failed += 1
+        if isinstance(error, CommandError):
+            return error_line(error.text) if error.counted else self._fail(error.text)
+        return self._fail(FAILURE_TEXTS[type(error)])
+
+    def _park(
+        self, session: Session, command: Command, args: Arguments, wait: Wait, nanoseconds: int
+    ) -> bytes | None:
+        """Parks the client; where waiting is not possible, its time is up at once."""
+        self._timings.announce(session, command, args)
+        if session.executing:
+            self._timings.count(session, command, args, nanoseconds)
+            return encode(wait.on_timeout, session.resp3)
+        self._blocking.park(session, command, args, wait, nanoseconds)
+        return None
+
+    def apply(self, session: Session, command: Command, args: Arguments) -> None:
+        """Runs the handler of a command alone: nothing is checked or counted, and nobody is told.
+        Raises what the handler raises."""
+        try:
+            command.handler(self._services, session, args)
+        finally:
+            self._effects.clear()
+
+    def recheck(self, waiter: Waiter) -> bytes | None:
+        """Checks a parked client's command again before it runs: its user may have changed.
+        Returns the error that ends the wait, ``None`` if it may run."""
+        session, command = waiter.session, waiter.command
+        refusal = self._access.refusal(session, command, waiter.args)
+        if refusal is None:
+            return None
+        self._access.note_refusal(session, command, waiter.args)
+        return self._reject(session, command, refusal)
+
+    def rerun(self, waiter: Waiter) -> bytes | None:
+        """Runs a parked client's command again; ``None`` if it must go on waiting."""
+        self._keyspace.now_ms = self._state.clock()
+        session, command, started = waiter.session, waiter.command, _now_ns()
+        try:
+            reply: Outcome = waiter.wait.retry()
+            if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
+                reply = Encoded(finish(reply))
+        except (CommandError, storage_errors.StorageFailure) as error:
+            nanoseconds = waiter.nanoseconds + _now_ns() - started
+            return self._fail_counted(session, command, waiter.args, error, nanoseconds)
+        finally:
+            if self._effects:
+                self._reactions.apply(session)
+        waiter.nanoseconds += _now_ns() - started
+        if isinstance(reply, Wait):
+            waiter.wait = reply
+            return None
+        self._blocking.count(waiter)
+        return encode(reply, session.resp3)
+
+
+def _uses_data(command: Command) -> bool:
+    """Whether the command reads, changes or publishes anything."""
+    return command.writes or "readonly" in command.flags or command.name in PUBLISHING
+
+
+def _takes_memory(session: Session, command: Command) -> bool:
+    """Whether the command may need more memory; EXEC does what its commands do."""
+    if command.name == "exec":
+        return any("denyoom" in queued.flags for queued, _ in session.queue or ())
+    return "denyoom" in command.flags
+
+
+def _changes_data(session: Session, command: Command) -> bool:
+    """Whether the command writes; PING counts, so that it tells of a server that cannot."""
+    return command.name == "ping" or _writes(session, command)
+
+
+def _writes(session: Session, command: Command) -> bool:
+    """Whether the command may change data; EXEC does what its commands do."""
+    if command.name == "exec":
+        return any(queued.writes for queued, _ in session.queue or ())
+    return command.writes

@@ -1,0 +1,78 @@
+# Compiled by mypyc.
+"""What a handler returns: a reply, a :class:`Wait` for one, or :class:`.Steps`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Union
+
+from protocol.replies import NULL_ARRAY, Reply
+from server.road.steps import Steps
+
+
+def _nothing() -> None:
+    """An attempt that leaves no trace."""
+
+
+class Wait:
+    """What a reading command returns instead of a reply when it must wait.
+
+    ``retry`` runs the command again and returns a reply, or a ``Wait`` to go on with. ``deadline``
+    is the time in Unix milliseconds at which the wait ends with ``on_timeout``, ``None`` for never.
+    ``wake_at`` is a time at which the command is worth running again though nothing signalled its
+    keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
+    ``group`` names the consumer group of the one key whose new entries are all that the reader
+    waits for; where another reader of the group has just found none, ``note_attempt`` is called
+    in place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of``
+    names the consumer group that a reader reads as, whatever else it waits for, and
+    ``consumer`` who in it. With ``for_sync`` it waits for the append-only file and not for
+    keys.
+    """
+
+    __slots__ = (
+        "consumer",
+        "deadline",
+        "for_sync",
+        "group",
+        "keys",
+        "needs_key",
+        "note_attempt",
+        "note_end",
+        "on_timeout",
+        "reader_of",
+        "retry",
+        "wake_at",
+    )
+
+    def __init__(
+        self,
+        keys: list[bytes],
+        deadline: int | None,
+        retry: Callable[[], Outcome],
+        *,
+        needs_key: bool,
+        group: bytes | None = None,
+        wake_at: int | None = None,
+        on_timeout: Reply = NULL_ARRAY,
+        note_attempt: Callable[[], None] = _nothing,
+        note_end: Callable[[], None] = _nothing,
+        for_sync: bool = False,
+        reader_of: bytes | None = None,
+        consumer: bytes = b"",
+    ) -> None:
+        self.keys = keys
+        self.deadline = deadline
+        self.retry = retry
+        self.needs_key = needs_key
+        self.group = group
+        self.wake_at = wake_at
+        self.on_timeout = on_timeout
+        self.note_attempt = note_attempt
+        self.note_end = note_end
+        self.for_sync = for_sync
+        self.reader_of = reader_of
+        self.consumer = consumer
+
+
+Outcome = Union[Reply, Wait, Steps]  # noqa: UP007 - a reply's type refers to itself by name
+"""Whatever a handler may return."""

@@ -1,0 +1,359 @@
+# Compiled by mypyc.
+"""One client's state: who it is, how it speaks, what it has begun, and what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from protocol.requests import ARGUMENT_OVERHEAD
+from server.acl.users import User
+from server.road import reasons
+from server.road.outcomes import Wait
+from server.road.steps import Pieces, Work
+from server.road.table import Arguments, Command
+from server.runtime.hosts import is_loopback
+from storage.keyspace.databases import Database
+
+Place = tuple[int, bytes]
+"""A database's index and a key."""
+
+QUEUED_OVERHEAD: Final = 128
+"""What a queued command takes apart from its arguments, in bytes."""
+
+
+class Follower(Protocol):
+    """A client that is sent the stream of replication, as fast as it takes it."""
+
+    def cut_off(self, reason: str) -> None:
+        """Ends its connection at once."""
+
+    def pause(self) -> None:
+        """It does not read what was sent."""
+
+    def resume(self) -> None:
+        """It has read what was sent."""
+
+    def resume_soon(self) -> None:
+        """Some of what was held back has gone out; the rest of it goes first."""
+
+
+class Session:
+    """The state of one client. It has no socket: ``send`` and ``close`` are given to it."""
+
+    __slots__ = (
+        "account",
+        "addr",
+        "authenticated",
+        "batched",
+        "batches",
+        "broken",
+        "bytes_in",
+        "bytes_out",
+        "bytes_read",
+        "channels",
+        "close",
+        "closing",
+        "command",
+        "commands",
+        "created_ms",
+        "cut",
+        "db",
+        "dirty",
+        "executing",
+        "follower",
+        "id",
+        "job",
+        "laddr",
+        "lib_name",
+        "lib_ver",
+        "monitoring",
+        "muting",
+        "name",
+        "no_evict",
+        "no_touch",
+        "noted",
+        "patterns",
+        "paused",
+        "queue",
+        "queue_bytes",
+        "reads",
+        "reasons",
+        "replicated",
+        "resets",
+        "resp3",
+        "seen_ms",
+        "send",
+        "shards",
+        "tracking",
+        "traffic",
+        "unsaved",
+        "waiter",
+        "waiting_bytes",
+        "watching",
+    )
+
+    def __init__(
+        self,
+        identity: int,
+        addr: str,
+        laddr: str,
+        now_ms: int,
+        database: Database,
+        user: User,
+        authenticated: bool,
+    ) -> None:
+        self.id = identity
+        self.addr = addr
+        self.laddr = laddr
+        self.created_ms = self.seen_ms = now_ms
+        self.send: Callable[[bytes], None] = lambda data: None
+        """Writes bytes that are no reply: pushes and pub/sub messages."""
+        self.close: Callable[[], None] = lambda: None
+        """Ends the connection at once, without what is still to be sent."""
+        self.closing = False
+        """Set by a command after whose reply the connection ends."""
+        self.resets = False
+        """Whether the connection then ends with a reset of TCP."""
+        self.cut: int | None = None
+        """After how many bytes of the reply to the present command the connection ends, if a fault
+        has cut it off."""
+        self.traffic: Callable[[], dict[str, int]] = dict
+        """The connection's buffers and its file descriptor, for CLIENT LIST."""
+        self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
+        self.waiter: Waiter | None = None
+        self.paused = False
+        """Whether a request of the client waits for the end of a pause."""
+        self.job: Job | None = None
+        """The command that is being worked on in steps."""
+        self.unsaved = 0
+        """The round of the append-only file in which the client last changed anything."""
+        self.noted = 0
+        """How much had been appended to that file when the client's last change had."""
+        self.follower: Follower | None = None
+        """The replica that the client is, if it is one."""
+        self.replicated = 0
+        """How much the stream of replication had when the client's last change was in it."""
+        self.executing = False
+        self.command: Command | None = None
+        self.channels: dict[bytes, None] = {}
+        self.patterns: dict[bytes, None] = {}
+        self.shards: dict[bytes, None] = {}
+        self.watching: dict[tuple[int, bytes], bool] = {}
+        self.monitoring = False
+        """Whether the client is shown every command, instead of using the data itself."""
+        self.tracking: ClientTracking | None = None
+        """What the client is told of keys that it keeps copies of; ``None`` for nothing."""
+        self.commands = 0
+        """How many requests have been answered, or have begun to wait for their answer."""
+        self.bytes_in = self.bytes_out = self.reads = 0
+        self.bytes_read = 0
+        """How many the last read brought."""
+        self.batches = self.batched = 0
+        """How often what was read held whole requests, and how many these were."""
+        self.queue: list[tuple[Command, Arguments]] | None = None
+        self.reset(database, user, authenticated)
+        self.lib_name = b""
+        self.lib_ver = b""
+
+    def reset(self, database: Database, user: User, authenticated: bool) -> None:
+        """The state of a client that has just connected (subscriptions are ended elsewhere, and so
+        is the watching of keys). It is ``user``, whose password it has to say first unless it is
+        ``authenticated``."""
+        self.db = database
+        self.resp3 = False
+        self.name = b""
+        self.account = user
+        self.authenticated = authenticated
+        self.no_evict = False
+        self.no_touch = False
+        self.muting: str | None = None
+        self.clear_transaction()
+
+    def enqueue(self, command: Command, args: Arguments) -> None:
+        """Queues a command of a transaction."""
+        assert self.queue is not None
+        self.queue.append((command, args))
+        self.queue_bytes += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
+
+    def clear_transaction(self) -> None:
+        """Leaves MULTI. Watched keys are forgotten by :meth:`.WatchedKeys.end_transaction`."""
+        self.queue = None
+        self.queue_bytes = 0
+        """How much memory the queue takes."""
+        self.broken = False
+        self.dirty = False
+        self.update_reasons()
+
+    @property
+    def user(self) -> bytes:
+        """The name of the user that the client is."""
+        return self.account.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on the same host: at a loopback address or a Unix socket."""
+        host = self.addr.rpartition(":")[0].strip("[]")
+        try:
+            return is_loopback(host)
+        except ValueError:
+            return True
+
+    @property
+    def is_debugging(self) -> bool:
+        """Whether the last command of the client was DEBUG."""
+        return self.command is not None and self.command.name == "debug"
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the client waits: with a command that blocks, or for the end of a pause."""
+        return self.waiter is not None or self.paused
+
+    @property
+    def subscriptions(self) -> int:
+        """How many channels, patterns and shard channels the client listens to."""
+        return len(self.channels) + len(self.patterns) + len(self.shards)
+
+    @property
+    def awaited(self) -> asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None:
+        """The reply to the last command, where it comes later: the client waits, or is worked for.
+
+        It comes as a whole, or in pieces."""
+        if self.waiter is not None:
+            return self.waiter.future
+        return None if self.job is None else self.job.future
+
+    def update_reasons(self) -> None:
+        """Computes ``reasons`` anew; for whoever changes what it stands for."""
+        tracking = self.tracking
+        self.reasons = (
+            (0 if self.authenticated else reasons.STRANGER)
+            | (0 if self.queue is None else reasons.MULTI)
+            | (reasons.SUBSCRIBED if not self.resp3 and self.subscriptions else 0)
+            | (reasons.MONITORING if self.monitoring else 0)
+            | (0 if self.follower is None else reasons.REPLICA)
+            | (reasons.LIMITED if self.account.limited else 0)
+            | (0 if self.account.rate is None else reasons.RATED)
+            | (0 if self.muting is None else reasons.MUTED)
+            | (0 if tracking is None else reasons.TRACKING)
+            | (reasons.CACHING if tracking is not None and tracking.caching else 0)
+        )
+
+    def log_in(self, user: User) -> None:
+        """The client is this user from now on."""
+        self.account = user
+        self.authenticated = True
+        self.update_reasons()
+
+    def swallow_reply(self) -> None:
+        """Notes that a reply was not sent: SKIP holds for its own and for the next one."""
+        if self.muting != "off":
+            self.muting = "skipping" if self.muting == "skip" else None
+            self.update_reasons()
+
+
+class Waiter:
+    """A parked client: its command, its places in the queues, and the future its connection awaits.
+
+    ``deadline`` is that of the first ``wait``; running the command again never puts it off.
+    ``nanoseconds`` is how long the command has run so far.
+    """
+
+    __slots__ = (
+        "args",
+        "command",
+        "deadline",
+        "future",
+        "nanoseconds",
+        "places",
+        "session",
+        "wait",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        wait: Wait,
+        places: list[Place],
+        future: asyncio.Future[bytes],
+        nanoseconds: int,
+    ) -> None:
+        self.session = session
+        self.command = command
+        self.args = args
+        """What the client has sent."""
+        self.nanoseconds = nanoseconds
+        self.wait = wait
+        self.deadline = wait.deadline
+        self.places = places
+        self.future = future
+
+
+class Job:
+    """A client's command that is being worked on; its connection awaits ``future``.
+
+    ``nanoseconds`` is how long it has run so far."""
+
+    __slots__ = ("args", "command", "future", "nanoseconds", "session", "work")
+
+    def __init__(
+        self, session: Session, command: Command, args: Arguments, work: Work, nanoseconds: int
+    ) -> None:
+        self.session = session
+        self.command = command
+        self.args = args
+        self.work = work
+        self.nanoseconds = nanoseconds
+        self.future: asyncio.Future[Pieces]
+
+
+class ClientTracking:
+    """How a client is told of keys that it keeps copies of, see :mod:`server.clients.tracking`.
+
+    ``client`` is its number. Notices go to the client with the number ``redirect``, or to itself
+    (0), and not for its own changes with ``noloop``. With ``bcast`` it is told of all keys with its
+    ``prefixes``, else of those that it has read: with ``optin`` only by a command that
+    follows CLIENT CACHING YES, with ``optout`` not by one that follows CLIENT CACHING NO.
+    ``caching`` is whether that was the last command.
+    """
+
+    __slots__ = (
+        "bcast",
+        "broken",
+        "caching",
+        "client",
+        "noloop",
+        "optin",
+        "optout",
+        "prefixes",
+        "redirect",
+    )
+
+    def __init__(self, client: int) -> None:
+        self.client = client
+        self.redirect = 0
+        self.bcast = self.optin = self.optout = self.noloop = False
+        self.caching = False
+        self.broken = False
+        """Whether the client that it redirects to was found to be gone."""
+        self.prefixes: list[bytes] = []
+
+    def take(self, options: ClientTracking) -> None:
+        """Takes the options of CLIENT TRACKING ON, but for its prefixes, which add up."""
+        self.redirect = options.redirect
+        self.bcast, self.noloop = options.bcast, options.noloop
+        self.optin, self.optout = options.optin, options.optout
+        self.broken = False
+
+    @property
+    def notes_reads(self) -> bool:
+        """Whether the keys are noted that the client's command reads."""
+        if self.bcast:
+            return False
+        if self.optin:
+            return self.caching
+        return not (self.optout and self.caching)

@@ -1,0 +1,188 @@
+# Compiled by mypyc.
+"""What is true of a server at this moment: the facts that its parts share.
+
+Every part of a server (blocking, persistence, scripting ...) takes this object, and by name the
+other parts that it calls. It has no life cycle of its own: :mod:`server.app` has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from server.acl.users import Users
+from server.config.registry import Config
+from server.monitoring.timings import Timings
+from server.road import reasons
+from server.road.session import Session
+from server.road.table import every, new_table
+from server.runtime.clock import Clock, Reading
+from server.runtime.log import Log
+from server.runtime.memory_limit import MemoryLimit
+from server.runtime.phase import Phase
+from server.runtime.process import resident_memory
+from server.runtime.stats import Stats
+from storage.keyspace.copies import Copy
+from storage.keyspace.databases import Keyspace
+
+
+class ServerState:
+    """Settings, time, messages, data, counters, commands, users and clients of one server.
+
+    ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
+    here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
+    takes long (``busy``), a disk that fails (``disk_error``, ``save_failed``). They are entered by
+    methods, which note them in ``reasons``: that is all that the fast path looks at
+    (:mod:`server.road.reasons`).
+    """
+
+    __slots__ = (
+        "active_expiry",
+        "busy",
+        "changes",
+        "clock",
+        "config",
+        "disk_error",
+        "keyspace",
+        "last_id",
+        "log",
+        "memory",
+        "phase",
+        "port",
+        "reasons",
+        "replication_id",
+        "run_id",
+        "save_failed",
+        "sessions",
+        "short_of_replicas",
+        "snapshots",
+        "started_ms",
+        "startup_memory",
+        "stats",
+        "stopping",
+        "table",
+        "timekeeper",
+        "timings",
+        "users",
+    )
+
+    def __init__(self, config: Config, clock: Reading, log: Log) -> None:
+        self.config = config
+        self.timekeeper = Clock(clock)
+        self.clock = self.timekeeper.read
+        self.log = log
+        self.started_ms = clock()
+        self.startup_memory = resident_memory()
+        self.run_id = secrets.token_hex(20)
+        self.replication_id = secrets.token_hex(20)
+        self.keyspace = Keyspace(config.databases)
+        self.keyspace.now_ms = self.started_ms
+        self.snapshots: dict[bytes, Copy] = {}
+        """What tests have kept of the data, by name (DEBUG SNAPSHOT)."""
+        self.stats = Stats()
+        self.reasons = reasons.LOADING
+        """Why requests may not run plainly: bits of :mod:`server.road.reasons`."""
+        self.timings = Timings(config, lambda: self.clock(), self._note_watched)
+        self.table = new_table()
+        self.users = Users(self.table)
+        self.sessions: dict[int, Session] = {}
+        self.last_id = 0
+        """The number of the client that connected last."""
+        self.port = 0
+        """The TCP port, chosen by the system if the setting is 0, and that of TLS if there is no
+        other; 0 before the start."""
+        self.active_expiry = True
+        self.changes = 0
+        """How much has changed since a base of the append-only file was last made."""
+        self.stopping = asyncio.Event()
+        """Set when the server is to end."""
+        self.phase = Phase.STARTING
+        self.busy: str | None = None
+        """What other clients are told while a script takes long."""
+        self.disk_error: str | None = None
+        """What the system said when the append-only file could not be written."""
+        self.save_failed = False
+        """Whether commands that write are refused because a save point could not be kept."""
+        self.short_of_replicas = False
+        """Whether fewer replicas follow than ``min-replicas-to-write`` asks for."""
+        self.memory = MemoryLimit(self._note_memory)
+        """Whether memory is full, so that commands which may take more are refused."""
+
+    # --- why requests may not run plainly -------------------------------------------------
+
+    def note(self, reason: int, holds: bool) -> None:
+        """Notes that a reason of :mod:`.reasons` holds from now on, or does not any more."""
+        self.reasons = self.reasons | reason if holds else self.reasons & ~reason
+
+    def _note_memory(self, exceeded: bool) -> None:
+        self.note(reasons.MEMORY, exceeded)
+
+    def _note_watched(self, watched: bool) -> None:
+        self.note(reasons.WATCHED, watched)
+
+    def enter(self, phase: Phase) -> None:
+        """Goes on to another phase."""
+        self.phase = phase
+        self.note(reasons.LOADING, phase is not Phase.SERVING)
+
+    def set_busy(self, refusal: str | None) -> None:
+        """A script takes long, and others are refused with this text; ``None`` when it ends."""
+        self.busy = refusal
+        self.note(reasons.BUSY, refusal is not None)
+
+    def set_disk_error(self, reason: str | None) -> None:
+        """The append-only file cannot be written, for this reason; ``None`` when it can."""
+        self.disk_error = reason
+        self.note(reasons.DISK, reason is not None)
+
+    def set_save_failed(self, failed: bool) -> None:
+        """Whether commands that write are refused because a save point could not be kept."""
+        self.save_failed = failed
+        self.note(reasons.SAVES, failed)
+
+    def set_short_of_replicas(self, short: bool) -> None:
+        """Whether there are too few replicas for commands that write."""
+        self.short_of_replicas = short
+        self.note(reasons.REPLICAS, short)
+
+    # --- clients --------------------------------------------------------------------------
+
+    def new_session(self, identity: int, addr: str = "", laddr: str = "") -> Session:
+        """The session of a client that has just connected, or of nobody (0)."""
+        first, users = self.keyspace.databases[0], self.users
+        now, is_open = self.clock(), users.default_is_open()
+        return Session(identity, addr, laddr, now, first, users.default, is_open)
+
+    # --- time and counters ----------------------------------------------------------------
+
+    def turn_clock(self, by_ms: int) -> None:
+        """Moves the time that ``clock`` tells; nothing else follows from it here."""
+        self.timekeeper.turn(by_ms)
+        self.clock = self.timekeeper.read
+
+    def freeze_clock(self) -> None:
+        """Lets the time stand still, until it is turned or released."""
+        self.timekeeper.freeze()
+        self.clock = self.timekeeper.read
+
+    def release_clock(self) -> None:
+        """Lets a time that stands still run on."""
+        self.timekeeper.release()
+        self.clock = self.timekeeper.read
+
+    def commands_processed(self) -> int:
+        """How many commands have run."""
+        return sum(entry.calls for entry in every(self.table))
+
+    def command_nanoseconds(self) -> int:
+        """How long commands have run."""
+        return sum(entry.nanoseconds for entry in every(self.table))
+
+    def forget_counts(self) -> None:
+        """Sets the counters of commands, of keys and of clients to zero."""
+        self.stats.reset()
+        self.timings.forget_counts()
+        self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
+        self.keyspace.limits.disposal.freed = 0
+        for entry in every(self.table):
+            entry.forget_calls()

@@ -1,1 +1,0 @@
-"""Plain helpers: what they need comes in, and nothing of the server is known to them."""

@@ -1,0 +1,175 @@
+"""The series of streams, groups and consumers: what they are called, and how they are read.
+
+The tables are in the order of the values that :func:`stream_values`, :func:`group_values` and
+:func:`consumer_values` return.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from server.delivery.agenda import Agenda
+from server.web.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
+from storage.engine import ids
+from storage.engine.counters import signed
+from storage.engine.groups import Group
+from storage.engine.pending import MOST, Consumer
+from storage.engine.pending_summary import PendingSummary
+from storage.engine.stream import Stream
+
+STREAMS: Final = (
+    Family("redis_stream_length", GAUGE, "Entries in the stream."),
+    Family("redis_stream_groups", GAUGE, "Consumer groups of the stream."),
+    Family("redis_stream_first_entry_id", GAUGE, "Milliseconds of the ID of the first entry."),
+    Family("redis_stream_last_entry_id", GAUGE, "Milliseconds of the ID of the last entry."),
+    Family("redis_stream_last_generated_id", GAUGE, "Milliseconds of the highest ID ever used."),
+    Family(
+        "redis_stream_max_deleted_entry_id", GAUGE, "Milliseconds of the highest ID ever deleted."
+    ),
+    Family("redis_stream_radix_tree_keys", GAUGE, "Blocks in which the entries are kept."),
+    Family(
+        "redis_stream_radix_tree_nodes",
+        GAUGE,
+        "Size of the tree that would file the blocks in Redis; not told of long streams.",
+    ),
+    Family("redis_stream_entries_added_total", COUNTER, "Entries that were ever added."),
+)
+
+GROUPS: Final = (
+    Family("redis_stream_group_consumers", GAUGE, "Consumers of the group."),
+    Family("redis_stream_group_messages_pending", GAUGE, "Entries delivered, not acknowledged."),
+    Family(
+        "redis_stream_group_last_delivered_id",
+        GAUGE,
+        "Milliseconds of the ID of the entry that was delivered last.",
+    ),
+    Family(
+        "redis_stream_group_entries_read",
+        GAUGE,
+        "Entries read, as XINFO GROUPS tells it if it can.",
+    ),
+    Family(
+        "redis_stream_group_lag",
+        GAUGE,
+        "Entries not delivered, as XINFO GROUPS tells it if it can.",
+    ),
+    Family(
+        "penstock_stream_group_lag_entries",
+        GAUGE,
+        "Entries of the stream that were not delivered to the group yet, counted.",
+    ),
+    Family(
+        "penstock_stream_group_lag_seconds",
+        GAUGE,
+        "Age of the first entry that was not delivered yet, by its ID; 0 if there is none.",
+    ),
+    Family(
+        "penstock_stream_group_oldest_pending_age_seconds",
+        GAUGE,
+        "How long the entry that has waited longest has been with its consumer; 0 if none waits.",
+    ),
+    Family(
+        "penstock_stream_group_redeliveries_total",
+        COUNTER,
+        "Entries delivered again, by claiming them or from a consumer's own history.",
+    ),
+    Family("penstock_stream_group_acked_total", COUNTER, "Entries acknowledged."),
+    Family("penstock_stream_group_claims_total", COUNTER, "Entries that were claimed."),
+    Family("penstock_stream_group_released_total", COUNTER, "Entries given back with XNACK."),
+    Family(
+        "penstock_stream_group_unowned_entries",
+        GAUGE,
+        "Pending entries without an owner: given back, or kept back by a policy.",
+    ),
+    Family("penstock_stream_group_policies", GAUGE, "Whether the group has policies."),
+    Family(
+        "penstock_stream_group_parked_readers", GAUGE, "Clients that wait for entries of the group."
+    ),
+    Family(
+        "penstock_stream_group_oldest_consumer_idle_seconds",
+        GAUGE,
+        "How long the consumer has not asked that has been idle longest; 0 without consumers.",
+    ),
+)
+
+DELIVERIES: Final = Family(
+    "penstock_stream_group_deliveries",
+    HISTOGRAM,
+    "Pending entries by the number of times that they were delivered; only while there are any.",
+)
+
+CONSUMERS: Final = (
+    Family(
+        "redis_stream_group_consumer_messages_pending",
+        GAUGE,
+        "Entries delivered to the consumer, not acknowledged.",
+    ),
+    Family(
+        "redis_stream_group_consumer_idle_seconds", GAUGE, "How long the consumer has not asked."
+    ),
+)
+
+DELIVERY_BOUNDS: Final = (1, 2, 3, 5, 10, 25, 100)
+"""Up to which delivery count each bucket counts."""
+
+MOST_BLOCKS: Final = 2000
+"""The size of the tree is not told of streams with more blocks: counting takes too long."""
+
+
+def stream_values(stream: Stream) -> list[Value]:
+    """The values of :data:`STREAMS`."""
+    log = stream.log
+    small = log.block_count <= MOST_BLOCKS
+    return [
+        log.length,
+        len(stream.groups),
+        ids.split(log.first)[0] if log.length else None,
+        ids.split(log.last)[0] if log.length else None,
+        ids.split(stream.last_id)[0],
+        ids.split(stream.max_deleted_id)[0],
+        log.block_count,
+        stream.tree_nodes if small else None,
+        signed(stream.entries_added),
+    ]
+
+
+def group_values(
+    stream: Stream, group: Group, summary: PendingSummary, seen: int | None, parked: int, now: int
+) -> list[Value]:
+    """The values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not seen
+    for the longest time."""
+    oldest = None if summary.earliest == MOST else summary.earliest
+    return [
+        len(group.consumers),
+        len(group.pending),
+        ids.split(group.last_id)[0],
+        None if group.entries_read is None else signed(group.entries_read),
+        stream.lag(group),
+        stream.undelivered(group),
+        seconds_since(_first_undelivered(stream, group), now),
+        seconds_since(oldest, now),
+        group.redelivered,
+        group.acked,
+        group.claimed,
+        group.released,
+        len(group.pending.released),
+        int(isinstance(group.agenda, Agenda)),
+        parked,
+        seconds_since(seen, now),
+    ]
+
+
+def _first_undelivered(stream: Stream, group: Group) -> int | None:
+    """The milliseconds of the first entry that was not delivered yet."""
+    found = stream.log.ids_of(group.last_id + 1, ids.MAX, 1)
+    return ids.split(found[0])[0] if found else None
+
+
+def consumer_values(consumer: Consumer, now: int) -> list[Value]:
+    """The values of :data:`CONSUMERS`."""
+    return [consumer.owned, seconds_since(consumer.seen, now)]
+
+
+def seconds_since(ms: int | None, now: int) -> float:
+    """Seconds from then to now; 0 for the future, and for a time that there is not."""
+    return 0.0 if ms is None else max(0, now - ms) / 1000

@@ -1,0 +1,1 @@
+"""What a stream is: its log of entries, consumer groups and pending entries."""

@@ -1,0 +1,437 @@
+# Compiled by mypyc.
+"""A block of the entry log: consecutive entries, and where Redis's node would end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import count as counting_from
+from itertools import islice
+from typing import Final
+
+from storage.engine import nodes
+from storage.engine.compression import Packed, Packer
+from storage.engine.entries import decode_entry, pack, unpack
+from storage.engine.ids import HALF, MIN
+from storage.engine.limits import StreamLimits
+from storage.engine.runs import Run
+
+_MOST_PER_ENTRY: Final = 38
+"""An entry's bytes beside its fields and values in a node, at most."""
+_USUAL_PER_ENTRY: Final = 12
+"""The same in a block of IDs of which the milliseconds are less than _NEAR above the node's first,
+and the sequence numbers less than _NEAR above or below: within a transaction, for which time
+stands still, they go up and up."""
+_NEAR: Final = 4096
+_HEAD: Final = 32
+"""A node's bytes before its first entry beside the field names, at most."""
+_NAME: Final = 10
+"""Bytes beside a field name's own, in two places. At the head of a node it takes no more than
+these. An entry of up to 4095 bytes whose names the node has is shorter than in RESP by these, at
+least: 6 around the name, and 4 by which its value is shorter.
+"""
+_LONG: Final = 4096
+_OBJECTS: Final = 90
+"""Bytes of memory for an entry beside those of its RESP form, about."""
+_PACKED: Final = 10
+"""The same for a packed entry."""
+_UNKNOWN: Final = -1
+_NO_IDS: Final[list[int]] = []
+_NO_PAYLOADS: Final[list[bytes]] = []
+"""What packed blocks have in common, to save the memory; nothing is ever added to them."""
+
+
+def _most_bytes(limits: StreamLimits) -> int:
+    """No node takes as many bytes as these."""
+    most = limits.max_bytes
+    return most if 0 < most < nodes.LARGEST else nodes.LARGEST
+
+
+Held = list[bytes] | tuple[Packed, int, int]
+"""Entries of a block at one moment."""
+
+
+def read_held(held: Held) -> list[bytes]:
+    """Their RESP forms, in any number of pieces."""
+    if isinstance(held, list):
+        return held
+    packed, low, high = held
+    return [packed.glance(low, high)]
+
+
+def read_reversed(held: Held) -> list[bytes]:
+    """The same in the opposite order, a piece each."""
+    if isinstance(held, list):
+        return held[::-1]
+    packed, low, high = held
+    return packed.glance_each(low, high)[::-1]
+
+
+class LoadedRun:
+    """Entries with ascending IDs and the same field names, to be added one after the other.
+
+    ``payloads`` are their RESP forms, ``sizes`` the lengths of the fields and values in them.
+    ``near`` tells that no sequence number is above 999.
+    """
+
+    __slots__ = ("identities", "names", "near", "payloads", "sizes")
+
+    def __init__(self, names: list[bytes]) -> None:
+        self.names = names
+        self.identities: list[int] = []
+        self.payloads: list[bytes] = []
+        self.sizes: list[int] = []
+        self.near = False
+
+
+class Block:
+    """Consecutive entries. ``first`` and ``last`` are the IDs of the first and the newest entry
+    that was ever in it, ``taken`` is the number of those, live or deleted.
+
+    The live ones are in ``ids`` and ``payloads``, or in ``packed`` while nobody writes to the block
+    (see :mod:`storage.engine.compression`). A place is the number of live entries before one.
+
+    What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
+    ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
+    enough to tell in most cases that another entry fits. IDs from ``_far`` on are not near the
+    first; it is 0 when the block has had one that is not.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_far",
+        "_measured",
+        "_names",
+        "_saved",
+        "_unmeasured",
+        "first",
+        "ids",
+        "last",
+        "packed",
+        "payloads",
+        "taken",
+    )
+
+    def __init__(self, first: int, items: Sequence[bytes]) -> None:
+        self.first = self.last = first
+        self.ids: list[int] = []
+        self.payloads: list[bytes] = []
+        self.packed: Packed | None = None
+        self.taken = 0
+        self._names = list(items[::2])
+        self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
+        self._far = ((first >> 64) + _NEAR) << 64
+        self._measured = 0
+        self._unmeasured = 0
+        self._bound = 0
+
+    def share_names(self, other: Block) -> None:
+        """Refers to the same field names as another block, if they are equal."""
+        if self._names == other._names:
+            self._names = other._names
+
+    def append(self, identity: int, payload: bytes, names: list[bytes] | None, size: int) -> None:
+        """Adds a new highest entry; ``size`` is the length of its fields and values in RESP."""
+        if self.packed is not None:
+            self.open()
+        self.ids.append(identity)
+        self.payloads.append(payload)
+        self.last = identity
+        self.taken += 1
+        self._unmeasured += 1
+        self._note(identity)
+        self._bound += size - self._saved if size < _LONG and names == self._names else size
+
+    def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
+        """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
+        returns how many there were. The next one may go into it, too."""
+        if self.packed is not None or (self._far and not (run.near and self.first & HALF < _NEAR)):
+            return 0
+        end = len(run.sizes)
+        if limits.max_entries > 0:
+            end = min(end, at + limits.max_entries - self.taken)
+        if self._far:
+            end = min(end, bisect_left(run.identities, self._far))
+        taken, bound = self._count_fitting(run, at, end, limits)
+        if taken:
+            self.ids += run.identities[at : at + taken]
+            self.payloads += run.payloads[at : at + taken]
+            self.last = self.ids[-1]
+            self.taken += taken
+            self._unmeasured += taken
+            self._bound = bound
+        return taken
+
+    def _count_fitting(
+        self, run: LoadedRun, at: int, end: int, limits: StreamLimits
+    ) -> tuple[int, int]:
+        """How many of the entries from place to place the bound proves to fit, and what it is when
+        they are there."""
+        most = _most_bytes(limits) - self._saved - _HEAD
+        per_entry = self._per_entry()
+        saved = self._saved if run.names == self._names else 0
+        total = self._measured + self._unmeasured * per_entry
+        bound = self._bound
+        place = at
+        while place < end:
+            size = run.sizes[place]
+            if total + bound + size >= most:
+                break
+            bound += size - saved if size < _LONG else size
+            total += per_entry
+            place += 1
+        return max(place - at, 0), bound
+
+    def append_run(
+        self, run: Run, payloads: list[bytes], at: int, stop: int, limits: StreamLimits
+    ) -> int:
+        """Adds entries of the run from place ``at`` to ``stop``, or fewer if not all of them surely
+        go into this block; returns where those end. The next one may go into it, too."""
+        first = run.first + at
+        if self._far:
+            self._note(first)
+            self._note(run.first + stop - 1)
+        per_entry = self._per_entry()
+        room = _most_bytes(limits) - self._measured - self._bound - 2 * self._saved - _HEAD
+        room -= self._unmeasured * per_entry
+        packed = len(run.header)
+        if run.names == self._names and packed + max(map(len, run.pieces)) < _LONG:
+            packed -= self._saved
+        while stop > at:
+            pieces = run.pieces if stop - at == len(payloads) else run.pieces[at:stop]
+            count = len(pieces)
+            size = sum(map(len, pieces)) + count * packed
+            needed = size + count * per_entry
+            if needed < room:
+                self._extend(first, payloads if count == len(payloads) else payloads[at:stop])
+                self._bound += size
+                break
+            # As many as would fit if each took the same.
+            stop = at + min(count * max(room, 0) // needed, count - 1)
+        return stop
+
+    def _extend(self, first: int, payloads: list[bytes]) -> None:
+        """Adds entries with consecutive IDs from ``first`` on."""
+        count = len(payloads)
+        if self.packed is not None:
+            self.open()
+        if count == 1:
+            self.ids.append(first)
+            self.payloads += payloads
+        else:
+            self.ids += islice(counting_from(first), count)
+            self.payloads += payloads
+        self.last = first + count - 1
+        self.taken += count
+        self._unmeasured += count
+
+    def _note(self, identity: int) -> None:
+        """Notes whether all IDs are still near the first."""
+        if identity >= self._far or _NEAR <= (identity - self.first) & HALF <= HALF - _NEAR:
+            self._far = MIN
+
+    def surely_takes(self, size: int, limits: StreamLimits) -> bool:
+        """Whether an entry goes into this block for certain, as far as the bound tells."""
+        if 0 < limits.max_entries <= self.taken:
+            return False
+        bound = self._measured + self._bound + self._unmeasured * self._per_entry()
+        return bound + self._saved + _HEAD + size < _most_bytes(limits)
+
+    def takes(self, size: int, items: Sequence[bytes], limits: StreamLimits) -> bool:
+        """Whether an entry goes into this block, rather than into a new one."""
+        if 0 < limits.max_entries <= self.taken:
+            return False
+        return self.surely_takes(size, limits) or (
+            self.node_size() + sum(map(len, items)) < _most_bytes(limits)
+        )
+
+    def _per_entry(self) -> int:
+        """What an entry takes beside its fields and values, at most."""
+        return _USUAL_PER_ENTRY if self._far else _MOST_PER_ENTRY
+
+    def node_size(self) -> int:
+        """What the block would take as a node of Redis, in bytes."""
+        self.measure()
+        live = len(self)
+        return self._measured + nodes.head_size(live, self.taken - live, self._names)
+
+    def measure(self) -> None:
+        """Replaces the bound of the newest entries by their exact size."""
+        if self._unmeasured:
+            self.open()
+            low = len(self.ids) - self._unmeasured
+            payloads = self.payloads[low:]
+            entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
+            for identity, entry in zip(self.ids[low:], entries, strict=True):
+                self._measured += nodes.entry_size(identity, self.first, entry[1], self._names)
+            self._unmeasured = self._bound = 0
+
+    def remove(self, low: int, high: int) -> None:
+        """Deletes the entries at these places; they go on counting for the block's end."""
+        self.open()
+        if high > len(self.ids) - self._unmeasured:
+            self.measure()
+        del self.ids[low:high], self.payloads[low:high]
+
+    def copy(self) -> Block:
+        """An equal, independent block."""
+        twin = Block(self.first, ())
+        twin.last, twin.taken = self.last, self.taken
+        twin.ids, twin.payloads = self.ids[:], self.payloads[:]
+        twin.packed = None if self.packed is None else self.packed.copy()
+        twin._names, twin._saved = self._names, self._saved
+        twin._far, twin._measured = self._far, self._measured
+        twin._unmeasured, twin._bound = self._unmeasured, self._bound
+        return twin
+
+    # --- looking up, packed or not --------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.ids) if self.packed is None else len(self.packed)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest live ID."""
+        return self.ids[0] if self.packed is None else self.packed.lowest
+
+    @property
+    def highest(self) -> int:
+        """The highest live ID."""
+        return self.ids[-1] if self.packed is None else self.packed.ids(len(self) - 1, len(self))[0]
+
+    def before(self, identity: int) -> int:
+        """How many live entries have a lower ID."""
+        if self.packed is None:
+            return bisect_left(self.ids, identity)
+        return self.packed.before(identity)
+
+    def find(self, identity: int) -> int:
+        """The place of the entry with this ID, -1 if there is none."""
+        place = self.before(identity)
+        return place if self.ids_at(place, place + 1) == [identity] else -1
+
+    def ids_at(self, low: int, high: int) -> list[int]:
+        """The IDs at the places from ``low`` to below ``high``."""
+        if self.packed is None:
+            return self.ids[low:high]
+        return self.packed.ids(low, high)
+
+    def payloads_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
+        """The entries at these places in their RESP form."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return self.packed.payloads(low, high, packer)
+
+    def chunks_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
+        """The same in any number of pieces that follow each other."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return [self.packed.slice(low, high, packer)]
+
+    def hold(self, low: int, high: int) -> Held:
+        """The entries at these places as they are now, whatever becomes of the block; to be read
+        with :func:`read_held`."""
+        if self.packed is None:
+            return self.payloads[low:high]
+        return self.packed.copy(), low, high
+
+    def memory_usage(self) -> int:
+        """Bytes that the entries take, about."""
+        if self.packed is None:
+            return sum(map(len, self.payloads)) + _OBJECTS * len(self.ids)
+        return self.packed.held + _PACKED * len(self.packed)
+
+    def contents(self) -> tuple[list[int], list[bytes]]:
+        """All IDs and entries, in lists of their own."""
+        if self.packed is None:
+            return self.ids[:], self.payloads[:]
+        return self.packed.copy().unpack()
+
+    def pack(self) -> Packed | None:
+        """Packs the entries; returns them, or ``None`` if there are none to pack."""
+        if self.packed is not None or not self.ids:
+            return None
+        self.packed = Packed(self.ids, self.payloads)
+        self.ids, self.payloads = _NO_IDS, _NO_PAYLOADS
+        return self.packed
+
+    def open(self) -> None:
+        """Unpacks the entries, if they are packed."""
+        packed = self.packed
+        if packed is not None:
+            self.packed = None
+            self.ids, self.payloads = packed.unpack()
+
+    def discard(self) -> None:
+        """Gives the entries up, wherever they are still referred to."""
+        if self.packed is not None:
+            self.packed.discard()
+        self.ids, self.payloads = [], []
+
+    # --- as a node of Redis ---------------------------------------------------------------
+
+    @property
+    def names(self) -> list[bytes]:
+        """The field names of its first entry; not to be changed."""
+        return self._names
+
+    @classmethod
+    def of_node(cls, first: int, last: int, names: list[bytes], deleted: int, size: int) -> Block:
+        """A block without its entries yet, from a node of ``size`` bytes in which so many entries
+        are deleted; ``last`` is the ID of the newest one that was ever in it.
+
+        :meth:`fill` must follow."""
+        block = cls(first, [part for name in names for part in (name, b"")])
+        block.last, block.taken, block._measured = last, deleted, size
+        return block
+
+    def fill(self, ids: list[int], payloads: list[bytes]) -> None:
+        """Adds the live entries of a block that :meth:`of_node` has made."""
+        self._measured -= nodes.head_size(len(ids), self.taken, self._names)
+        self.ids, self.payloads = ids, payloads
+        self.taken += len(ids)
+        for identity in ids:
+            self._note(identity)
+
+    # --- its outline, for a log that is written anew --------------------------------------
+
+    def is_plain(self, limits: StreamLimits) -> bool:
+        """Whether the live entries, added one after the other, would surely give this block."""
+        if self.taken != len(self) or 0 < limits.max_entries < self.taken:
+            return False
+        size = sum(map(len, self.contents()[1])) + _MOST_PER_ENTRY * self.taken + _HEAD
+        return limits.max_bytes <= 0 or size < limits.max_bytes
+
+    def outline(self) -> bytes:
+        """All that its live entries do not tell, as an array of bulk strings: their number, the
+        number of entries taken, the first and last ID, its size; and the field names that it
+        began with, if that entry is gone."""
+        live = len(self)
+        size = _UNKNOWN if live == self.taken else self._measured_size()
+        names = [] if self.first == self.lowest else self._names
+        return pack(
+            (b"%d" % live, *(b"%d" % n for n in (self.taken, self.first, self.last, size)), *names)
+        )
+
+    def _measured_size(self) -> int:
+        self.measure()
+        return self._measured
+
+    @classmethod
+    def restored(cls, outline: Sequence[bytes], ids: list[int], payloads: list[bytes]) -> Block:
+        """The block with this outline, decoded, and these live entries.
+
+        Raises :class:`ValueError` if they do not go together."""
+        live, taken, first, last, size = map(int, outline[:5])
+        if not 0 < live == len(ids) <= taken or not first <= ids[0] or not ids[-1] <= last:
+            raise ValueError("the outline of a block does not fit its entries")
+        names = list(outline[5:]) or decode_entry(payloads[0])[1][::2]
+        block = cls(first, [part for name in names for part in (name, b"")])
+        block.ids, block.payloads, block.taken, block.last = ids, payloads, taken, last
+        for identity in ids:
+            block._note(identity)
+        if size == _UNKNOWN:
+            block._unmeasured, block._bound = live, sum(map(len, payloads))
+        else:
+            block._measured = size
+        return block

@@ -1,0 +1,309 @@
+# Compiled by mypyc.
+"""Packing and compressing of full blocks, to save memory.
+
+While a block grows, each entry is two objects: an integer and a byte string. Once the block is full
+it is packed: its IDs become one array of small integers, and its entries one byte string, of which
+a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
+the packing. Reading keeps it decompressed beside, within a limit on all such bytes, until the block
+has been idle for some time. A block that nobody reads for as long is compressed again, with zlib,
+which takes longer and makes it smaller.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, Protocol, cast
+
+import lz4.block
+
+from storage.engine.ids import HALF
+
+COLD_AFTER_MS: Final = 10_000
+"""A packed block that was not touched for as long is compressed as far as zlib can."""
+LEVEL: Final = 1
+"""zlib's quickest: level 6 takes twice the time for a tenth less memory."""
+WORTHWHILE: Final = 0.8
+"""What does not get smaller than this by compression stays as it is."""
+LARGEST: Final = 1024 * 1024
+"""A block with more bytes is not compressed: that would take more than 10 ms."""
+THAWED_BYTES: Final = 64 * 1024 * 1024
+"""So much of compressed blocks is kept uncompressed beside, at most."""
+WAITING: Final = 64
+"""How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
+PACKED_A_ROUND: Final = 1024 * 1024
+"""How many bytes one round packs and compresses with LZ4; that takes some 2 ms."""
+SQUEEZED_A_ROUND: Final = 256 * 1024
+"""How many bytes one round compresses with zlib; that takes some 1 ms."""
+LOOKED_AT_A_ROUND: Final = 2000
+"""How many packed blocks are looked at in search of one that was not touched."""
+
+_TYPECODES: Final = ((16, "H"), (32, "I"), (64, "Q"))
+
+_squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
+_expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
+
+
+def _narrow(numbers: list[int]) -> Sequence[int]:
+    """The ascending numbers in what takes the least memory: a range if they are evenly spaced, else
+    an array of the narrowest type, and a list if none is wide enough."""
+    first, highest = numbers[0], numbers[-1]
+    even = range(first, highest + 1, max((highest - first) // max(len(numbers) - 1, 1), 1))
+    if numbers == list(even[: len(numbers) + 1]):
+        return even
+    bits = highest.bit_length()
+    if bits <= 8:  # An array of bytes is one object, others are two.
+        return bytes(numbers)
+    for width, typecode in _TYPECODES:
+        if bits <= width:
+            return array(typecode, numbers)
+    return numbers
+
+
+class Packed:
+    """The entries of one block, packed. Places count from 0, as in a list.
+
+    An ID is kept as a code: its distance in milliseconds from the first, above as many bits as the
+    longest sequence number has.
+    """
+
+    __slots__ = (
+        "_base",
+        "_codes",
+        "_dense",
+        "_ends",
+        "_mask",
+        "_raw",
+        "_shift",
+        "_squeezed",
+        "touched",
+    )
+
+    def __init__(self, identities: list[int], payloads: list[bytes]) -> None:
+        self._base = identities[0] >> 64
+        self._mask = 0
+        for identity in identities:
+            self._mask |= identity & HALF
+        self._shift = self._mask.bit_length()
+        self._mask = (1 << self._shift) - 1
+        codes = [
+            (identity >> 64) - self._base << self._shift | identity & HALF
+            for identity in identities
+        ]
+        self._codes = _narrow(codes)
+        ends = list(accumulate(map(len, payloads), initial=0))
+        self._ends = _narrow(ends)
+        self._raw: bytes | None = b"".join(payloads)
+        self._squeezed: bytes | None = None
+        self._dense = False
+        """Whether zlib has made what is kept compressed."""
+        self.touched = 0
+        """When an entry was last read, in the packer's milliseconds."""
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries in their RESP form."""
+        return self._ends[-1]
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept for the entries."""
+        return len(self._raw or b"") + len(self._squeezed or b"")
+
+    @property
+    def lowest(self) -> int:
+        """The lowest ID, which has the code of its sequence number."""
+        return self._base << 64 | self._codes[0]
+
+    def before(self, identity: int) -> int:
+        """How many entries have a lower ID."""
+        ms = (identity >> 64) - self._base
+        if ms < 0:
+            return 0
+        seq = identity & HALF
+        if seq > self._mask:
+            return bisect_right(self._codes, ms << self._shift | self._mask)
+        return bisect_left(self._codes, ms << self._shift | seq)
+
+    def ids(self, low: int, high: int) -> list[int]:
+        """The IDs at the places from ``low`` to below ``high``."""
+        base, shift, mask = self._base, self._shift, self._mask
+        if not shift:
+            return [(code + base) << 64 for code in self._codes[low:high]]
+        return [((code >> shift) + base) << 64 | code & mask for code in self._codes[low:high]]
+
+    def slice(self, low: int, high: int, packer: Packer) -> bytes:
+        """The entries at these places, one after the other."""
+        raw = self._read(packer)
+        if high - low == len(self._codes):
+            return raw
+        return raw[self._ends[low] : self._ends[high]]
+
+    def glance(self, low: int, high: int) -> bytes:
+        """The same, read for once: nothing is kept uncompressed beside."""
+        raw = self._expanded() if self._raw is None else self._raw
+        return raw[self._ends[low] : self._ends[high]]
+
+    def glance_each(self, low: int, high: int) -> list[bytes]:
+        """The entries at these places, each for itself, read for once."""
+        raw = self._expanded() if self._raw is None else self._raw
+        return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
+
+    def payloads(self, low: int, high: int, packer: Packer) -> list[bytes]:
+        """The entries at these places, each for itself."""
+        raw = self._read(packer)
+        return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
+
+    def _read(self, packer: Packer) -> bytes:
+        self.touched = packer.now_ms
+        raw = self._raw
+        if raw is None:
+            raw = self._raw = self._expanded()
+            packer.thawed(self)
+        return raw
+
+    def _expanded(self) -> bytes:
+        assert self._squeezed is not None
+        return zlib.decompress(self._squeezed) if self._dense else _expand(self._squeezed)
+
+    def unpack(self) -> tuple[list[int], list[bytes]]:
+        """The IDs and the entries, which are given up here."""
+        raw = self._expanded() if self._raw is None else self._raw
+        self.discard()
+        payloads = [raw[start:end] for start, end in pairwise(self._ends)]
+        return self.ids(0, len(payloads)), payloads
+
+    def squeeze(self) -> None:
+        """Compresses the entries quickly if that makes them smaller, and keeps nothing beside."""
+        raw = self._raw
+        if raw is not None and len(raw) <= LARGEST:
+            self._keep(raw, _squeeze(raw), dense=False)
+
+    def condense(self) -> None:
+        """Compresses the entries as far as possible, and keeps nothing beside."""
+        if self.held > 0 and self.size <= LARGEST and not self._dense:
+            raw = self._expanded() if self._raw is None else self._raw
+            self._keep(raw, zlib.compress(raw, LEVEL), dense=True)
+
+    def _keep(self, raw: bytes, squeezed: bytes, *, dense: bool) -> None:
+        """Keeps the compressed form if it is small enough."""
+        if len(squeezed) < WORTHWHILE * len(raw):
+            self._squeezed, self._dense = squeezed, dense
+            self._raw = None
+
+    def forget(self) -> None:
+        """Keeps nothing beside what is compressed."""
+        if self._squeezed is not None:
+            self._raw = None
+
+    def discard(self) -> None:
+        """Gives the entries up; nothing may be read any more."""
+        self._raw = self._squeezed = None
+
+    def copy(self) -> Packed:
+        """An equal, independent value; what never changes is shared."""
+        # Of anything: a compiled class cannot be made without what its constructor takes.
+        twin = Packed([self._base << 64], [b""])
+        twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
+        twin._codes, twin._ends = self._codes, self._ends
+        twin._raw, twin._squeezed, twin._dense = self._raw, self._squeezed, self._dense
+        twin.touched = self.touched
+        return twin
+
+
+class Packable(Protocol):
+    """A block of entries, as the packer knows it."""
+
+    def pack(self) -> Packed | None:
+        """Packs the entries; what is to be compressed, ``None`` if there is nothing."""
+
+
+class Packer:
+    """The blocks to pack, and the packed ones to compress further, in the order in which their turn
+    comes.
+
+    ``now_ms`` is the time of the last round.
+    """
+
+    __slots__ = ("_full", "_thawed", "_thawed_bytes", "_warm", "freed", "now_ms")
+
+    def __init__(self) -> None:
+        self._full: deque[Packable] = deque()
+        self._warm: deque[tuple[int, Packed]] = deque()
+        self._thawed: deque[tuple[int, Packed]] = deque()
+        self._thawed_bytes = 0
+        self.now_ms = 0
+        self.freed = 0
+        """How many bytes have become free of what was not read, until the one who is interested
+        sets it to 0."""
+
+    def add(self, block: Packable) -> None:
+        """Takes note of a block that is full, to be packed in one of the next rounds; or at once,
+        where they come faster than rounds pack them: memory that single entries have taken is not
+        given back when they are packed long after."""
+        self._full.append(block)
+        if len(self._full) > WAITING:
+            self._pack_oldest()
+
+    def _pack_oldest(self) -> int:
+        """Packs a block and compresses it; returns how many bytes there were."""
+        packed = self._full.popleft().pack()
+        if packed is None:
+            return 0
+        packed.touched = self.now_ms
+        packed.squeeze()
+        self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
+        return packed.size
+
+    def thawed(self, packed: Packed) -> None:
+        """Takes note that a compressed block is uncompressed as well, to end that in time."""
+        self._thawed.append((self.now_ms + COLD_AFTER_MS, packed))
+        self._thawed_bytes += packed.size
+        while self._thawed_bytes > THAWED_BYTES and len(self._thawed) > 1:
+            self._freeze_again(self._thawed.popleft()[1])
+
+    def _freeze_again(self, packed: Packed) -> None:
+        self._thawed_bytes -= packed.size
+        before = packed.held
+        packed.forget()
+        self.freed += before - packed.held
+
+    def _condense(self, packed: Packed) -> None:
+        before = packed.held
+        packed.condense()
+        self.freed += before - packed.held
+
+    def round(self, now_ms: int) -> bool:
+        """Does some of what is due: packs, compresses, and gives up what was uncompressed.
+
+        Returns whether there is more to be done, so that another round should follow soon."""
+        self.now_ms = now_ms
+        room = PACKED_A_ROUND
+        while room > 0 and self._full:
+            room -= self._pack_oldest()
+        while (packed := self._next_cold(self._thawed)) is not None:
+            self._freeze_again(packed)
+        room = SQUEEZED_A_ROUND
+        while room > 0 and (packed := self._next_cold(self._warm)) is not None:
+            room -= packed.size
+            self._condense(packed)
+        return bool(self._full) or room <= 0
+
+    def _next_cold(self, queue: deque[tuple[int, Packed]]) -> Packed | None:
+        """Takes the next one that nobody has touched for long; puts back those that were."""
+        for _ in range(LOOKED_AT_A_ROUND):
+            if not queue or queue[0][0] > self.now_ms:
+                return None
+            packed = queue.popleft()[1]
+            due = packed.touched + COLD_AFTER_MS
+            if due <= self.now_ms:
+                return packed
+            queue.append((due, packed))
+        return None

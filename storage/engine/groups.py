@@ -1,0 +1,305 @@
+# Compiled by mypyc.
+"""Consumer groups: their consumers, deliveries and claims."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.engine.cursor import Cursor
+from storage.engine.effects import make
+from storage.engine.pending import MOST, Consumer, PendingEntry, PendingList
+from storage.engine.pending_age import longest_idle
+
+if TYPE_CHECKING:
+    from storage.engine.log import EntryLog
+
+
+class Group:
+    """A consumer group. ``entries_read`` is ``None`` where it is unknown.
+
+    ``delivered`` counts the new entries that consumers were given, and ``acked``, ``claimed``,
+    ``redelivered`` and ``released`` what commands have done with pending entries since the group is
+    in memory; they are for metrics and tests, and are not kept.
+    ``policy`` are the group's own policies by name, and ``agenda`` is what the server makes of
+    them; nothing here looks into these.
+    """
+
+    __slots__ = (
+        "acked",
+        "agenda",
+        "claimed",
+        "consumers",
+        "cursor",
+        "delivered",
+        "entries_read",
+        "last_id",
+        "name",
+        "pending",
+        "policy",
+        "redelivered",
+        "released",
+    )
+
+    def __init__(self, name: bytes, last_id: int, entries_read: int | None) -> None:
+        self.name = name
+        self.last_id = last_id
+        self.entries_read = entries_read
+        self.consumers: dict[bytes, Consumer] = {}
+        self.pending = PendingList()
+        self.cursor = Cursor()
+        self.policy: dict[bytes, bytes] = {}
+        self.agenda: object = None
+        self.acked = 0
+        self.claimed = 0
+        self.delivered = 0
+        self.redelivered = 0
+        self.released = 0
+
+    def add_consumer(self, name: bytes, now: int) -> Consumer:
+        """A new consumer, seen now and never active."""
+        consumer = self.consumers[name] = Consumer(name, now)
+        return consumer
+
+    def remove_consumer(self, name: bytes) -> int:
+        """Removes a consumer; returns how many pending entries went with it."""
+        return self.pending.remove_owner(self.consumers.pop(name))
+
+    @property
+    def columns(self) -> list[object]:
+        """What holds the pending entries, in pieces that can be freed one by one."""
+        return list(self.pending.segments)
+
+    def acknowledge(self, identities: Iterable[int]) -> list[int]:
+        """Takes entries out of the pending entries list; returns those that were in it."""
+        remove = self.pending.remove
+        return [identity for identity in identities if remove(identity)]
+
+    def hand_over(self, identity: int, consumer: Consumer, time: int, count: int, now: int) -> None:
+        """Makes an entry pending for ``consumer`` with this delivery time and count."""
+        self.pending.set(identity, consumer, time, min(count, MOST))
+        consumer.active = now
+
+    def copy(self) -> Group:
+        """An equal, independent group."""
+        twin = Group(self.name, self.last_id, self.entries_read)
+        owners: dict[Consumer, Consumer] = {}
+        for name, consumer in self.consumers.items():
+            other = twin.add_consumer(name, consumer.seen)
+            other.active = consumer.active
+            owners[consumer] = other
+        twin.pending = self.pending.copy(owners)
+        twin.policy = self.policy.copy()
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        self.pending.check()
+        owned = 0
+        for name, consumer in self.consumers.items():
+            assert consumer.name == name
+            self.pending.check_owner(consumer)
+            owned += consumer.owned
+        assert owned + len(self.pending.released) == len(self.pending)
+
+
+class Claim:
+    """How entries are to be claimed: for whom, with which delivery time, after which idle time.
+
+    ``deliveries`` replaces the delivery count; where it is ``None`` the count goes up by one if
+    ``counting``. ``force`` makes entries pending that are not. An entry that could be claimed is
+    not if ``refuses``, given its ID and how it is pending, says so.
+    """
+
+    __slots__ = (
+        "consumer",
+        "counting",
+        "deliveries",
+        "force",
+        "min_idle",
+        "now",
+        "refuses",
+        "time",
+    )
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        min_idle: int,
+        time: int,
+        now: int,
+        deliveries: int | None = None,
+        counting: bool = True,
+        force: bool = False,
+        refuses: Callable[[int, PendingEntry], bool] | None = None,
+    ) -> None:
+        self.consumer = consumer
+        self.min_idle = min_idle
+        self.time = time
+        self.now = now
+        self.deliveries = deliveries
+        self.counting = counting
+        self.force = force
+        self.refuses = refuses
+
+
+class Claims(NamedTuple):
+    """The outcome of claiming: the IDs and delivery counts of entries claimed, and IDs dropped
+    because the stream lacks them."""
+
+    ids: list[int]
+    counts: list[int]
+    dropped: list[int]
+
+
+class Aged(NamedTuple):
+    """An entry that was claimed for its age: its RESP form, and how it was pending before."""
+
+    payload: bytes
+    before: PendingEntry
+
+
+def claim_one(group: Group, identity: int, present: bool, claim: Claim, claims: Claims) -> bool:
+    """Claims one entry if it may be claimed; false if it is too young or not pending.
+
+    A pending entry that is not ``present`` in the stream any more is dropped, however young it is
+    (XCLAIM and XAUTOCLAIM since Redis 7.0).
+    """
+    found = group.pending.find(identity)
+    if not present:
+        if found is not None:
+            group.pending.remove(identity)
+            claims.dropped.append(identity)
+        return found is not None
+    if found is None:
+        return claim.force and _claim_unpending(group, identity, claim, claims)
+    before = group.pending.entry(found)
+    if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
+        return False
+    if claim.refuses is not None and claim.refuses(identity, before):
+        return False
+    count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
+    count = min(count, MOST)
+    group.pending.change(identity, found, claim.consumer, claim.time, count)
+    claim.consumer.active = claim.now
+    claims.ids.append(identity)
+    claims.counts.append(count)
+    return True
+
+
+def _claim_unpending(group: Group, identity: int, claim: Claim, claims: Claims) -> bool:
+    """Makes an entry pending that is not (FORCE)."""
+    count = 1 + claim.counting if claim.deliveries is None else claim.deliveries
+    group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
+    claims.ids.append(identity)
+    claims.counts.append(count)
+    return True
+
+
+def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims) -> None:
+    """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one."""
+    if claim.refuses is not None:
+        for identity in run:
+            claim_one(group, identity, identity in log, claim, claims)
+        return
+    missing = log.missing(run)
+    if missing:
+        claims.dropped.extend(group.acknowledge(missing))
+        gone = set(missing)
+        run = [identity for identity in run if identity not in gone]
+    latest = claim.now - claim.min_idle if claim.min_idle else MOST
+    count = None if claim.deliveries is None else min(claim.deliveries, MOST)
+    taken, counts = group.pending.take_over(
+        run, claim.consumer, claim.time, latest, int(claim.counting), count
+    )
+    if taken:
+        claim.consumer.active = claim.now
+        claims.ids.extend(taken)
+        claims.counts.extend(counts)
+
+
+def claim_ids(group: Group, log: EntryLog, identities: list[int], claim: Claim) -> Claims:
+    """Claims the entries with these IDs, in this order (XCLAIM)."""
+    claims = Claims([], [], [])
+    if not claim.force and len(identities) > 1 and is_ascending(identities):
+        _claim_run(group, log, identities, claim, claims)
+        return claims
+    for identity in identities:
+        claim_one(group, identity, identity in log, claim, claims)
+    return claims
+
+
+def is_ascending(identities: list[int]) -> bool:
+    """Whether each ID is above the one before."""
+    return all(map(operator.lt, identities, identities[1:]))
+
+
+_WINDOW: Final = 10_000
+"""How many entries are looked up at a time."""
+
+
+def claim_scanning(
+    group: Group, log: EntryLog, start: int, most: int, claim: Claim
+) -> tuple[int, Claims]:
+    """Claims up to ``most`` entries from ``start`` on, examining ten times as many (XAUTOCLAIM).
+
+    Returns the ID at which to go on, 0 at the end of the list.
+    """
+    claims = Claims([], [], [])
+    attempts = most * 10
+    following = start
+    while attempts and len(claims.ids) + len(claims.dropped) < most:
+        left = most - len(claims.ids) - len(claims.dropped)
+        window = group.pending.ids_from(following, min(attempts, left, _WINDOW))
+        if not window:
+            return 0, claims
+        _claim_run(group, log, window, claim, claims)
+        attempts -= len(window)
+        following = window[-1] + 1
+    rest = group.pending.ids_from(following, 1)
+    return (rest[0] if rest else 0), claims
+
+
+def claim_idle(
+    group: Group, log: EntryLog, most: int, claim: Claim, fits: Callable[[bytes], bool]
+) -> tuple[Claims, list[Aged]]:
+    """Claims up to ``most`` idle entries: those freed by XNACK, then those that waited longest.
+
+    Ends before the first entry whose RESP form does not fit.
+    """
+    claims = Claims([], [], [])
+    aged: list[Aged] = []
+    refused: set[int] = set()
+    while len(claims.ids) < most:
+        candidates = _idle(group.pending, claim, most, claims, refused)
+        for identity in candidates:
+            payload = log.get(identity)
+            before = group.pending.get(identity)
+            assert before is not None
+            if payload is not None and not fits(payload):
+                return claims, aged
+            if not claim_one(group, identity, payload is not None, claim, claims):
+                refused.add(identity)
+            elif payload is not None:
+                aged.append(make(Aged, (payload, before)))
+        if not candidates:
+            break
+    return claims, aged
+
+
+def _idle(
+    pending: PendingList, claim: Claim, most: int, claims: Claims, refused: set[int]
+) -> list[int]:
+    """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
+    wanted = most - len(claims.ids)
+    if pending.released and not refused:
+        return list(islice(pending.released, wanted))
+    if not refused.issuperset(pending.released):
+        return [each for each in pending.released if each not in refused][:wanted]
+    done = refused.union(claims.ids)
+    # Times may lie ahead of a clock that was set back; nothing is too young for 0.
+    latest = claim.now - claim.min_idle if claim.min_idle else MOST
+    idle = longest_idle(pending, latest, wanted + len(done))
+    return [entry.id for entry in idle if entry.id not in done][:wanted]

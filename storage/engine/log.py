@@ -1,0 +1,530 @@
+# Compiled by mypyc.
+"""The entry log: a stream's entries in order, in blocks.
+
+**The idea.** An entry is stored as the bytes it is answered with, ``*2 $id *n $field $value ...``.
+They are encoded once, by XADD, and are the same in RESP2 and RESP3, so XRANGE, XREAD, XREADGROUP,
+XCLAIM and XAUTOCLAIM answer with a slice of a list and a ``join``, both in C. A server in Python
+can only be fast where it does nothing for each entry. An ID is one integer, ``ms << 64 | seq``:
+integers compare, sort and bisect in C.
+
+**Blocks.** The log is a list of blocks (:mod:`storage.engine.block`) beside a list of their first
+IDs. A lookup bisects the first IDs, then the IDs of one block; an append touches the last block
+only; trimming drops whole blocks from the front. A block ends where a node of Redis would end under
+``stream-node-max-entries`` and ``stream-node-max-bytes`` (:mod:`storage.engine.nodes`), because
+clients can see it: ``MAXLEN ~`` removes whole nodes, and XINFO STREAM counts them. The exact size
+of an entry costs more than the rest of XADD, so a block keeps an upper bound, and computes the size
+only when the bound does not prove that the entry fits.
+
+**Memory.** A full block is handed to the packer (:mod:`storage.engine.compression`), which turns it
+into one byte string and compresses that. A large deletion hands blocks to
+:mod:`storage.engine.lazy_free` instead of freeing them within the command.
+
+**Invariants** (the tests call :meth:`EntryLog.check`):
+
+- ``_firsts`` is parallel to ``_blocks`` and ascending. It holds the ID with which each block began,
+  which may have been deleted since.
+- Blocks do not overlap, and none is empty: the last entry of a block takes the block with it.
+- ``length`` is the number of live entries of all blocks.
+- Only the last block grows. What an iterator of :meth:`EntryLog.hold` returns later is the state at
+  the time of the call, whatever has been added, trimmed or packed since.
+
+**Rejected.** Lists of fields: every read would encode its reply. Packing from the start: every
+append would rewrite a block. Blocks of a fixed number of entries: simpler, but approximate trimming
+would differ from Redis for every entry above some 40 bytes. Decisions 1, 2 and 9 have the
+measurements.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count as counting_from
+from typing import Final
+
+from storage.engine import ids, nodes
+from storage.engine.block import Block, Held, LoadedRun, read_held, read_reversed
+from storage.engine.compression import Packer
+from storage.engine.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
+from storage.engine.limits import StreamLimits
+from storage.engine.runs import Run
+from storage.errors import EntryTooLarge
+
+__all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
+
+_SAMPLE: Final = 128
+"""How many blocks are looked at, about, to tell how much memory all of them take."""
+
+
+class EntryLog:
+    """All live entries of a stream, by ID."""
+
+    __slots__ = ("_blocks", "_firsts", "_limits", "length")
+
+    def __init__(self, limits: StreamLimits) -> None:
+        self._limits = limits
+        self._blocks: list[Block] = []
+        self._firsts: list[int] = []
+        self.length = 0
+
+    # --- adding ---------------------------------------------------------------------------
+
+    def append(self, identity: int, items: list[bytes]) -> bytes:
+        """Adds an entry above all others and returns its RESP form.
+
+        Raises :class:`EntryTooLarge` for more than 1 GiB of fields and values.
+        """
+        head = head_of(identity)
+        payload = with_items(head, items)
+        size = len(payload) - len(head) - len(b"\r\n")
+        if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
+            raise EntryTooLarge
+        if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
+            self._begin_block(identity, items)
+        self._blocks[-1].append(identity, payload, items[::2], size)
+        self.length += 1
+        return payload
+
+    def append_packed(
+        self, identity: int, payload: bytes, packed: bytes, names: list[bytes] | None
+    ) -> None:
+        """Adds an entry above all others, of which this is the RESP form. ``packed`` is the end of
+        it, the array of fields and values; ``names`` are the field names, if they are known."""
+        size = len(packed)
+        if not self._blocks or not self._blocks[-1].surely_takes(size, self._limits):
+            items = unpack(packed)
+            names = items[::2]
+            if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
+                self._begin_block(identity, items)
+        self._blocks[-1].append(identity, payload, names, size)
+        self.length += 1
+
+    def append_loaded(self, run: LoadedRun) -> None:
+        """Adds entries above all others."""
+        at, limits = 0, self._limits
+        while at < len(run.identities):
+            taken = self._blocks[-1].extend(run, at, limits) if self._blocks else 0
+            self.length += taken
+            if not taken:
+                self._append_of(run, at)
+                taken = 1
+            at += taken
+
+    def _append_of(self, run: LoadedRun, at: int) -> None:
+        """Adds an entry of a run, to a new block if the last one has no room for it."""
+        payload = run.payloads[at]
+        self.append_packed(run.identities[at], payload, payload[-run.sizes[at] :], run.names)
+
+    def append_block(self, block: Block) -> None:
+        """Adds a block of which all IDs are above all others."""
+        if self._blocks:
+            block.share_names(self._blocks[-1])
+            self._limits.packer.add(self._blocks[-1])
+        self._blocks.append(block)
+        self._firsts.append(block.first)
+        self.length += len(block)
+
+    def append_run(self, run: Run) -> list[bytes]:
+        """Adds the entries of a run, whose IDs are above all others; returns their RESP forms."""
+        payloads = run.payloads()
+        at = 0
+        while at < len(payloads):
+            at = self._append_some(run, payloads, at)
+        return payloads
+
+    def _append_some(self, run: Run, payloads: list[bytes], at: int) -> int:
+        """Adds some of the entries from place ``at`` on to one block; returns where it ends.
+
+        As many as there is certainly room for are added together; the one after them may need the
+        exact size of the block."""
+        limits = self._limits
+        if self._blocks:
+            block = self._blocks[-1]
+            stop = len(payloads)
+            if 0 < limits.max_entries < block.taken + stop - at:
+                stop = at + limits.max_entries - block.taken
+            end = block.append_run(run, payloads, at, stop, limits)
+            if end > at:
+                self.length += end - at
+                return end
+        packed = run.header + run.pieces[at]
+        self.append_packed(run.first + at, payloads[at], packed, run.names)
+        return at + 1
+
+    def _begin_block(self, first: int, items: Sequence[bytes]) -> None:
+        block = Block(first, items)
+        if self._blocks:
+            block.share_names(self._blocks[-1])
+            self._limits.packer.add(self._blocks[-1])
+        self._blocks.append(block)
+        self._firsts.append(first)
+
+    # --- reading --------------------------------------------------------------------------
+
+    @property
+    def first(self) -> int:
+        """The lowest live ID, 0 if there is none."""
+        return self._blocks[0].lowest if self._blocks else ids.MIN
+
+    @property
+    def last(self) -> int:
+        """The highest live ID, 0 if there is none."""
+        return self._blocks[-1].highest if self._blocks else ids.MIN
+
+    def get(self, identity: int) -> bytes | None:
+        """The entry with this ID in its RESP form, or ``None``."""
+        at = bisect_right(self._firsts, identity) - 1
+        if at < 0:
+            return None
+        block = self._blocks[at]
+        place = block.find(identity)
+        if place < 0:
+            return None
+        return block.payloads_at(place, place + 1, self._limits.packer)[0]
+
+    def get_many(self, wanted: list[int]) -> list[bytes | None]:
+        """The entries with these ascending IDs; ``None`` in the place of each one missing."""
+        if len(wanted) == 1:
+            return [self.get(wanted[0])]
+        found: list[bytes | None] = []
+        packer = self._limits.packer
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                found.append(None)
+            else:
+                found += block.payloads_at(low, high, packer)
+        return found
+
+    def missing(self, wanted: list[int]) -> list[int]:
+        """Those of these ascending IDs that no entry has."""
+        found: list[int] = []
+        at = 0
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                found.append(wanted[at])
+            at += high - low
+        return found
+
+    def hold_many(self, wanted: list[int], absent: Callable[[int], bytes]) -> Iterator[list[bytes]]:
+        """The entries with these ascending IDs as they are now, whatever becomes of the log; the
+        pieces are put together as they are asked for. ``absent`` gives what stands for an entry
+        that is missing."""
+        held: list[Held] = []
+        at = 0
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                held.append([absent(wanted[at])])
+            elif high - low > 1:
+                held.append(block.hold(low, high))
+            else:  # Its block may be packed, and may be needed for others one by one.
+                held.append(block.payloads_at(low, high, self._limits.packer))
+            at += high - low
+        return map(read_held, held)
+
+    def _runs(self, wanted: list[int]) -> Iterator[tuple[Block | None, int, int]]:
+        """Where the entries with these ascending IDs are: blocks, each with the places from and to.
+
+        In the place of each one missing there is no block, and a run of one."""
+        at = 0
+        while at < len(wanted):
+            index = bisect_right(self._firsts, wanted[at]) - 1
+            if index < 0:
+                yield None, 0, 1
+                at += 1
+                continue
+            block = self._blocks[index]
+            low = block.before(wanted[at])
+            identities = block.ids_at(low, min(len(block), low + len(wanted) - at))
+            stop = at + len(identities)
+            if identities and identities == wanted[at:stop]:
+                yield block, low, low + len(identities)
+                at = stop
+                continue
+            identities = block.ids_at(low, len(block))
+            stop = max(bisect_right(wanted, block.last, at), at + 1)
+            places = dict(zip(identities, counting_from(low), strict=False))
+            yield from _runs_in(block, places, wanted[at:stop])
+            at = stop
+
+    def _spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
+        """The blocks, each with the places from and to, of up to ``count`` entries, ascending."""
+        at = max(bisect_right(self._firsts, start) - 1, 0)
+        while at < len(self._blocks) and count > 0:
+            block = self._blocks[at]
+            low = 0 if start <= block.first else block.before(start)
+            high = len(block) if block.last <= end else block.before(end + 1)
+            high = min(high, low + count)
+            if low < high:
+                yield block, low, high
+                count -= high - low
+            elif block.first > end:
+                return
+            at += 1
+
+    def range(self, start: int, end: int, count: int) -> list[bytes]:
+        """Up to ``count`` entries with IDs from ``start`` to ``end``, in their RESP form."""
+        packer = self._limits.packer
+        found: list[bytes] = []
+        for block, low, high in self._spans(start, end, count):
+            found += block.payloads_at(low, high, packer)
+        return found
+
+    def range_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
+        """The same as :meth:`range`, with the IDs in a list of their own."""
+        packer = self._limits.packer
+        identities: list[int] = []
+        found: list[bytes] = []
+        for block, low, high in self._spans(start, end, count):
+            identities += block.ids_at(low, high)
+            found += block.payloads_at(low, high, packer)
+        return identities, found
+
+    def chunks(self, start: int, end: int, count: int) -> tuple[int, list[bytes]]:
+        """The number of entries that :meth:`range` would find, and their RESP forms in any number
+        of pieces that follow each other, which takes less time."""
+        packer = self._limits.packer
+        number = 0
+        found: list[bytes] = []
+        for block, low, high in self._spans(start, end, count):
+            number += high - low
+            found += block.chunks_at(low, high, packer)
+        return number, found
+
+    def hold(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
+        """The same as :meth:`chunks` as it is now, whatever becomes of the log; the pieces are put
+        together block by block as they are asked for."""
+        number = 0
+        held: list[Held] = []
+        for block, low, high in self._spans(start, end, count):
+            number += high - low
+            held.append(block.hold(low, high))
+        return number, map(read_held, held)
+
+    def ids_of(self, start: int, end: int, count: int) -> list[int]:
+        """The IDs of what :meth:`range` would find."""
+        identities: list[int] = []
+        for block, low, high in self._spans(start, end, count):
+            identities += block.ids_at(low, high)
+        return identities
+
+    def hold_reverse(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
+        """The same as :meth:`hold`, of what :meth:`reverse` would find."""
+        number = 0
+        held: list[Held] = []
+        for block, low, high in self._reverse_spans(start, end, count):
+            number += high - low
+            held.append(block.hold(low, high))
+        return number, map(read_reversed, held)
+
+    def reverse(self, start: int, end: int, count: int) -> list[bytes]:
+        """Up to ``count`` entries with IDs from ``end`` down to ``start``."""
+        packer = self._limits.packer
+        found: list[bytes] = []
+        for block, low, high in self._reverse_spans(start, end, count):
+            found += block.payloads_at(low, high, packer)[::-1]
+        return found
+
+    def _reverse_spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
+        """The same as :meth:`_spans`, descending."""
+        at = bisect_right(self._firsts, end) - 1
+        while at >= 0 and count > 0:
+            block = self._blocks[at]
+            if block.last < start:
+                return
+            high = block.before(end + 1)
+            low = max(block.before(start), high - count)
+            if low < high:
+                yield block, low, high
+                count -= high - low
+            at -= 1
+
+    def __contains__(self, identity: int) -> bool:
+        at = bisect_right(self._firsts, identity) - 1
+        return at >= 0 and self._blocks[at].find(identity) >= 0
+
+    # --- removing -------------------------------------------------------------------------
+
+    def delete(self, identity: int) -> bool:
+        """Removes one entry; false if there is none with this ID."""
+        at = bisect_right(self._firsts, identity) - 1
+        if at < 0:
+            return False
+        block = self._blocks[at]
+        place = block.find(identity)
+        if place < 0:
+            return False
+        self._remove(block, place, place + 1)
+        self.length -= 1
+        if not len(block):
+            del self._blocks[at], self._firsts[at]
+        return True
+
+    def _remove(self, block: Block, low: int, high: int) -> None:
+        """Deletes entries of a block, which has to be unpacked for that until its turn comes."""
+        if block.packed is not None:
+            self._limits.packer.add(block)
+        block.remove(low, high)
+
+    def trim_to_length(self, length: int) -> int:
+        """Removes the oldest entries until ``length`` are left; returns how many went."""
+        removed = 0
+        excess = self.length - length
+        if excess <= 0:
+            return 0
+        whole = 0
+        while whole < len(self._blocks) and removed + len(self._blocks[whole]) <= excess:
+            removed += len(self._blocks[whole])
+            whole += 1
+        self._drop_blocks(whole)
+        if removed < excess:
+            self._remove(self._blocks[0], 0, excess - removed)
+        self.length -= excess
+        return excess
+
+    def count_below(self, identity: int) -> int:
+        """How many live entries have an ID below this one."""
+        at = bisect_left(self._firsts, identity)
+        whole = sum(len(block) for block in self._blocks[: max(at - 1, 0)])
+        return whole + (self._blocks[at - 1].before(identity) if at else 0)
+
+    def count_above(self, identity: int) -> int:
+        """How many live entries have an ID above this one; only the blocks on the nearer side of
+        it are counted."""
+        at = bisect_right(self._firsts, identity)
+        if at > len(self._blocks) // 2:
+            above = sum([len(block) for block in self._blocks[at:]])
+            block = self._blocks[at - 1]
+            return above + len(block) - block.before(identity + 1)
+        return self.length - self.count_below(identity + 1)
+
+    def count_blocks_over(self, length: int, limit: int) -> int:
+        """How many entries the oldest blocks have that may go while ``length`` entries stay.
+
+        A ``limit`` above 0 bounds the number.
+        """
+        if self._blocks and self.length - len(self._blocks[0]) < length:
+            return 0
+        return self._count_blocks(lambda block, left: left - len(block) >= length, limit)
+
+    def count_blocks_below(self, lowest: int, limit: int) -> int:
+        """How many entries the oldest blocks have that lie below ``lowest`` as a whole.
+
+        A ``limit`` above 0 bounds the number.
+        """
+        return self._count_blocks(lambda block, left: block.last < lowest, limit)
+
+    def _count_blocks(self, goes: Callable[[Block, int], bool], limit: int) -> int:
+        count = 0
+        for block in self._blocks:
+            live = len(block)
+            if not goes(block, self.length - count) or (limit and count + live > limit):
+                break
+            count += live
+        return count
+
+    def _drop_blocks(self, whole: int) -> None:
+        self._limits.disposal.take(self._blocks[:whole])
+        del self._blocks[:whole], self._firsts[:whole]
+
+    def __del__(self) -> None:
+        self._limits.disposal.take(self._blocks)
+
+    def place_behind(self, identity: int) -> tuple[int, int]:
+        """Where the entries above this ID begin: the number of a block, and a place there."""
+        at = max(bisect_right(self._firsts, identity) - 1, 0)
+        return at, self._blocks[at].before(identity + 1) if self._blocks else 0
+
+    @property
+    def packer(self) -> Packer:
+        """Who packs the blocks."""
+        return self._limits.packer
+
+    # --- looking inside -------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The blocks in order, to look at."""
+        return self._blocks
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks there are (``radix-tree-keys``)."""
+        return len(self._blocks)
+
+    @property
+    def block_keys(self) -> list[int]:
+        """The ID each block is filed under, ascending."""
+        return self._firsts
+
+    def __iter__(self) -> Iterator[int]:
+        for block in self._blocks:
+            yield from block.ids_at(0, len(block))
+
+    def memory_usage(self) -> int:
+        """Bytes that the entries take, about, from a sample of the blocks."""
+        every = len(self._blocks) // _SAMPLE + 1
+        sample = self._blocks[::every]
+        count = sum(map(len, sample))
+        return self.length * sum(block.memory_usage() for block in sample) // max(count, 1)
+
+    # --- the outlines of its blocks -------------------------------------------------------
+
+    def layout(self) -> list[bytes]:
+        """How the entries are grouped in blocks, a value for each block.
+
+        There is none if adding the live entries one after the other gives the same block."""
+        if not self._blocks or (len(self._blocks) == 1 and self._blocks[0].is_plain(self._limits)):
+            return []
+        return [block.outline() for block in self._blocks]
+
+    def arrange(self, layout: Sequence[bytes]) -> None:
+        """Groups the entries as in a log that had this layout and the same entries.
+
+        Raises :class:`ValueError`, and changes nothing, if the layout does not fit."""
+        identities, payloads = self.range_with_ids(ids.MIN, ids.MAX, self.length)
+        outlines = [unpack(outline) for outline in layout]
+        blocks: list[Block] = []
+        at = 0
+        for outline in outlines:
+            end = at + int(outline[0])
+            blocks.append(Block.restored(outline, identities[at:end], payloads[at:end]))
+            at = end
+        firsts = [block.first for block in blocks]
+        if at != self.length or firsts != sorted(set(firsts)):
+            raise ValueError("the layout of a stream does not fit its entries")
+        for block in blocks[:-1]:
+            self._limits.packer.add(block)
+        self._blocks, self._firsts = blocks, firsts
+
+    def copy(self) -> EntryLog:
+        """An equal, independent log."""
+        twin = EntryLog(self._limits)
+        twin._blocks = [block.copy() for block in self._blocks]
+        twin._firsts = self._firsts[:]
+        twin.length = self.length
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        everything = list(self)
+        assert everything == sorted(set(everything))
+        assert len(everything) == self.length
+        assert self._firsts == [block.first for block in self._blocks]
+        for block in self._blocks:
+            assert 0 < len(block) <= block.taken
+            assert block.first <= block.lowest <= block.highest <= block.last
+            assert block.packed is None or not block.ids
+            identities, payloads = block.contents()
+            for identity, payload in zip(identities, payloads, strict=True):
+                assert payload == encode_entry(identity, decode_entry(payload)[1])
+
+
+def _runs_in(
+    block: Block, places: dict[int, int], wanted: list[int]
+) -> Iterator[tuple[Block | None, int, int]]:
+    """The runs of the entries with these IDs, which are in the block or missing."""
+    for identity in wanted:
+        place = places.get(identity)
+        if place is None:
+            yield None, 0, 1
+        else:
+            yield block, place, place + 1

@@ -1,0 +1,428 @@
+# Compiled by mypyc.
+"""The pending entries list (PEL) of a group: which entry was delivered to whom, when, how often.
+
+**The idea.** An object for every pending entry costs more than the entry: its creation, its memory,
+and above all the garbage collector that has to visit it. So the list is stored in columns of native
+integers, in segments of some :data:`SEGMENT` entries (:mod:`storage.engine.pending_segment`).
+Delivering a hundred entries extends four columns; acknowledging one finds its place and marks it; a
+claim changes slices of columns. New entries go into the last segment, whose IDs are a list; those
+of a segment are packed when there are many behind it.
+
+**Indexes.** By ID, ``bases`` holds the ID under which each segment is filed, and is bisected
+first. By owner, a segment has a byte for each entry, and a :class:`Consumer` has the bases of the
+segments that know it. By delivery time there is only a bound: no entry of a segment was delivered
+before it (:mod:`storage.engine.pending_bounds`). XPENDING IDLE passes over segments that are too
+recent, 64 at a time, and XREADGROUP CLAIM searches the few that may hold the longest idle entries.
+The bound only ever gets too low (an acknowledgement leaves it alone) and is made exact when its
+segment is searched.
+
+**Entries without an owner**, which XNACK has released, stay in their segment; ``released`` keeps
+them in the order of their release.
+
+**Invariants** (the tests call :meth:`PendingList.check`):
+
+- Bases ascend, and the IDs of a segment lie between its base and the next one.
+- No segment is longer than ``2 * SEGMENT``. All but the last have a pending entry, and the last has
+  one or is shorter than :data:`KEPT`.
+- A consumer owns as many entries as name it, and its ``bases`` are those of all segments in whose
+  tables it is. It may be in the table of a segment of which it owns nothing any more.
+- An ID is in ``released`` exactly if it is pending without an owner.
+- The bound of a segment is at most the least delivery time of its pending entries.
+
+A pending entry may be missing from the stream: trimming and XDEL leave the list alone, and
+XAUTOCLAIM, XCLAIM and reads remove or report such entries. The list therefore never looks into the
+log.
+
+**Rejected.** A sorted index of (time, ID): 100 bytes more for each pending entry, which every
+acknowledgement would pay for, asked for or not. A sorted list of its IDs for each consumer: half of
+the memory, and half of the time of an acknowledgement. Claims that go entry by entry: XAUTOCLAIM of
+many entries took five times as long. Decisions 3 and 15.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from storage.engine.pending_segment import (
+    FREED,
+    MOST,
+    NEVER,
+    Columns,
+    Consumer,
+    PendingEntry,
+    Segment,
+)
+from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
+
+__all__ = ["MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
+
+
+class PendingList(Segments):
+    """All pending entries of a group, in ID order."""
+
+    __slots__ = ("_length", "released")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._length = 0
+        self.released: OrderedDict[int, None] = OrderedDict()
+        """The entries that XNACK has freed, in the order in which they will be claimed."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def find(self, identity: int) -> tuple[int, int] | None:
+        """Where the entry with this ID is: the number of its segment, and its place there."""
+        at = self.holder_of(identity)
+        if at < 0:
+            return None
+        place = self.segments[at].find(identity)
+        return None if place < 0 else (at, place)
+
+    def get(self, identity: int) -> PendingEntry | None:
+        """The pending entry with this ID, or ``None``."""
+        found = self.find(identity)
+        return None if found is None else self.entry(found)
+
+    def entry(self, found: tuple[int, int]) -> PendingEntry:
+        """The pending entry that :meth:`find` has just found."""
+        return self.segments[found[0]].entry(found[1])
+
+    def __contains__(self, identity: int) -> bool:
+        return self.find(identity) is not None
+
+    @property
+    def first(self) -> int:
+        """The lowest pending ID; the list must not be empty."""
+        segment = self.segments[0]
+        return segment.ids.at(segment.first)
+
+    @property
+    def last(self) -> int:
+        """The highest pending ID, -1 if there is none."""
+        if not self._length:
+            return -1
+        segment = self.segments[-1] if self.segments[-1].live else self.segments[-2]
+        return segment.ids.at(segment.last)
+
+    def _from(self, start: int) -> Iterator[Segment]:
+        """The segments that have the IDs from ``start`` on."""
+        for at in range(max(self.holder_of(start), 0), len(self.segments)):
+            yield self.segments[at]
+
+    def between(self, start: int, end: int) -> list[int]:
+        """The pending IDs from ``start`` to ``end``."""
+        found: list[int] = []
+        for segment in self._from(start):
+            if segment.base > end:
+                break
+            found += segment.ids_at(segment.places_between(start, end, len(segment)))
+        return found
+
+    def ids_from(self, start: int, count: int) -> list[int]:
+        """Up to ``count`` pending IDs from ``start`` on."""
+        found: list[int] = []
+        at = max(self.holder_of(start), 0)
+        while at < len(self.segments) and len(found) < count:
+            segment = self.segments[at]
+            found += segment.ids_at(segment.places_from(start, count - len(found)))
+            at += 1
+        return found
+
+    def owned_ids(self, owner: Consumer, start: int, count: int) -> list[int]:
+        """The same of those that a consumer owns."""
+        found: list[int] = []
+        at = max(bisect_right(owner.bases, start) - 1, 0)
+        while at < len(owner.bases) and len(found) < count:
+            segment = self.with_base(owner.bases[at])
+            places = segment.owned_places(owner, start, count - len(found))
+            if not places and start <= segment.base:
+                leave(segment, owner)
+                continue
+            found += segment.ids_at(places)
+            at += 1
+        return found
+
+    def scan(self, start: int) -> Iterator[PendingEntry]:
+        """The entries from ``start`` on. The list must not change while it is walked."""
+        for segment in self._from(start):
+            for place in segment.places_from(start, len(segment)):
+                yield segment.entry(place)
+
+    def columns(self, start: int, end: int, most: int) -> Columns:
+        """Up to ``most`` entries from ``start`` to ``end``."""
+        found = Columns()
+        at = max(self.holder_of(start), 0)
+        while at < len(self.segments) and len(found) < most and self.bases[at] <= end:
+            segment = self.segments[at]
+            segment.add_to(found, segment.places_between(start, end, most - len(found)))
+            at += 1
+        return found
+
+    def columns_until(self, start: int, end: int, latest: int, most: int) -> Columns:
+        """Up to ``most`` entries from ``start`` to ``end`` that were delivered at ``latest`` or
+        before.
+
+        Segments in which nothing was delivered so early are passed over.
+        """
+        found = Columns()
+        at = self.bounds.next(max(self.holder_of(start), 0), latest)
+        while at < len(self.segments) and len(found) < most and self.bases[at] <= end:
+            if self.refreshed(at) <= latest:
+                segment = self.segments[at]
+                places = segment.due(segment.places_between(start, end, len(segment)), latest)
+                segment.add_to(found, places[: most - len(found)])
+            at = self.bounds.next(at + 1, latest)
+        return found
+
+    def columns_owned(
+        self, owner: Consumer, start: int, end: int, latest: int, most: int
+    ) -> Columns:
+        """The same as :meth:`columns_until`, of one consumer's entries."""
+        found = Columns()
+        at = max(bisect_right(owner.bases, start) - 1, 0)
+        while at < len(owner.bases) and len(found) < most and owner.bases[at] <= end:
+            segment = self.with_base(owner.bases[at])
+            wanted = len(segment) if latest < MOST else most - len(found)
+            places = segment.owned_places(owner, start, wanted)
+            if places and segment.ids.at(places[-1]) > end:
+                places = places[: bisect_left(places, segment.ids.before(end + 1))]
+            segment.add_to(found, segment.due(places, latest)[: most - len(found)])
+            at += 1
+        return found
+
+    # --- delivering -----------------------------------------------------------------------
+
+    def append_run(self, run: Sequence[int], owner: Consumer, time: int) -> None:
+        """Makes ascending IDs above all others pending for ``owner``, delivered at ``time``."""
+        done = 0
+        while done < len(run):
+            at = self.last_with_room(run[done], time)
+            slot = self.slot(at, owner)
+            if slot < 0:
+                at = self.begin(run[done], time)
+                slot = self.slot(at, owner)
+            segment = self.segments[at]
+            piece = run[done : done + SEGMENT - len(segment)]
+            segment.extend(piece, slot, time)
+            self.bounds.lower(at, time)
+            done += len(piece)
+        self._length += len(run)
+        owner.owned += len(run)
+
+    # --- changing single entries ----------------------------------------------------------
+
+    def set(self, identity: int, owner: Consumer | None, time: int, count: int) -> None:
+        """Gives an entry this owner, delivery time and count; it is made pending if it is not.
+
+        Without an owner it goes to the end of :attr:`released`.
+        """
+        self.change(identity, self.find(identity) or self._insert(identity), owner, time, count)
+
+    def change(
+        self,
+        identity: int,
+        found: tuple[int, int],
+        owner: Consumer | None,
+        time: int,
+        count: int,
+    ) -> None:
+        """The same for a pending entry that :meth:`find` has just found."""
+        at, place = found
+        slot = FREED
+        if owner is not None:
+            slot = self.segments[at].slots.get(owner, -1)
+            if slot < 0:
+                at, place, slot = self._slot_for(identity, owner)
+            owner.owned += 1
+        segment = self.segments[at]
+        before = segment.people[segment.owners[place]]
+        if before is not None:
+            before.owned -= 1
+        if self.released:
+            self.released.pop(identity, None)
+        if owner is None:
+            self.released[identity] = None
+        segment.owners[place] = slot
+        segment.times[place] = time
+        segment.counts[place] = count
+        self.bounds.lower(at, time)
+
+    def _insert(self, identity: int) -> tuple[int, int]:
+        """Puts an unowned entry in; returns where it is."""
+        at = self.holder_of(identity)
+        if not self.segments or (
+            at == len(self.segments) - 1
+            and len(self.segments[at]) >= SEGMENT
+            and self.segments[at].ids.at(-1) < identity
+        ):
+            at = self._begin_with(identity)
+        else:
+            if at < 0:
+                at = 0
+                self.file_under(identity)
+            self.segments[at].insert(identity)
+            self.note_opened(at)
+        self._length += 1
+        if len(self.segments[at]) > 2 * SEGMENT:
+            self.cut(at)
+        found = self.find(identity)
+        assert found is not None
+        return found
+
+    def _begin_with(self, identity: int) -> int:
+        """Begins a new last segment with one unowned entry."""
+        at = self.begin(identity, MOST)
+        self.segments[at].extend([identity], FREED, MOST)
+        return at
+
+    def remove(self, identity: int) -> bool:
+        """The entry is no longer pending; false if it was not."""
+        at = bisect_right(self.bases, identity) - 1
+        if at < 0:
+            return False
+        segment = self.segments[at]
+        place = segment.find(identity)
+        if place < 0:
+            return False
+        owner = segment.people[segment.owners[place]]
+        if owner is None:
+            del self.released[identity]
+        else:
+            owner.owned -= 1
+        self._length -= 1
+        if segment.live > 1:
+            segment.drop(place)
+        elif at == len(self.segments) - 1 and len(segment) < KEPT:
+            segment.drop_last()
+        else:
+            self.remove_segment(at)
+        return True
+
+    def remove_owner(self, owner: Consumer) -> int:
+        """Nothing that the consumer owns is pending any more; returns how much that was."""
+        owned = self.owned_ids(owner, 0, owner.owned)
+        for identity in owned:
+            self.remove(identity)
+        for base in owner.bases[:]:
+            leave(self.with_base(base), owner)
+        return len(owned)
+
+    def _slot_for(self, identity: int, owner: Consumer) -> tuple[int, int, int]:
+        """Where a pending entry is and the number of the consumer there; a segment with too many
+        consumers is cut."""
+        while True:
+            found = self.find(identity)
+            assert found is not None
+            slot = self.slot(found[0], owner)
+            if slot >= 0:
+                return found[0], found[1], slot
+            self.cut(found[0])
+
+    # --- changing many --------------------------------------------------------------------
+
+    def take_over(
+        self,
+        run: list[int],
+        owner: Consumer,
+        time: int,
+        latest: int,
+        more: int,
+        count: int | None,
+    ) -> tuple[list[int], list[int]]:
+        """Gives ``owner`` the entries with these ascending IDs that are pending and have no owner
+        or were delivered at ``latest`` or before, with this delivery time.
+
+        Each counts ``more`` deliveries than before, or ``count`` if that is given. Returns their
+        IDs and their delivery counts."""
+        taken: list[int] = []
+        counts: list[int] = []
+        done = 0
+        while done < len(run):
+            at = self.holder_of(run[done])
+            if at < 0:
+                done = bisect_left(run, self.bases[0]) if self.bases else len(run)
+                continue
+            part = run[done : self._end_of(at, run, done)]
+            due = self._due(at, part, latest)
+            if due and owner not in self.segments[at].slots:
+                # The segment may be cut for that.
+                at = self._slot_for(self.segments[at].ids.at(due[0]), owner)[0]
+                part = run[done : self._end_of(at, run, done)]
+                due = self._due(at, part, latest)
+            if due:
+                segment = self.segments[at]
+                taken += part if len(due) == len(part) else segment.ids_at(due)
+                self._give(at, due, owner)
+                counts += segment.count(due, time, more, count)
+                self.bounds.lower(at, time)
+            done += len(part)
+        return taken, counts
+
+    def _end_of(self, at: int, run: list[int], done: int) -> int:
+        """Up to where IDs of a run belong into this segment."""
+        if at == len(self.segments) - 1:
+            return len(run)
+        return bisect_left(run, self.bases[at + 1], done)
+
+    def _due(self, at: int, run: list[int], latest: int) -> Sequence[int]:
+        """The places of those of these IDs that have no owner or were delivered by then."""
+        segment = self.segments[at]
+        places = segment.places_of(run)
+        due = segment.due(places, latest)
+        if len(due) < len(places) and self.released:
+            owners, times = segment.owners, segment.times
+            return [each for each in places if owners[each] == FREED or times[each] <= latest]
+        return due
+
+    def _give(self, at: int, places: Sequence[int], owner: Consumer) -> None:
+        """Changes the owner of the entries at these places."""
+        segment = self.segments[at]
+        former = segment.owned_by(places)
+        if former[0] is not None and former.count(former[0]) == len(former):
+            former[0].owned -= len(former)
+        else:
+            for place, before in zip(places, former, strict=True):
+                if before is None:
+                    del self.released[segment.ids.at(place)]
+                else:
+                    before.owned -= 1
+        segment.give(places, owner)
+        owner.owned += len(places)
+
+    def count_deliveries(self, identities: list[int], time: int) -> None:
+        """Ascending pending entries were delivered to their owners once more."""
+        done = 0
+        while done < len(identities):
+            at = self.holder_of(identities[done])
+            stop = self._end_of(at, identities, done)
+            segment = self.segments[at]
+            segment.count(segment.places_of(identities[done:stop]), time, 1, None)
+            self.bounds.lower(at, time)
+            done = stop
+
+    # --- the rest -------------------------------------------------------------------------
+
+    def copy(self, owners: dict[Consumer, Consumer]) -> PendingList:
+        """An equal list in which each owner is replaced by its counterpart."""
+        twin = PendingList()
+        self.copy_to(twin, owners)
+        twin._length = self._length
+        twin.released = self.released.copy()
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        everything = list(self.scan(0))
+        assert len(everything) == self._length
+        assert {e.id for e in everything if e.owner is None} == set(self.released)
+        self.check_segments()
+
+    def check_owner(self, owner: Consumer) -> None:
+        """Verifies what a consumer knows of its entries."""
+        assert owner.bases == [each.base for each in self.segments if owner in each.slots]
+        assert owner.owned == sum(entry.owner is owner for entry in self.scan(0))

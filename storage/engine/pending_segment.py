@@ -1,0 +1,402 @@
+# Compiled by mypyc.
+"""A segment of a pending entries list: consecutive entries, a column for each of their values.
+
+Times and counts are native integers, IDs codes of 64 bits (:mod:`storage.engine.pending_ids`). An
+owner is one byte, a number in the segment's own table of consumers, so one consumer's entries are
+found as fast as a byte in a byte string. An entry that is no longer pending keeps its place with
+the owner :data:`GONE`: taking it out writes one byte. When half of the places behind the first
+entry are such, the segment is put together again."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import Final, NamedTuple
+
+from storage.engine.effects import make
+from storage.engine.pending_ids import IDColumn
+
+NEVER: Final = -1
+"""The active-time of a consumer that was never given anything."""
+
+MOST: Final = 2**63 - 1
+"""The highest delivery count, and the latest delivery time; counting on stays there."""
+
+FREED: Final = 0
+"""The owner of an entry that XNACK has freed."""
+GONE: Final = 255
+"""The owner of an entry that is not pending any more."""
+MOST_OWNERS: Final = 254
+"""How many consumers have a number in a segment."""
+_GONE: Final = bytes([GONE])
+_PENDING: Final = bytes([1] * GONE + [0])
+"""By owner, whether an entry is pending."""
+_OWNED: Final = bytes([0] + [1] * (GONE - 1) + [0])
+"""By owner, whether an entry has one."""
+
+
+class Consumer:
+    """A consumer of a group. ``seen`` and ``active`` are Unix milliseconds, ``active`` may be
+    :data:`NEVER`; ``owned`` is the number of pending entries it owns, and ``bases`` tells which
+    segments they are in: all segments whose tables it is in, ascending."""
+
+    __slots__ = ("active", "bases", "name", "owned", "seen")
+
+    def __init__(self, name: bytes, seen: int) -> None:
+        self.name = name
+        self.seen = seen
+        self.active = NEVER
+        self.owned = 0
+        self.bases: list[int] = []
+
+
+class PendingEntry(NamedTuple):
+    """One pending entry as it stood when it was looked up; ``owner`` is ``None`` after XNACK."""
+
+    id: int
+    owner: Consumer | None
+    time: int
+    deliveries: int
+
+
+Aged = tuple[int, int, Consumer, int]
+"""Delivery time, ID, owner and delivery count: a pending entry in the order of its age."""
+
+
+class Columns:
+    """Pending entries, a column each: IDs, owners, delivery times, delivery counts."""
+
+    __slots__ = ("counts", "ids", "owners", "times")
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.owners: list[Consumer | None] = []
+        self.times: list[int] = []
+        self.counts: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def alike(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The places from ``low`` to below ``high``, in ranges of entries that differ in their IDs
+        alone, as those do that were delivered together."""
+        owners, times, counts = self.owners, self.times, self.counts
+        while low < high:
+            owner, time, count = owners[low], times[low], counts[low]
+            stop = low + 1
+            while (
+                stop < high
+                and times[stop] == time
+                and owners[stop] is owner
+                and counts[stop] == count
+            ):
+                stop += 1
+            yield low, stop
+            low = stop
+
+
+class Segment:
+    """Consecutive pending entries. ``base`` is at most the first ID, and the segment is filed under
+    it; places below ``first`` have no pending entry, ``live`` is the number of those that have."""
+
+    __slots__ = ("base", "counts", "first", "ids", "live", "owners", "people", "slots", "times")
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.first = 0
+        self.live = 0
+        self.ids = IDColumn([])
+        self.owners = bytearray()
+        self.times = array("q")
+        self.counts = array("q")
+        self.people: list[Consumer | None] = [None]
+        """The consumers by number; nobody has the number 0, or one that is free again."""
+        self.slots: dict[Consumer, int] = {}
+        """The numbers by consumer."""
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def find(self, identity: int) -> int:
+        """The place of the pending entry with this ID, -1 if there is none."""
+        if not self.live:
+            return -1
+        place = self.ids.find(identity, self.first)
+        return place if place >= 0 and self.owners[place] != GONE else -1
+
+    def pending_places(self, low: int, high: int, most: int) -> Sequence[int]:
+        """The first ``most`` places with a pending entry, from ``low`` to below ``high``."""
+        low = max(low, self.first)
+        end = min(high, low + most)
+        if self.owners.find(GONE, low, end) < 0:
+            return range(low, end)
+        pending = self.owners[low:high].translate(_PENDING)
+        return list(compress(range(low, high), pending))[:most]
+
+    def places_between(self, start: int, end: int, most: int) -> Sequence[int]:
+        """The first ``most`` places with an ID from ``start`` to ``end``."""
+        low = 0 if start <= self.base else self.ids.before(start)
+        high = len(self) if self.ids.at(-1) <= end else self.ids.before(end + 1)
+        return self.pending_places(low, high, most)
+
+    def places_from(self, start: int, most: int) -> Sequence[int]:
+        """The same with an ID from ``start`` on."""
+        low = 0 if start <= self.base else self.ids.before(start)
+        return self.pending_places(low, len(self), most)
+
+    @property
+    def last(self) -> int:
+        """The last place with a pending entry; there must be one."""
+        owners = self.owners
+        return len(owners if owners[-1] != GONE else owners.rstrip(_GONE)) - 1
+
+    def places_of(self, run: list[int]) -> Sequence[int]:
+        """The places of those of these ascending IDs that are pending."""
+        low = self.ids.before(run[0])
+        high = low + len(run)
+        if self.owners.find(GONE, low, high) < 0 and self.ids.slice(low, high) == run:
+            return range(low, high)
+        places = [self.find(identity) for identity in run]
+        return [place for place in places if place >= 0]
+
+    def owned_places(self, owner: Consumer, start: int, most: int) -> Sequence[int]:
+        """The first ``most`` places of entries of this consumer from the ID ``start`` on."""
+        slot = self.slots[owner]
+        low = self.owners.find(slot, 0 if start <= self.base else self.ids.before(start))
+        if low < 0:
+            return ()
+        high = min(len(self), low + most)
+        if self.owners.count(slot, low, high) == high - low:
+            return range(low, high)
+        places: list[int] = []
+        while low >= 0 and len(places) < most:
+            places.append(low)
+            low = self.owners.find(slot, low + 1)
+        return places
+
+    def ids_at(self, places: Sequence[int]) -> list[int]:
+        """The IDs at these places."""
+        if isinstance(places, range):
+            return self.ids.slice(places.start, places.stop)
+        return [self.ids.at(place) for place in places]
+
+    def entry(self, at: int) -> PendingEntry:
+        """The entry at a place."""
+        owner = self.people[self.owners[at]]
+        return make(PendingEntry, (self.ids.at(at), owner, self.times[at], self.counts[at]))
+
+    def add_to(self, columns: Columns, places: Sequence[int]) -> None:
+        """Adds the entries at these ascending places to columns."""
+        if not places:
+            return
+        low, high = places[0], places[-1] + 1
+        identities, owners = self.ids.slice(low, high), self._owners_at(low, high)
+        times, counts = self.times[low:high].tolist(), self.counts[low:high].tolist()
+        if len(places) < high - low:
+            identities = [identities[place - low] for place in places]
+            owners = [owners[place - low] for place in places]
+            times = [times[place - low] for place in places]
+            counts = [counts[place - low] for place in places]
+        columns.ids.extend(identities)
+        columns.owners.extend(owners)
+        columns.times.extend(times)
+        columns.counts.extend(counts)
+
+    def owned_by(self, places: Sequence[int]) -> list[Consumer | None]:
+        """Who owns the entries at these places."""
+        if isinstance(places, range):
+            return self._owners_at(places.start, places.stop)
+        return [self.people[self.owners[place]] for place in places]
+
+    def _owners_at(self, low: int, high: int) -> list[Consumer | None]:
+        """Who owns these entries; nobody owns those that are gone."""
+        owners, people = self.owners[low:high], self.people
+        if owners.count(owners[0]) == len(owners) and owners[0] != GONE:
+            return [people[owners[0]]] * len(owners)
+        return [None if slot == GONE else people[slot] for slot in list(owners)]
+
+    def due(self, places: Sequence[int], latest: int) -> Sequence[int]:
+        """Those of these places where an entry was delivered at ``latest`` or before."""
+        if latest >= MOST:
+            return places
+        times = self.times
+        due = [place for place in places if times[place] <= latest]
+        return places if len(due) == len(places) else due
+
+    def earliest(self) -> int:
+        """When the first of the pending entries was delivered."""
+        if self.live == len(self):
+            return min(self.times)
+        return min(compress(self.times, self.owners.translate(_PENDING)), default=MOST)
+
+    def earliest_owned(self) -> int:
+        """The same of the entries that have an owner; :data:`MOST` if none has."""
+        if self.owners.find(FREED) < 0:
+            return self.earliest()
+        owned = self.owners.translate(_OWNED)
+        return min(compress(self.times, owned), default=MOST)
+
+    def delivery_counts(self) -> array[int]:
+        """How often each of the pending entries was delivered."""
+        if self.live == len(self):
+            return self.counts
+        return array("q", compress(self.counts, self.owners.translate(_PENDING)))
+
+    def owned_until(self, latest: int) -> Iterator[Aged]:
+        """The owned entries that were delivered at ``latest`` or before."""
+        for place in self.due(self.pending_places(0, len(self), len(self)), latest):
+            owner = self.people[self.owners[place]]
+            if owner is not None:
+                yield self.times[place], self.ids.at(place), owner, self.counts[place]
+
+    # --- changing -------------------------------------------------------------------------
+
+    def extend(self, run: Sequence[int], slot: int, time: int) -> None:
+        """Adds entries with these IDs, which are above all others, delivered once."""
+        count = len(run)
+        if not self.live:
+            self.first = len(self.owners)
+        self.ids.extend(run)
+        if count == 1:
+            self.owners.append(slot)
+            self.times.append(time)
+            self.counts.append(1)
+        else:
+            self.owners += bytes((slot,)) * count
+            self.times.extend(array("q", (time,)) * count)
+            self.counts.extend(array("q", (1,)) * count)
+        self.live += count
+
+    def insert(self, identity: int) -> int:
+        """Makes an ID pending that was not, without an owner; returns its place."""
+        place = self.ids.before(identity)
+        if place < len(self) and self.ids.at(place) == identity:
+            self.owners[place] = FREED
+        else:
+            self.ids.insert(place, identity)
+            self.owners.insert(place, FREED)
+            self.times.insert(place, MOST)
+            self.counts.insert(place, 0)
+        self.first = min(self.first, place) if self.live else place
+        self.live += 1
+        return place
+
+    def drop(self, place: int) -> None:
+        """The entry at this place is not pending any more, but others are."""
+        owners = self.owners
+        owners[place] = GONE
+        self.live -= 1
+        if place == self.first:
+            place += 1
+            while owners[place] == GONE:
+                place += 1
+            self.first = place
+        elif len(owners) - self.first > 2 * self.live:
+            self.compact()
+
+    def drop_last(self) -> None:
+        """The only pending entry of the segment is not pending any more."""
+        self.owners[self.first] = GONE
+        self.live = 0
+
+    def give(self, places: Sequence[int], owner: Consumer) -> None:
+        """Changes the owner of the entries at these places."""
+        slot = self.slots[owner]
+        if isinstance(places, range):
+            self.owners[places.start : places.stop] = bytes((slot,)) * len(places)
+        else:
+            for place in places:
+                self.owners[place] = slot
+
+    def count(self, places: Sequence[int], time: int, more: int, count: int | None) -> list[int]:
+        """The entries at these places were delivered at this time, ``more`` times than before or
+        ``count`` times; returns their delivery counts."""
+        if not isinstance(places, range):
+            return [self._count_one(place, time, more, count) for place in places]
+        low, high = places.start, places.stop
+        self.times[low:high] = array("q", (time,)) * (high - low)
+        if count is None:
+            counts = _counted(self.counts[low:high].tolist(), more)
+        else:
+            counts = [count] * (high - low)
+        self.counts[low:high] = array("q", counts)
+        return counts
+
+    def _count_one(self, place: int, time: int, more: int, count: int | None) -> int:
+        self.times[place] = time
+        number = min(self.counts[place] + more, MOST) if count is None else count
+        self.counts[place] = number
+        return number
+
+    def compact(self) -> None:
+        """Gives up the places without a pending entry."""
+        pending = self.owners.translate(_PENDING)
+        packed = self.ids.is_packed
+        self.ids = IDColumn(list(compress(self.ids.slice(0, len(self)), pending)))
+        if packed:
+            self.ids.pack()
+        self.times = array("q", compress(self.times, pending))
+        self.counts = array("q", compress(self.counts, pending))
+        self.owners = bytearray(compress(self.owners, pending))
+        self.first = 0
+
+    def cut(self) -> Segment:
+        """Cuts the upper half off, which becomes a new segment with the same table."""
+        middle = len(self) // 2
+        piece = Segment(self.ids.at(middle))
+        identities = self.ids.slice(0, len(self))
+        self.ids, piece.ids = IDColumn(identities[:middle]), IDColumn(identities[middle:])
+        self.owners, piece.owners = self.owners[:middle], self.owners[middle:]
+        self.times, piece.times = self.times[:middle], self.times[middle:]
+        self.counts, piece.counts = self.counts[:middle], self.counts[middle:]
+        piece.people, piece.slots = self.people[:], self.slots.copy()
+        piece.live = len(piece)
+        self.live = middle
+        return piece
+
+    # --- the table of consumers -----------------------------------------------------------
+
+    def free_slot(self) -> int:
+        """A number that no consumer has, -1 if all are taken."""
+        if len(self.people) <= MOST_OWNERS:
+            self.people.append(None)
+            return len(self.people) - 1
+        return self.people.index(None, 1) if None in self.people[1:] else -1
+
+    def strangers(self) -> list[Consumer]:
+        """The consumers in the table that own none of the entries."""
+        return [person for person, slot in self.slots.items() if slot not in self.owners]
+
+    def copy(self, owners: dict[Consumer, Consumer]) -> Segment:
+        """An equal segment in which each consumer is replaced by its counterpart."""
+        twin = Segment(self.base)
+        twin.first, twin.live = self.first, self.live
+        twin.ids, twin.owners = self.ids.copy(), self.owners[:]
+        twin.times, twin.counts = self.times[:], self.counts[:]
+        twin.people = [None if person is None else owners[person] for person in self.people]
+        twin.slots = {owners[person]: slot for person, slot in self.slots.items()}
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        identities = self.ids.slice(0, len(self))
+        assert identities == sorted(set(identities))
+        assert len(self.ids) == len(self.owners) == len(self.times) == len(self.counts)
+        assert self.base <= identities[0]
+        assert self.live == len(self) - self.owners.count(GONE)
+        assert self.first == 0 or self.owners[: self.first].count(GONE) == self.first
+        assert not self.live or self.owners[self.first] != GONE
+        assert self.people[0] is None
+        people = {person: slot for slot, person in enumerate(self.people) if person is not None}
+        assert self.slots == people
+        assert set(self.owners) <= {FREED, GONE, *self.slots.values()}
+
+
+def _counted(counts: list[int], more: int) -> list[int]:
+    """The delivery counts after so many more."""
+    if max(counts) <= MOST - more:
+        return [count + more for count in counts]
+    return [min(count + more, MOST) for count in counts]

@@ -1,0 +1,305 @@
+# Compiled by mypyc.
+"""One stream: its entries, its counters, its consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage.engine import ids
+from storage.engine.block import LoadedRun
+from storage.engine.counters import signed
+from storage.engine.effects import Times
+from storage.engine.groups import Group
+from storage.engine.idempotency import IdempotencyTable
+from storage.engine.limits import StreamLimits
+from storage.engine.log import EntryLog
+from storage.engine.nodes import radix_tree_nodes
+from storage.engine.pending import Consumer
+from storage.engine.runs import Run
+from storage.errors import IDTooSmall, StreamExhausted
+
+
+class Stream:
+    """A stream value. ``last_id`` is the highest ID ever taken, ``max_deleted_id`` the highest one
+    removed by anything but trimming, ``entries_added`` how many entries there ever were.
+
+    ``policy`` are the stream's own policies by name, and ``agenda`` is what the server makes of
+    them; nothing here looks into these."""
+
+    __slots__ = (
+        "_limits",
+        "agenda",
+        "entries_added",
+        "groups",
+        "idempotency",
+        "last_id",
+        "log",
+        "max_deleted_id",
+        "policy",
+    )
+
+    def __init__(self, limits: StreamLimits) -> None:
+        self._limits = limits
+        self.log = EntryLog(limits)
+        self.groups: dict[bytes, Group] = {}
+        self.last_id = ids.MIN
+        self.max_deleted_id = ids.MIN
+        self.entries_added = 0
+        self.idempotency = IdempotencyTable(limits.idmp_duration, limits.idmp_maxsize)
+        self.policy: dict[bytes, bytes] = {}
+        self.agenda: object = None
+
+    def __del__(self) -> None:
+        for group in self.groups.values():
+            self._limits.disposal.keep(group.columns)
+
+    def drop_group(self, name: bytes) -> bool:
+        """Removes a consumer group; whether there was one."""
+        group = self.groups.pop(name, None)
+        if group is not None:
+            self._limits.disposal.keep(group.columns)
+        return group is not None
+
+    # --- adding and deleting --------------------------------------------------------------
+
+    def next_id(self, now: int) -> int:
+        """The ID of an entry added now (``*``). Raises :class:`StreamExhausted`."""
+        if now > self.last_id >> 64:
+            return now << 64
+        if self.last_id == ids.MAX:
+            raise StreamExhausted
+        return self.last_id + 1
+
+    def next_in(self, ms: int) -> int:
+        """The next ID with these milliseconds (``ms-*``).
+
+        Raises :class:`StreamExhausted` or :class:`IDTooSmall`.
+        """
+        if self.last_id == ids.MAX:
+            raise StreamExhausted
+        last_ms, last_seq = ids.split(self.last_id)
+        if ms > last_ms:
+            return ms << 64
+        if ms < last_ms or last_seq == ids.HALF:
+            raise IDTooSmall
+        return self.last_id + 1
+
+    def require_above_last(self, identity: int) -> int:
+        """``identity`` if an entry may take it.
+
+        Raises :class:`StreamExhausted` or :class:`IDTooSmall`.
+        """
+        if self.last_id == ids.MAX:
+            raise StreamExhausted
+        if identity <= self.last_id:
+            raise IDTooSmall
+        return identity
+
+    def add(self, identity: int, items: list[bytes]) -> bytes:
+        """Appends an entry, whose ID is above :attr:`last_id`; returns its RESP form."""
+        payload = self.log.append(identity, items)
+        self.last_id = identity
+        self.entries_added += 1
+        return payload
+
+    def add_loaded(self, run: LoadedRun) -> None:
+        """Appends the entries of a run, of which the IDs are above :attr:`last_id`."""
+        self.log.append_loaded(run)
+        self.last_id = run.identities[-1]
+        self.entries_added += len(run.identities)
+
+    def add_packed(
+        self, identity: int, text: bytes, packed: bytes, names: list[bytes] | None
+    ) -> bytes:
+        """Appends an entry with an ID above :attr:`last_id`; returns its RESP form.
+
+        ``text`` is the ID and ``packed`` the array of fields and values, both in RESP; ``names``
+        are the field names, if they are known."""
+        payload = b"".join((b"*2\r\n", text, packed))
+        self.log.append_packed(identity, payload, packed, names)
+        self.last_id = identity
+        self.entries_added += 1
+        return payload
+
+    def add_run(self, run: Run) -> list[bytes]:
+        """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""
+        payloads = self.log.append_run(run)
+        self.last_id = run.last
+        self.entries_added += len(payloads)
+        return payloads
+
+    def delete(self, identities: Sequence[int]) -> list[int]:
+        """Removes single entries; returns the IDs of those that were there."""
+        deleted = [identity for identity in identities if self.log.delete(identity)]
+        if deleted:
+            self.max_deleted_id = max(self.max_deleted_id, *deleted)
+        return deleted
+
+    # --- references of groups to entries --------------------------------------------------
+
+    def is_referenced(self, identity: int) -> bool:
+        """Whether some group has yet to be given the entry, or to acknowledge it."""
+        return any(
+            identity > group.last_id or identity in group.pending for group in self.groups.values()
+        )
+
+    def pending_between(self, start: int, end: int) -> set[int]:
+        """The IDs from ``start`` to ``end`` that are pending in some group."""
+        found: set[int] = set()
+        for group in self.groups.values():
+            found.update(group.pending.between(start, end))
+        return found
+
+    def drop_references(self, identities: Sequence[int]) -> dict[bytes, list[int]]:
+        """Takes the entries out of every pending entries list; returns what went, by group."""
+        dropped = {
+            name: group.acknowledge(identities)
+            for name, group in self.groups.items()
+            if group.pending
+        }
+        return {name: gone for name, gone in dropped.items() if gone}
+
+    # --- groups ---------------------------------------------------------------------------
+
+    def add_group(self, name: bytes, last_id: int, entries_read: int | None) -> Group:
+        """A new consumer group, which will be given the entries above ``last_id``."""
+        group = self.groups[name] = Group(name, last_id, entries_read)
+        return group
+
+    def groups_in_order(self) -> list[Group]:
+        """The groups by name, byte by byte."""
+        return [self.groups[name] for name in sorted(self.groups)]
+
+    def unlike_times(self) -> list[Times]:
+        """When consumers were seen and active, of the groups that have one for which that is not
+        the same time."""
+        times: list[Times] = []
+        for group in self.groups_in_order():
+            consumers = group.consumers.values()
+            if any(one.seen != one.active for one in consumers):
+                every = tuple([(one.name, one.seen, one.active) for one in consumers])
+                times.append((group.name, every))
+        return times
+
+    def deliver(
+        self, group: Group, consumer: Consumer, identities: list[int], now: int, noack: bool
+    ) -> None:
+        """Moves the group past the ascending entries, which follow its last-delivered-id; unless
+        ``noack`` they are then pending for ``consumer``, delivered once."""
+        self.pass_over(group, identities)
+        group.delivered += len(identities)
+        if noack:
+            return
+        pending = group.pending
+        if pending.last < identities[0]:
+            pending.append_run(identities, consumer, now)
+        else:
+            for identity in identities:
+                pending.set(identity, consumer, now, 1)
+        consumer.active = now
+
+    def pass_over(self, group: Group, identities: list[int]) -> None:
+        """Moves the group past the ascending entries, which follow its last-delivered-id: they
+        count as read."""
+        self._count_reads(group, identities)
+        group.last_id = identities[-1]
+
+    # --- entries-read and lag -------------------------------------------------------------
+
+    def _count_reads(self, group: Group, identities: list[int]) -> None:
+        """Carries entries-read over a delivery.
+
+        Once counting one by one is sound it stays so for the rest of the delivery.
+        """
+        read, position, first = group.entries_read, group.last_id, self.log.first
+        for index, identity in enumerate(identities):
+            if read is not None and position >= first and not self._deleted_ahead(position):
+                read += len(identities) - index
+                break
+            if self.entries_added:
+                read = self.estimate_read(identity)
+            position = identity
+        group.entries_read = read
+
+    def _deleted_ahead(self, position: int) -> bool:
+        """Whether an entry at or above ``position`` was deleted, so that counting is not sound."""
+        return self.log.length > 0 and self.max_deleted_id >= max(position, 1)
+
+    def estimate_read(self, identity: int) -> int | None:
+        """How many entries were ever added up to this ID; ``None`` where that cannot be told."""
+        added, length, first = self.entries_added, self.log.length, self.log.first
+        if added == 0:
+            return 0
+        if length == 0 and identity <= self.last_id:
+            return added
+        if ids.MIN != identity < self.max_deleted_id:
+            return None
+        if identity == self.last_id:
+            return added
+        if identity > self.last_id:
+            return None
+        if self.max_deleted_id == ids.MIN or self.max_deleted_id < first:
+            if identity < first:
+                return added - length
+            if identity == first:
+                return added - length + 1
+        return None
+
+    def lag(self, group: Group) -> int | None:
+        """How many entries the group has still to be given; ``None`` where that cannot be told."""
+        if self.entries_added == 0 or self.log.length == 0:
+            return 0
+        first, position = self.log.first, group.last_id
+        if position < first and self.max_deleted_id < first:
+            return self.log.length
+        if group.entries_read is not None and not self._deleted_ahead(position):
+            return signed(self.entries_added - group.entries_read)
+        estimate = self.estimate_read(position)
+        return None if estimate is None else signed(self.entries_added - estimate)
+
+    def undelivered(self, group: Group) -> int:
+        """How many entries of the stream lie above what the group was given last.
+
+        Unlike :meth:`lag`, which tells what Redis tells from its counters, this counts them, so it
+        is known whatever was deleted, and never counts an entry that is gone."""
+        if self.log.last <= group.last_id:
+            return 0
+        return self.log.count_above(group.last_id)
+
+    # --- the rest -------------------------------------------------------------------------
+
+    @property
+    def tree_nodes(self) -> int:
+        """The size of the tree that files the blocks (``radix-tree-nodes``)."""
+        return radix_tree_nodes(self.log.block_keys)
+
+    def memory_usage(self) -> int:
+        """Bytes that the stream takes, about: entries, pending entries, consumers, records."""
+        entries = self.log.memory_usage()
+        pending = sum(len(group.pending) for group in self.groups.values())
+        consumers = sum(
+            len(name) for group in self.groups.values() for name in group.consumers
+        ) + 400 * sum(len(group.consumers) for group in self.groups.values())
+        return 1000 + entries + 80 * pending + consumers + 200 * self.idempotency.tracked
+
+    def copy(self) -> Stream:
+        """An equal, independent stream."""
+        twin = Stream(self._limits)
+        twin.log = self.log.copy()
+        twin.groups = {name: group.copy() for name, group in self.groups.items()}
+        twin.last_id = self.last_id
+        twin.max_deleted_id = self.max_deleted_id
+        twin.entries_added = self.entries_added
+        twin.idempotency = self.idempotency.copy()
+        twin.policy = self.policy.copy()
+        return twin
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        self.log.check()
+        assert self.log.last <= self.last_id
+        assert self.log.length <= self.entries_added
+        for name, group in self.groups.items():
+            assert group.name == name
+            group.check()
+        self.idempotency.check()

@@ -1,0 +1,1 @@
+"""Who holds what: databases, expiry, the index of SCAN, patterns, copies."""

@@ -1,0 +1,60 @@
+# Compiled by mypyc.
+"""Copies of all data, kept in memory and put back: for tests that begin from the same state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database, Keyspace, Value
+
+
+class Kept(NamedTuple):
+    """What was at a key. ``value`` is nobody else's, and never changes."""
+
+    value: Value
+    expires_at: int | None
+    used: int
+    encoding: str | None
+
+
+Copy = list[dict[bytes, Kept]]
+"""What was in each database, in their order."""
+
+
+def copy_of(keyspace: Keyspace) -> Copy:
+    """A copy of all databases as they are. Libraries of functions are not in it."""
+    return [_kept(database) for database in keyspace.databases]
+
+
+def _kept(database: Database) -> dict[bytes, Kept]:
+    return {
+        key: Kept(
+            value.copy() if isinstance(value, Stream) else bytes(value),
+            database.expires.get(key),
+            database.used[key],
+            database.encodings.get(key),
+        )
+        for key, value in database.values.items()
+    }
+
+
+def put_back(keyspace: Keyspace, copy: Copy) -> None:
+    """Puts what was copied in place of everything there is, but for keys that have expired since.
+
+    The copy is as it was, and can be put back again."""
+    for database in keyspace.databases:
+        database.flush()
+    for database, kept in zip(keyspace.databases, copy, strict=True):
+        for key, each in kept.items():
+            if each.expires_at is None or each.expires_at > keyspace.now_ms:
+                _put(database, key, each)
+
+
+def _put(database: Database, key: bytes, kept: Kept) -> None:
+    value, at = kept.value, kept.expires_at
+    if isinstance(value, Stream):
+        database.put_back(key, value, at)
+    else:
+        database.set_string(key, bytes(value), at, "restore", kept.encoding)
+    database.used[key] = kept.used

@@ -1,0 +1,542 @@
+# Compiled by mypyc.
+"""Databases: which key holds what, and until when.
+
+A value is a stream or a string. Reading a key that is past its expiry removes it first, which
+emits an effect like any other removal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import filterfalse, islice
+from typing import Final
+
+from storage.engine.effects import (
+    Effect,
+    ExpiryCleared,
+    ExpirySet,
+    Flushed,
+    KeyCopied,
+    KeyDeleted,
+    KeyMoved,
+    KeyRenamed,
+    KeysDeleted,
+    LibrariesFlushed,
+    LibraryDeleted,
+    LibraryLoaded,
+    Piece,
+    PolicySet,
+    StreamCreated,
+    StreamPutBack,
+    StreamRestored,
+    StringEdited,
+    StringLeft,
+    StringSet,
+    Swapped,
+    make,
+)
+from storage.engine.groups import Group
+from storage.engine.limits import StreamLimits
+from storage.engine.stream import Stream
+from storage.errors import WrongType
+from storage.keyspace.expiry import ExpiryQueue
+from storage.keyspace.scan_index import ScanIndex
+from storage.types.buffers import overwrite
+from storage.types.lending import Lending
+
+Value = Stream | bytes | bytearray
+"""A string is ``bytes``, or a ``bytearray`` from an edit in place until it is needed as a whole."""
+
+_NONE: Final[set[bytes]] = set()
+
+
+def _differ(former: Value | None, value: Value) -> bool:
+    """Whether a value replaces one of another type."""
+    return former is not None and isinstance(former, Stream) != isinstance(value, Stream)
+
+
+class Database:
+    """One numbered database of a :class:`Keyspace`."""
+
+    __slots__ = (
+        "_expiries",
+        "emit",
+        "encodings",
+        "expires",
+        "index",
+        "keyspace",
+        "scan",
+        "used",
+        "values",
+    )
+
+    def __init__(self, keyspace: Keyspace, index: int) -> None:
+        self.keyspace = keyspace
+        self.index = index
+        self.emit: Callable[[Effect], None] = keyspace.effects.append
+        self.values: dict[bytes, Value] = {}
+        self.expires: dict[bytes, int] = {}
+        self.used: dict[bytes, int] = {}
+        """When each key was last used."""
+        self.encodings: dict[bytes, str] = {}
+        """The encodings of strings where they do not follow from the value."""
+        self._expiries = ExpiryQueue(self.expires)
+        self.scan = ScanIndex()
+        """The index for SCAN."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def get(self, key: bytes) -> Value | None:
+        """The key's value, or ``None`` if there is none or it has expired."""
+        if self.expires:
+            self._expire_if_due(key)
+        return self.values.get(key)
+
+    def inspect(self, key: bytes) -> Value | None:
+        """Like :meth:`get`, and counts a hit or a miss; it is no use of the key."""
+        value = self.get(key)
+        if value is None:
+            self.keyspace.misses += 1
+        else:
+            self.keyspace.hits += 1
+        return value
+
+    def read(self, key: bytes, *, touch: bool = True) -> Value | None:
+        """Like :meth:`inspect`, for a command that reads: reports a miss, updates the time of use.
+
+        With ``touch`` false the time of use stays, as for a command that reads no value."""
+        value = self.inspect(key)
+        if value is None:
+            if self.keyspace.on_miss is not None:
+                self.keyspace.on_miss(self.index, key)
+        elif touch:
+            self.used[key] = self.keyspace.now_ms
+        return value
+
+    def use(self, key: bytes) -> Value | None:
+        """Like :meth:`get`, for a command that may change the key: updates the time of use."""
+        value = self.get(key)
+        if value is not None:
+            self.used[key] = self.keyspace.now_ms
+        return value
+
+    def stream(self, key: bytes) -> Stream | None:
+        """The stream at the key, or ``None``; raises :class:`WrongType` for a string. Updates the
+        time of use."""
+        if self.expires:
+            self._expire_if_due(key)
+        value = self.values.get(key)
+        if value is None:
+            return None
+        self.used[key] = self.keyspace.now_ms
+        if type(value) is Stream:
+            return value
+        raise WrongType
+
+    def stream_to_read(self, key: bytes) -> Stream | None:
+        """Like :meth:`stream`, for a command that reads (see :meth:`read`)."""
+        value = self.read(key)
+        if value is None or type(value) is Stream:
+            return value
+        raise WrongType
+
+    def string(self, key: bytes) -> bytes | None:
+        """The string at the key, or ``None``; raises :class:`WrongType` for a stream."""
+        return self._whole(key, self.get(key))
+
+    def string_to_read(self, key: bytes, *, touch: bool = True) -> bytes | None:
+        """Like :meth:`string`, for a command that reads (see :meth:`read`)."""
+        return self._whole(key, self.read(key, touch=touch))
+
+    def _whole(self, key: bytes, value: Value | None) -> bytes | None:
+        if value is None or type(value) is bytes:
+            return value
+        if type(value) is bytearray:
+            whole = self.values[key] = bytes(value)
+            return whole
+        raise WrongType
+
+    def buffer(self, key: bytes) -> bytes | bytearray | None:
+        """Like :meth:`string`, for a command that reads parts of the string, without copying it.
+        The result must be lent, not kept: it may be edited in place."""
+        return _string_only(self.get(key))
+
+    def buffer_to_read(self, key: bytes, *, touch: bool = True) -> bytes | bytearray | None:
+        """Like :meth:`buffer`, for a command that reads (see :meth:`read`)."""
+        return _string_only(self.read(key, touch=touch))
+
+    def _expire_if_due(self, key: bytes) -> None:
+        at = self.expires.get(key)
+        if at is not None and at <= self.keyspace.now_ms:
+            self._remove(key)
+            self.keyspace.expired += 1
+            self.emit(KeyDeleted(self.index, key, "expired"))
+
+    # --- changing -------------------------------------------------------------------------
+
+    def attach(self, key: bytes, value: Value) -> None:
+        """Puts a value at a key without an effect: the next effect implies it, or it is loaded."""
+        self._place(key, value)
+
+    def load(self, key: bytes, value: Value, expires_at: int | None = None) -> None:
+        """Puts a value at a key without an effect while a file is loaded; others may look at the
+        database after :meth:`index_loaded` again."""
+        self.values[key] = value
+        if self.expires:
+            self.expires.pop(key, None)
+        if self.encodings:
+            self.encodings.pop(key, None)
+        if expires_at is not None:
+            self.schedule(key, expires_at)
+
+    def load_piece(self, key: bytes, offset: int, data: bytes) -> None:
+        """Like :meth:`overwrite`, without an effect while a file is loaded."""
+        buffer = self.values[key] = self.edit(key)
+        overwrite(buffer, offset, data)
+        self.encodings[key] = "raw"
+
+    def unload(self, key: bytes) -> None:
+        """Removes a key, if it is there, without an effect while a file is loaded."""
+        if key in self.values:
+            self._remove(key)
+
+    def index_loaded(self) -> None:
+        """Enters the keys that :meth:`load` has added, which are among the last ones, into the
+        times of use and the index for SCAN; that takes less time for many at once."""
+        missing = len(self.values) - len(self.used)
+        now_ms = self.keyspace.now_ms
+        if missing > len(self.used):
+            self.used = dict.fromkeys(self.values, now_ms)
+            self.scan = ScanIndex(self.values)
+            return
+        for key in islice(filterfalse(self.used.__contains__, reversed(self.values)), missing):
+            self.used[key] = now_ms
+            self.scan.add(key)
+
+    def make_stream(self, key: bytes) -> Stream:
+        """A new empty stream at a free key (XGROUP CREATE ... MKSTREAM)."""
+        stream = Stream(self.keyspace.limits)
+        self._place(key, stream)
+        self.emit(StreamCreated(self.index, key))
+        return stream
+
+    def restore_stream(
+        self, key: bytes, stream: Stream, payload: bytes, expires_at: int | None
+    ) -> None:
+        """Puts a stream at the key, replacing any value and expiry; ``payload`` is what RESTORE
+        makes it of on any server."""
+        former = self.get(key)
+        self._place(key, stream, expires_at)
+        replaced, retyped = former is not None, _differ(former, stream)
+        layout, times = tuple(stream.log.layout()), tuple(stream.unlike_times())
+        self.emit(
+            StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
+        )
+
+    def set_policy(self, key: bytes, group: Group | None, settings: dict[bytes, bytes]) -> None:
+        """Gives the stream at the key, or one of its groups, these policies of its own."""
+        value = self.values[key]
+        assert isinstance(value, Stream)
+        if group is None:
+            value.policy = settings
+        else:
+            group.policy = settings
+        self.keyspace.policies = True
+        name = None if group is None else group.name
+        self.emit(PolicySet(self.index, key, name, tuple(sorted(settings.items()))))
+
+    def put_back(self, key: bytes, stream: Stream, expires_at: int | None) -> None:
+        """Puts a copy of a stream, which must not change any more, at a free key."""
+        self._place(key, stream.copy(), expires_at)
+        self.emit(StreamPutBack(self.index, key, stream, expires_at))
+
+    def set_string(
+        self,
+        key: bytes,
+        value: bytes,
+        expires_at: int | None = None,
+        event: str = "set",
+        encoding: str | None = None,
+    ) -> None:
+        """Puts a string at the key, replacing any value and expiry.
+
+        ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
+        former = self.get(key)
+        self._place(key, value, expires_at, encoding)
+        told = (former is None, encoding, isinstance(former, Stream))
+        self.emit(make(StringSet, (self.index, key, value, expires_at, event, *told)))
+
+    def edit(self, key: bytes) -> bytearray:
+        """The string at the key for editing in place; an empty one, not stored, if there is none.
+
+        :meth:`edited` must follow, or :meth:`left` if nothing is changed. Raises
+        :class:`WrongType`."""
+        value = self.buffer(key)
+        if value is None:
+            return bytearray()
+        if type(value) is bytearray and not self.keyspace.lending.is_lent(value):
+            return value
+        buffer = self.values[key] = bytearray(value)
+        return buffer
+
+    def edited(self, key: bytes, buffer: bytearray, pieces: tuple[Piece, ...], event: str) -> None:
+        """Stores the string that :meth:`edit` returned; ``pieces`` say what was changed in it."""
+        created = key not in self.values
+        self._place(key, buffer, self.expires.get(key), "raw")
+        self.emit(make(StringEdited, (self.index, key, pieces, event, created)))
+
+    def left(self, key: bytes) -> None:
+        """Ends an :meth:`edit` of an existing key that changed nothing. The string is no longer
+        encoded as an integer or embedded."""
+        self.used[key] = self.keyspace.now_ms
+        if self.encodings.get(key) != "raw":
+            self.encodings[key] = "raw"
+            self.emit(StringLeft(self.index, key))
+
+    def overwrite(self, key: bytes, offset: int, data: bytes, event: str) -> int:
+        """Writes ``data`` over a part of the string at the key; returns the length of the string.
+
+        No key counts as an empty string, and what is missing before ``offset`` is filled with
+        zeros. Raises :class:`WrongType`."""
+        buffer = self.edit(key)
+        overwrite(buffer, offset, data)
+        self.edited(key, buffer, ((offset, data),), event)
+        return len(buffer)
+
+    def delete(self, key: bytes) -> bool:
+        """Removes the key; false if there was none."""
+        if self.get(key) is None:
+            return False
+        self._remove(key)
+        self.emit(make(KeyDeleted, (self.index, key, "del")))
+        return True
+
+    def delete_all(self, keys: Sequence[bytes]) -> int:
+        """Removes the keys; returns how many of them there were."""
+        if len(keys) == 1:
+            return int(self.delete(keys[0]))
+        overdue = self.overdue() if self.expires else _NONE
+        gone: list[bytes] = []
+        values: list[Value] = []
+        told = 0
+        for key in keys:
+            if key in overdue:
+                self._tell_deleted(gone[told:])
+                told = len(gone)
+                self._expire_if_due(key)
+            value = self.values.pop(key, None)
+            if value is not None:
+                gone.append(key)
+                values.append(value)
+        self._forget(gone)
+        self._tell_deleted(gone[told:])
+        self.keyspace.limits.disposal.drop(values)
+        return len(gone)
+
+    def _forget(self, gone: list[bytes]) -> None:
+        """Removes keys whose values have been removed from the other tables."""
+        for table in (self.used, self.expires, self.encodings):
+            if table:
+                for key in gone:
+                    table.pop(key, None)
+        self.scan.discard_all(gone, self.values)
+
+    def _tell_deleted(self, gone: list[bytes]) -> None:
+        if gone:
+            self.emit(KeysDeleted(self.index, tuple(gone)))
+
+    def expire_at(self, key: bytes, at: int) -> None:
+        """Sets the expiry of an existing key; removes it if ``at`` is not in the future."""
+        if at <= self.keyspace.now_ms:
+            self._remove(key)
+            self.emit(KeyDeleted(self.index, key, "del"))
+            return
+        self.schedule(key, at)
+        self.emit(make(ExpirySet, (self.index, key, at)))
+
+    def schedule(self, key: bytes, at: int) -> None:
+        """Lets an existing key expire at ``at``, without an effect."""
+        self.expires[key] = at
+        self._expiries.push(at, key)
+
+    def persist(self, key: bytes) -> bool:
+        """Removes the key's expiry; false if it had none."""
+        if self.use(key) is None or self.expires.pop(key, None) is None:
+            return False
+        self.emit(ExpiryCleared(self.index, key))
+        return True
+
+    def rename(self, key: bytes, target: bytes) -> None:
+        """Moves an existing key's value and expiry to another key, replacing what is there."""
+        former = self.get(target)
+        retyped = _differ(former, self.values[key])
+        self._transfer(key, self, target)
+        self.emit(KeyRenamed(self.index, key, target, former is not None, retyped))
+
+    def copy(self, key: bytes, to: Database, target: bytes) -> None:
+        """Copies an existing key's value and expiry to ``target`` of ``to``, replacing it."""
+        former = to.get(target)
+        value = self.values[key]
+        copied = value if isinstance(value, bytes) else value.copy()
+        to._place(target, copied, self.expires.get(key), self.encodings.get(key))
+        replaced, retyped = former is not None, _differ(former, value)
+        self.emit(KeyCopied(self.index, key, to.index, target, replaced, retyped))
+
+    def move(self, key: bytes, to: Database) -> None:
+        """Moves an existing key to the same key of ``to``, where there is none."""
+        self._transfer(key, to, key)
+        self.emit(KeyMoved(self.index, key, to.index))
+
+    def _transfer(self, key: bytes, to: Database, target: bytes) -> None:
+        value, at = self.values[key], self.expires.get(key)
+        used, encoding = self.used[key], self.encodings.get(key)
+        self._remove(key)
+        to._place(target, value, at, encoding)
+        to.used[target] = used
+
+    def flush(self) -> None:
+        """Removes every key."""
+        held = self.values
+        self.keyspace.limits.disposal.drop(
+            held, self.expires, self.used, self.encodings, *self._expiries.parts, *self.scan.parts
+        )
+        self._begin()
+        self.emit(Flushed(self.index, held.keys()))
+
+    def _begin(self) -> None:
+        """Replaces all tables by empty ones."""
+        self.values = {}
+        self.expires = {}
+        self.used = {}
+        self.encodings = {}
+        self._expiries = ExpiryQueue(self.expires)
+        self.scan = ScanIndex()
+
+    def _place(
+        self,
+        key: bytes,
+        value: Value,
+        expires_at: int | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        if key not in self.values:
+            self.scan.add(key)
+        self.used[key] = self.keyspace.now_ms
+        self.load(key, value, expires_at)
+        if encoding is not None:
+            self.encodings[key] = encoding
+
+    def _remove(self, key: bytes) -> None:
+        del self.values[key]
+        self.expires.pop(key, None)
+        self.encodings.pop(key, None)
+        if self.used.pop(key, None) is not None:
+            self.scan.discard(key)
+
+    def expire_due(self, most: int) -> int:
+        """Removes up to ``most`` keys that are past their expiry; returns how many it examined."""
+        looked = 0
+        for key in self._expiries.due(self.keyspace.now_ms, most):
+            looked += 1
+            self._expire_if_due(key)
+        return looked
+
+    # --- walking --------------------------------------------------------------------------
+
+    def is_overdue(self, key: bytes) -> bool:
+        """Whether the key exists and is past its expiry."""
+        at = self.expires.get(key)
+        return at is not None and at <= self.keyspace.now_ms
+
+    def overdue(self) -> set[bytes]:
+        """The keys that are past their expiry and not removed yet."""
+        return set(self._expiries.overdue(self.keyspace.now_ms))
+
+    def check(self) -> None:
+        """Verifies the invariants of the database and of every stream in it."""
+        assert self.expires.keys() <= self.values.keys()
+        assert self.encodings.keys() <= self.values.keys()
+        assert self.used.keys() == self.values.keys()
+        self._expiries.check()
+        self.scan.check(self.values)
+        for key, value in self.values.items():
+            if isinstance(value, Stream):
+                value.check()
+            elif isinstance(value, bytearray):
+                assert self.encodings[key] == "raw"
+
+
+def _string_only(value: Value | None) -> bytes | bytearray | None:
+    if isinstance(value, Stream):
+        raise WrongType
+    return value
+
+
+class Keyspace:
+    """All databases, the time of the running command, and the effects it has had so far."""
+
+    __slots__ = (
+        "databases",
+        "effects",
+        "expired",
+        "hits",
+        "lending",
+        "libraries",
+        "limits",
+        "misses",
+        "now_ms",
+        "on_miss",
+        "policies",
+    )
+
+    def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
+        self.effects: list[Effect] = []
+        self.limits = limits or StreamLimits()
+        self.lending = Lending()
+        self.now_ms = 0
+        self.hits = 0
+        self.misses = 0
+        self.on_miss: Callable[[int, bytes], None] | None = None
+        """Called with each key that a reading command did not find, and the database's index."""
+        self.expired = 0
+        self.policies = False
+        """Whether a stream or a group ever had a policy of its own."""
+        self.libraries: dict[bytes, bytes] = {}
+        """The code of each library of functions, which belongs to no database."""
+        self.databases = [Database(self, index) for index in range(databases)]
+
+    def keep_library(self, db: int, name: bytes, code: bytes) -> None:
+        """Stores a library's code; ``db`` is the database of the client that loaded it."""
+        self.libraries[name] = code
+        self.effects.append(LibraryLoaded(db, name, code))
+
+    def drop_library(self, db: int, name: bytes) -> None:
+        """Removes an existing library."""
+        del self.libraries[name]
+        self.effects.append(LibraryDeleted(db, name))
+
+    def drop_libraries(self, db: int) -> None:
+        """Removes every library."""
+        self.libraries.clear()
+        self.effects.append(LibrariesFlushed(db))
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchanges the contents of two databases."""
+        if first == second:
+            return
+        one, two = self.databases[first], self.databases[second]
+        held, other_held = one.values.keys(), two.values.keys()
+        for name in ("values", "expires", "encodings", "used", "_expiries", "scan"):
+            ours, theirs = getattr(one, name), getattr(two, name)
+            setattr(one, name, theirs)
+            setattr(two, name, ours)
+        self.effects.append(Swapped(first, second, held, other_held))
+
+    def check(self) -> None:
+        """Verifies the invariants of every database."""
+        for index, database in enumerate(self.databases):
+            assert database.index == index
+            database.check()

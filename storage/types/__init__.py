@@ -1,0 +1,1 @@
+"""What else a key may hold."""
