@@ -20,6 +20,7 @@ from benchmarks.loads import (
     Wakeups,
 )
 from benchmarks.redis_benchmark import RANDOM
+from benchmarks.varied import Varied
 
 ANY_GROUP: Final = f"g:{RANDOM}"
 ANY_CONSUMER: Final = f"c:{RANDOM}"
@@ -102,6 +103,10 @@ EACH_CLAIM: Final = (
     "a claim of one entry goes through the same steps as one of a hundred: options, group,"
     " consumer, the pending entry, its entry in the log, two effects"
 )
+EACH_NAME: Final = (
+    "most of a request whose names were never seen is to read it, and its options, word by word;"
+    " Redis compares bytes where compiled Python makes an object of each word"
+)
 WHOLE_REPLY: Final = (
     "sending the reply, which costs both servers the same, is most of what it takes; what is left"
     " to save is below what noise hides"
@@ -173,6 +178,17 @@ XAUTOCLAIM_100: Final = Flood(
     amount=4_000,
 )
 XCLAIM_1: Final = Claims(amount=50_000)
+UNSEEN: Final = 10**12
+"""So many numbers that hardly one is chosen twice."""
+XADD_UNSEEN: Final = Flood(command=XADD_ANY_FIELD, numbers=UNSEEN, amount=80_000)
+READ_UNSEEN: Final = Flood(
+    command=f"XREADGROUP GROUP {GROUP} {ANY_CONSUMER} COUNT 1 STREAMS {KEY} >",
+    clients=10,
+    numbers=UNSEEN,
+    reads=1,
+    amount=40_000,
+)
+VARIED: Final = Varied(amount=160_000)
 LOOP: Final = ConsumerLoop(amount=100_000)
 
 UNREAD: Final = Data(entries=100_000, groups=1)
@@ -264,6 +280,25 @@ WORKLOADS: Final = (
         LOOP,
         _cpu(0.9, EACH_ACK),
         UNREAD,
+    ),
+    Workload(
+        "xadd-unseen",
+        "XADD, 50 clients, no pipeline, a field never seen before",
+        XADD_UNSEEN,
+        _cpu(1.0, EACH_READ),
+    ),
+    Workload(
+        "xreadgroup-unseen",
+        "XREADGROUP COUNT 1, no pipeline, a consumer never seen before",
+        READ_UNSEEN,
+        _cpu(1.0, EACH_NAME),
+        UNREAD,
+    ),
+    Workload(
+        "varied",
+        "50 streams, 250 groups, 10 consumers, 20 shapes; five commands, pipeline 8",
+        VARIED,
+        _cpu(2.0, EACH_NAME),
     ),
     Workload(
         "wake-up",
