@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.reading import BATCH_ROWS
+from pyspark_redis_streams.read.task import BATCH_ROWS
 
 SCHEMA: Final = "id string, item string, qty string, payload string"
 NUMBERS: Final = SCHEMA.replace("qty string", "qty int")

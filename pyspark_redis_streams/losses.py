@@ -1,4 +1,4 @@
-"""Mode ``offsets``: where to go on in a stream of which something has gone."""
+"""What is told about entries that are gone or come again: an error, or a warning."""
 
 from __future__ import annotations
 
@@ -6,20 +6,94 @@ import logging
 
 from pyspark_redis_streams.errors import DataLossError
 from pyspark_redis_streams.ids import format_id
-from pyspark_redis_streams.offsets import Position
-from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.starting_offsets import number_at
-from pyspark_redis_streams.stream_info import (
-    HINT,
-    NOTHING,
-    Stream,
-    StreamInfo,
-    entries,
-    gone_message,
-    loss_message,
-    no_group_message,
-    stands_message,
+from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo
+
+
+def loss_message(
+    stream: Stream, lost: int, after: int, info: StreamInfo, exact: bool = True
+) -> str:
+    """What to tell about entries that were removed before they were read."""
+    return f"stream '{stream.shown}': {_removed(lost, after, info, exact)}"
+
+
+def _removed(lost: int, after: int, info: StreamInfo, exact: bool) -> str:
+    below = "the end" if info.first is None else format_id(info.first)
+    return (
+        f"{'' if exact else 'up to '}{entries(lost)} after {format_id(after)} and before {below} "
+        "removed before being read"
+    )
+
+
+def entries(count: int) -> str:
+    """A number of entries in words."""
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str:
+    """What to tell about a stream that is not the one that was read, or not all of it."""
+    was = f"it was read up to {format_id(after)}, entry {read},"
+    if info == NOTHING:
+        return f"stream '{stream.shown}' was deleted: {was} and is not there now"
+    if info.ends_before(after, read) or not info.has_none_of(after, read):
+        message = (
+            f"stream '{stream.shown}' lost its end, or was deleted and created again: {was} and "
+            f"now ends at {format_id(info.last)}, entry {info.added}"
+        )
+    else:
+        what = f"stream '{stream.shown}' was deleted and created again"
+        message = f"{what}: {was} of which none is left"
+    if info.removed and info.last > after and not info.has_up_to(after):
+        message += f"; {_removed(info.removed, after, info, exact=False)}"
+    return message
+
+
+def more_message(stream: Stream, after: int, read: int, more: int, passed: int) -> str:
+    """What to tell about a stream in which there is more to read than was added."""
+    return (
+        f"stream '{stream.shown}' lost its end, or was deleted and created again: it was read up "
+        f"to {format_id(after)}, entry {read}, and {entries(more)} more than were added since lie "
+        f"above; up to {entries(passed)} at or below are passed over"
+    )
+
+
+def no_group_message(stream: Stream, group: str | None) -> str:
+    """What to tell about a stream without its group."""
+    return (
+        f"stream '{stream.shown}': group '{group}' was destroyed, or the stream was deleted and "
+        "created again"
+    )
+
+
+def stands_message(stream: Stream, group: str | None, stands: int, left: int) -> str:
+    """What to tell about a group that is not where the query left it."""
+    way = "before" if stands < left else "beyond"
+    return (
+        f"stream '{stream.shown}': group '{group}' stands at {format_id(stands)}, {way} "
+        f"{format_id(left)}, where this query left it"
+    )
+
+
+def dropped_message(stream: Stream, count: int, consumer: str, group: str | None) -> str:
+    """What to tell about pending entries whose consumer is not there any more."""
+    return (
+        f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group '{group}' "
+        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER), or the "
+        "group was made again"
+    )
+
+
+def claimed_message(stream: Stream, missing: int, count: int, consumer: str) -> str:
+    """What to tell about pending entries that are another consumer's now."""
+    return (
+        f"stream '{stream.shown}': {missing} of {count} entries of consumer '{consumer}' are no "
+        "longer pending: another consumer has claimed or acknowledged them"
+    )
+
+
+HINT = (
+    "; with the option onDataLoss=continue the query goes on with what is there, "
+    "and keeping more entries than the query lags behind prevents this"
 )
 
 LOG = logging.getLogger("pyspark_redis_streams")
@@ -56,69 +130,3 @@ def report_again(
     if settings.fail_on_loss:
         raise DataLossError(f"{message} if you start with onDataLoss=continue")
     LOG.warning("%s", message)
-
-
-class Losses:
-    """Compares positions with what the streams are now."""
-
-    def __init__(self, servers: Servers, settings: ReadSettings) -> None:
-        self._servers = servers
-        self._settings = settings
-        self._missed: dict[Stream, int] = {}
-
-    def checked(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The position to go on from: another one only where data was lost and that is allowed.
-
-        Never one before it: what lies at or below it is not read again. Raises DataLossError.
-        """
-        now = self.found_again(stream, position, info)
-        lost = 0 if now is not position or position.end is not None else position.lost(info)
-        if lost:
-            report_loss(self._settings, loss_message(stream, lost, position.id, info))
-            return Position.at(position.id, info.removed, info)
-        return now
-
-    def found_again(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The same place in the stream as it is now: another one if the stream is another one.
-
-        Raises DataLossError.
-        """
-        if not position.is_of(info):
-            message = gone_message(stream, position.id, position.n, info)
-            report_loss(self._settings, message, f"; it is read on above {format_id(position.id)}")
-            return self._above(stream, position, info)
-        return position if position.end is None else self._caught_up(stream, position, info)
-
-    def _above(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The place in a stream that has lost its end from which on nothing has been read."""
-        if info.last <= position.id:
-            return Position.at(position.id, info.added, info, end=info.last)
-        number = number_at(self._servers, self._settings, stream, position.id, info)
-        return Position.at(position.id, number, info)
-
-    def _caught_up(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The same for one that has lost its end before, and may have grown beyond it."""
-        if info.last <= position.id:
-            return position
-        found = self._above(stream, position, info)
-        if found.n > position.n:
-            LOG.warning(
-                "stream '%s': %s at or below %s, up to where the stream was read before it lost "
-                "its end, are passed over",
-                *(stream.shown, entries(found.n - position.n), format_id(position.id)),
-            )
-        return found
-
-    def is_over(self, stream: Stream, position: Position | None, info: StreamInfo) -> bool:
-        """Whether a stream that is only known by pattern has gone, so that the query forgets it.
-
-        It is told once. Raises DataLossError.
-        """
-        if info != NOTHING:
-            self._missed.pop(stream, None)
-            return False
-        if position is not None and self._missed.get(stream) != position.id:
-            message = gone_message(stream, position.id, position.n, info)
-            report_loss(self._settings, message, "; the query forgets it")
-            self._missed[stream] = position.id
-        return True

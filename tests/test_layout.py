@@ -80,6 +80,12 @@ LAYERS: Final[dict[str, list[str]]] = {
         "options",
         "settings",
         "servers",
+        "streams",
+        "losses",
+        "read",
+        "write",
+        "offsets",
+        "group",
         "",
     ],
 }
@@ -302,8 +308,8 @@ def test_an_upward_import_is_found(text: str) -> None:
         ("pyspark_redis_streams.ids", "from penstock import cli\n", "penstock.cli"),
         (
             "pyspark_redis_streams.ids",
-            "from pyspark_redis_streams.writer import Writer\n",
-            "pyspark_redis_streams.writer",
+            "from pyspark_redis_streams.write.writer import StreamWriter\n",
+            "pyspark_redis_streams.write.writer",
         ),
         ("server.app", "from tests.support import direct\n", "tests"),
     ],

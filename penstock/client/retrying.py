@@ -18,7 +18,7 @@ from penstock.client.errors import (
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import ServerSettings
-from pyspark_redis_streams.stream_info import Stream, StreamInfo, info_of, pairs
+from pyspark_redis_streams.streams import Stream, StreamInfo, info_of, pairs
 
 
 class RetryingClient:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.pipeline.run import origins
 from penstock.pipeline.run.frames import parsed
 from penstock.pipeline.run.queries import write_group
-from pyspark_redis_streams.schema import default_schema
+from pyspark_redis_streams.read.columns import default_schema
 from tests.pipeline.conftest import Load
 from tests.spark.driving import contents
 from tests.support.pipelines import GROUP, PARSE, head

@@ -13,12 +13,11 @@ import redis
 from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.types import StructType
 
-from pyspark_redis_streams.partitions import Partition
-from pyspark_redis_streams.schema import default_schema
+from pyspark_redis_streams.read.columns import default_schema
+from pyspark_redis_streams.read.ranges import Partition
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.source import RedisStreamsSource
-from pyspark_redis_streams.streaming import StreamReader
+from pyspark_redis_streams.source import RedisStreamsSource, StreamReader
 
 SCHEMA = default_schema("array")
 

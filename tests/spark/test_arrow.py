@@ -26,11 +26,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_redis_streams import arrow
-from pyspark_redis_streams.arrow import Batches
 from pyspark_redis_streams.errors import SchemaError
-from pyspark_redis_streams.schema import check_schema, default_schema
-from pyspark_redis_streams.stream_info import Stream
+from pyspark_redis_streams.read import columns
+from pyspark_redis_streams.read.columns import Batches, check_schema, default_schema
+from pyspark_redis_streams.streams import Stream
 
 ORDERS = Stream(0, b"orders")
 
@@ -185,8 +184,8 @@ def test_a_bad_value_costs_the_others_next_to_nothing(monkeypatch: pytest.Monkey
         casts.append(len(texts))
         return usual(texts, kind)
 
-    usual = arrow._cast
-    monkeypatch.setattr(arrow, "_cast", counted)
+    usual = columns._cast
+    monkeypatch.setattr(columns, "_cast", counted)
     values = [b"%d" % number for number in range(9000)]
     values[4711] = b"x"
     found = column(IntegerType(), *values)

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from pyspark_redis_streams.filters import EVERYTHING, Bounds
+from pyspark_redis_streams.batch import EVERYTHING, Bounds
 from pyspark_redis_streams.ids import MAX_PART, format_id, parse_id
 
 COMPARISONS: dict[type[Any], Any] = {

@@ -9,7 +9,7 @@ import redis
 
 from pyspark_redis_streams.errors import DataLossError, RedisStreamsError
 from tests.spark.driving import Query, add, rows_of, warnings_of
-from tests.spark.test_compete import numbers, options
+from tests.spark.test_group_planner import numbers, options
 
 
 def going_on(client: redis.Redis, **more: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import redis
 
 from pyspark_redis_streams.errors import DataLossError
 from tests.spark.driving import Query, add, warnings_of
-from tests.spark.test_compete import numbers, options, rival
+from tests.spark.test_group_planner import numbers, options, rival
 
 
 def uncounted(client: redis.Redis, **more: str) -> Query:

@@ -10,12 +10,13 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_redis_streams.fetching import Portions, bytes_of, pieces
-from pyspark_redis_streams.stream_info import Stream, share
+from pyspark_redis_streams.read.fetching import Portions, pieces
+from pyspark_redis_streams.read.limits import share
+from pyspark_redis_streams.streams import Stream, bytes_of
 from tests.spark.driving import Query, add
-from tests.spark.test_compete import options as group_options
-from tests.spark.test_follow import options
+from tests.spark.test_group_planner import options as group_options
 from tests.spark.test_loss import numbers
+from tests.spark.test_offsets_planner import options
 
 STREAMS = [Stream(0, b"%d" % number) for number in range(6)]
 SIZES = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=20), max_size=8)

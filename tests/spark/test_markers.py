@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from pyspark_redis_streams import markers
-from pyspark_redis_streams.commands import Entry
 from pyspark_redis_streams.errors import RedisStreamsError, ServerError
-from pyspark_redis_streams.markers import MOST_WORDS, marker_of
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.writer import TaskWrite
+from pyspark_redis_streams.write import idempotence
+from pyspark_redis_streams.write.idempotence import MOST_WORDS, marker_of
+from pyspark_redis_streams.write.rows import Entry
+from pyspark_redis_streams.write.writer import TaskWrite
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS
 from tests.spark.driving import knows_idempotence, url_of
@@ -164,7 +164,7 @@ def test_rows_with_ids_and_without_keep_their_order(unaware: redis.Redis) -> Non
 def test_much_is_added_in_several_steps(
     unaware: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(markers, "MOST_BYTES", 25)
+    monkeypatch.setattr(idempotence, "MOST_BYTES", 25)
     before = unaware.info("commandstats").get("cmdstat_eval", {"calls": 0})["calls"]
     write(unaware, [Entry(b"s", None, [b"n", b"%010d" % n]) for n in range(10)])
     assert unaware.info("commandstats")["cmdstat_eval"]["calls"] - before == 4

@@ -12,11 +12,11 @@ from pyspark_redis_streams import DefaultSource, RedisStreamsSource
 from pyspark_redis_streams.options import READ, SERVER, WRITE, Option
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted((ROOT / "pyspark_redis_streams").glob("*.py"))
+MODULES = sorted((ROOT / "pyspark_redis_streams").rglob("*.py"))
 PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_of_the_server_is_imported(path: Path) -> None:
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -28,7 +28,7 @@ def test_nothing_of_the_server_is_imported(path: Path) -> None:
     assert not names & {"server", "protocol", "storage", "penstock", "tests"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_holds_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 500
 

@@ -9,10 +9,10 @@ import redis
 
 from pyspark_redis_streams import lag, lag_ms
 from tests.spark.driving import Query, add, warnings_of
-from tests.spark.test_compete import options as group_options
-from tests.spark.test_follow import options
+from tests.spark.test_group_planner import options as group_options
 from tests.spark.test_limits import Clock, fill
 from tests.spark.test_loss import numbers
+from tests.spark.test_offsets_planner import options
 
 BOTH = pytest.mark.parametrize("usual", [options, group_options], ids=["offsets", "group"])
 

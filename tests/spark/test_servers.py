@@ -12,10 +12,10 @@ import pytest
 import redis
 from pyspark.sql import SparkSession
 
-from pyspark_redis_streams.commands import Entry
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.writer import TaskWrite
+from pyspark_redis_streams.write.rows import Entry
+from pyspark_redis_streams.write.writer import TaskWrite
 from tests.conformance.reference import RealServer
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS
@@ -318,7 +318,7 @@ def test_a_spark_job_reads_over_tls_as_a_user(
 
 
 def test_a_server_that_does_not_count_added_entries_is_too_old() -> None:
-    from pyspark_redis_streams.stream_info import Stream, info_of
+    from pyspark_redis_streams.streams import Stream, info_of
 
     with pytest.raises(ServerError, match=r"older than Redis 7\.0"):
         info_of(Stream(0, b"s"), [b"length", 1])

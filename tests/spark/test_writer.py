@@ -10,7 +10,6 @@ import pytest
 import redis
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_redis_streams.commands import Entry, Rows
 from pyspark_redis_streams.errors import (
     OptionError,
     RedisStreamsError,
@@ -18,7 +17,8 @@ from pyspark_redis_streams.errors import (
     ServerError,
 )
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.writer import TaskWrite
+from pyspark_redis_streams.write.rows import Entry, Rows
+from pyspark_redis_streams.write.writer import TaskWrite
 from tests.spark.driving import contents, url_of
 
 
@@ -191,7 +191,7 @@ def test_two_rows_of_one_name_are_refused(on_each: redis.Redis) -> None:
 def test_more_rows_than_a_stream_remembers_are_refused(
     server: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_redis_streams.idempotence.BUCKETS", 1)
+    monkeypatch.setattr("pyspark_redis_streams.write.idempotence.BUCKETS", 1)
     write(server, named(*range(100)))
     with pytest.raises(RedisStreamsError, match="more rows than the stream remembers"):
         write(server, named(*range(101)))

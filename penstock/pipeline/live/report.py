@@ -15,7 +15,7 @@ from penstock.pipeline.live.streams import Looked, look, matching
 from penstock.pipeline.model import Pipeline
 from pyspark_redis_streams.ids import SEQUENCE_BITS
 from pyspark_redis_streams.settings import ReadSettings
-from pyspark_redis_streams.stream_info import StreamInfo
+from pyspark_redis_streams.streams import StreamInfo
 
 SHOWN: Final = 50
 """The most streams of a pattern that are shown."""

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.client.errors import CommandRefused
 from penstock.client.retrying import RetryingClient
 from pyspark_redis_streams.errors import ServerError
-from pyspark_redis_streams.stream_info import NOTHING, Stream, StreamInfo, info_of, key_of, pairs
+from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs
 
 
 @dataclass(frozen=True)

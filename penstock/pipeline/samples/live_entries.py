@@ -11,7 +11,7 @@ from penstock.pipeline.live.servers import reached, reading, single
 from penstock.pipeline.live.streams import look, matching
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.samples.entries import Entry
-from pyspark_redis_streams.stream_info import key_of
+from pyspark_redis_streams.streams import key_of
 
 
 def last_entries(pipeline: Pipeline, most: int) -> list[Entry]:

@@ -24,7 +24,7 @@ from penstock.pipeline.run.parse_sql import REASON
 from penstock.pipeline.run.session import JAVA, start
 from penstock.pipeline.samples.entries import Entry
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
-from pyspark_redis_streams.schema import default_schema
+from pyspark_redis_streams.read.columns import default_schema
 
 SMALL: Final = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
 """Settings for a handful of rows: compiling a plan takes longer than running it."""

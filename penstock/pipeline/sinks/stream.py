@@ -62,9 +62,9 @@ class StreamSink(Sink):
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that cannot become fields of an entry."""
-        from pyspark_redis_streams.commands import Rows
         from pyspark_redis_streams.errors import SchemaError
         from pyspark_redis_streams.settings import write_settings
+        from pyspark_redis_streams.write.rows import Rows
 
         try:
             Rows(write_settings(self.options), frame.schema)
@@ -73,7 +73,7 @@ class StreamSink(Sink):
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows, which are known by their numbers if the batch is repeated."""
-        from pyspark_redis_streams.repeatable import write_batch
+        from pyspark_redis_streams.write.writer import write_batch
 
         write_batch(frame, self.options, batch.query, batch.number, batch.ordered)
 
@@ -86,8 +86,8 @@ class StreamSink(Sink):
 
         They are the same in another sink of the query, which may write the same stream.
         """
-        from pyspark_redis_streams.repeatable import write_batch
         from pyspark_redis_streams.settings import write_settings
+        from pyspark_redis_streams.write.writer import write_batch
 
         if self.ids or write_settings(self.options).idempotence == "off":
             self.write_unrepeatable(frame.drop(*names), batch)

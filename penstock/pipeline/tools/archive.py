@@ -14,7 +14,7 @@ from penstock.pipeline.tools.archive_store import Entry, StreamArchive, day_of, 
 from penstock.pipeline.tools.stream_client import StreamClient
 from penstock.pipeline.tools.trimming import trim
 from pyspark_redis_streams.ids import format_id, parse_id
-from pyspark_redis_streams.stream_info import StreamInfo
+from pyspark_redis_streams.streams import StreamInfo
 
 PAGE: Final = 5000
 

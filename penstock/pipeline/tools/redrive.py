@@ -17,8 +17,8 @@ from rich.text import Text
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.tools.dead_letters import Letter, unpack
 from penstock.pipeline.tools.stream_client import StreamClient
-from pyspark_redis_streams.markers import once
-from pyspark_redis_streams.stream_info import key_of
+from pyspark_redis_streams.streams import key_of
+from pyspark_redis_streams.write.idempotence import once
 
 PAGE: Final = 500
 PORTION: Final = 100

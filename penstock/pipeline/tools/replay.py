@@ -14,7 +14,7 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.tools.archive_store import Entry, StreamArchive, keys, read
 from penstock.pipeline.tools.stream_client import StreamClient
 from pyspark_redis_streams.ids import MAX_ID, before_millisecond, format_id, parse_id
-from pyspark_redis_streams.stream_info import key_of
+from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import timestamp
 
 

@@ -17,7 +17,7 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.model import Pipeline
 from pyspark_redis_streams.errors import OptionError
 from pyspark_redis_streams.settings import ServerSettings, write_settings
-from pyspark_redis_streams.stream_info import key_of
+from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
 
 

@@ -13,7 +13,7 @@ from penstock.pipeline.live.servers import single
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.tools.dead_letters import LAST, PIPELINE
 from pyspark_redis_streams.ids import format_id
-from pyspark_redis_streams.stream_info import key_of
+from pyspark_redis_streams.streams import key_of
 
 MOST_REASONS: Final = 50
 OTHERS: Final = "other reasons"

@@ -1,0 +1,1 @@
+"""Mode ``group``: a consumer group, shared with other consumers, keeps the position."""

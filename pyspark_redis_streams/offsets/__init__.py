@@ -1,0 +1,1 @@
+"""Mode ``offsets``: the checkpoint keeps the position."""
