@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from storage.engine.lazy_free import Disposal
+from storage.engine.limits import Disposal
 
 EVERY_S: Final = 0.005
 """How long after a round the next one begins."""

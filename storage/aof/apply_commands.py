@@ -21,10 +21,9 @@ from storage.aof.errors import LoadError
 from storage.aof.framing import Annotation
 from storage.aof.lookup import group_at, integer, shown, stream_at
 from storage.engine import ids
-from storage.engine.counters import unsigned
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Consumer
-from storage.engine.stream import Stream
+from storage.engine.stream import Stream, unsigned
 from storage.engine.trimming import Trim, trim
 from storage.keyspace.databases import Database, Keyspace
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from storage.aof import extension_records as own
 from storage.aof.commands import claim, command, deliver_again, id_text, number
 from storage.engine import effects as e
-from storage.engine.counters import signed
+from storage.engine.stream import signed
 
 OWNERLESS: Final = b""
 """Under this consumer other servers see entries that have no owner. They have been idle since 1970,

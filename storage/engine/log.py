@@ -17,7 +17,7 @@ only when the bound does not prove that the entry fits.
 
 **Memory.** A full block is handed to the packer (:mod:`storage.engine.compression`), which turns it
 into one byte string and compresses that. A large deletion hands blocks to
-:mod:`storage.engine.lazy_free` instead of freeing them within the command.
+:mod:`storage.engine.limits` instead of freeing them within the command.
 
 **Invariants** (the tests call :meth:`EntryLog.check`):
 

@@ -11,7 +11,7 @@ of a segment are packed when there are many behind it.
 **Indexes.** By ID, ``bases`` holds the ID under which each segment is filed, and is bisected
 first. By owner, a segment has a byte for each entry, and a :class:`Consumer` has the bases of the
 segments that know it. By delivery time there is only a bound: no entry of a segment was delivered
-before it (:mod:`storage.engine.pending_bounds`). XPENDING IDLE passes over segments that are too
+before it (:class:`.Bounds`). XPENDING IDLE passes over segments that are too
 recent, 64 at a time, and XREADGROUP CLAIM searches the few that may hold the longest idle entries.
 The bound only ever gets too low (an acknowledgement leaves it alone) and is made exact when its
 segment is searched.
@@ -41,14 +41,18 @@ many entries took five times as long. Decisions 3 and 15.
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
+from storage.engine.effects import make
 from storage.engine.pending_segment import (
     FREED,
     MOST,
     NEVER,
+    Aged,
     Columns,
     Consumer,
     PendingEntry,
@@ -426,3 +430,95 @@ class PendingList(Segments):
         """Verifies what a consumer knows of its entries."""
         assert owner.bases == [each.base for each in self.segments if owner in each.slots]
         assert owner.owned == sum(entry.owner is owner for entry in self.scan(0))
+
+
+# --- in the order of their age ---------------------------------------------------------------
+
+
+def longest_idle(pending: PendingList, latest: int, count: int) -> list[PendingEntry]:
+    """Up to ``count`` owned entries delivered at ``latest`` or before, by time, then by ID."""
+    oldest = islice(_by_age(pending, latest), count)
+    return [make(PendingEntry, (row[1], row[2], row[0], row[3])) for row in oldest]
+
+
+def earliest_time(pending: PendingList) -> int | None:
+    """The earliest delivery time of an owned entry, ``None`` if there is none."""
+    entries = longest_idle(pending, MOST, 1)
+    return entries[0].time if entries else None
+
+
+def _by_age(pending: PendingList, latest: int) -> Iterator[Aged]:
+    """All of them, by time, then by ID; a segment is looked into when its turn has come."""
+    waiting: list[Aged] = []
+    for earliest, base, at in sorted(_bounds(pending, latest)):
+        while waiting and waiting[0][:2] < (earliest, base):
+            yield heapq.heappop(waiting)
+        pending.refreshed(at)
+        for aged in pending.segments[at].owned_until(latest):
+            heapq.heappush(waiting, aged)
+    while waiting:
+        yield heapq.heappop(waiting)
+
+
+def _bounds(pending: PendingList, latest: int) -> Iterator[tuple[int, int, int]]:
+    """The segments in which something may have been delivered by then: no entry of one comes before
+    its bound and its base. Their numbers follow."""
+    bounds = pending.bounds
+    at = bounds.next(0, latest)
+    while at < len(bounds):
+        yield bounds[at], pending.segments[at].base, at
+        at = bounds.next(at + 1, latest)
+
+
+# --- what they amount to ---------------------------------------------------------------------
+
+
+class PendingSummary:
+    """The delivery counts of all pending entries, and the delivery time of the one that has waited
+    longest; entries that XNACK has freed wait for nobody.
+
+    A list may be long, so it is gone through a segment at a time (:meth:`step`); what changes in
+    between is seen as it was or as it is. ``bounds`` are ascending delivery counts: ``counts`` has
+    for each of them how many entries were delivered up to so many times and more often than the
+    bound before says, and behind them how many were delivered still more often.
+    """
+
+    __slots__ = ("_bounds", "_covered", "counts", "deliveries", "earliest", "most")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self._bounds = bounds
+        self._covered = -1
+        self.counts = [0] * (len(bounds) + 1)
+        self.deliveries = 0
+        """How often all of them were delivered together."""
+        self.earliest = MOST
+        """The earliest delivery time; :data:`MOST` if no entry has an owner."""
+        self.most = 0
+        """The highest delivery count."""
+
+    def step(self, pending: PendingList) -> bool:
+        """Adds one more segment; false if there is none left."""
+        at = bisect_right(pending.bases, self._covered)
+        if at == len(pending.bases):
+            return False
+        segment = pending.segments[at]
+        self._covered = segment.ids.at(-1)
+        if segment.live:
+            if pending.bounds[at] < self.earliest:
+                self.earliest = min(self.earliest, segment.earliest_owned())
+            self._count(segment)
+        return True
+
+    def _count(self, segment: Segment) -> None:
+        counts = segment.delivery_counts()
+        ones = counts.count(1)
+        self.counts[bisect_left(self._bounds, 1)] += ones
+        self.deliveries += ones
+        if ones == len(counts):
+            self.most = max(self.most, 1)
+            return
+        self.most = max(self.most, max(counts))
+        for count, entries in Counter(counts).items():
+            if count != 1:
+                self.counts[bisect_left(self._bounds, count)] += entries
+                self.deliveries += count * entries

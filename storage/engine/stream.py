@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from storage.engine import ids
 from storage.engine.block import LoadedRun
-from storage.engine.counters import signed
 from storage.engine.effects import Times
 from storage.engine.groups import Group
 from storage.engine.idempotency import IdempotencyTable
@@ -17,6 +17,19 @@ from storage.engine.nodes import radix_tree_nodes
 from storage.engine.pending import Consumer
 from storage.engine.runs import Run
 from storage.errors import IDTooSmall, StreamExhausted
+
+_HALF: Final = 2**63
+_ALL: Final = 2**64
+
+
+def signed(value: int) -> int:
+    """The counter, or the difference of two, as a signed number of 64 bits."""
+    return (value + _HALF) % _ALL - _HALF
+
+
+def unsigned(value: int) -> int:
+    """The counter that is shown or written down as ``value``."""
+    return value % _ALL
 
 
 class Stream:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.engine.counters import signed, unsigned
+from storage.engine.stream import signed, unsigned
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from storage.engine import ids
-from storage.engine.cursor import Cursor
+from storage.engine.groups import Cursor
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
 from tests.support.examples import scaled

@@ -9,8 +9,7 @@ import pytest
 from server.runtime.lazy_free_scheduler import PORTION, ROUND_NS
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.lazy_free import FEW
-from storage.engine.limits import StreamLimits
+from storage.engine.limits import FEW, StreamLimits
 from storage.engine.log import EntryLog
 from storage.engine.pending_segments import SEGMENT
 from storage.engine.stream import Stream

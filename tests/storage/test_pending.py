@@ -7,13 +7,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.engine import pending, pending_bounds, pending_segment, pending_segments
-from storage.engine.pending import MOST, NEVER, Columns, Consumer, PendingEntry, PendingList
-from storage.engine.pending_age import earliest_time, longest_idle
-from storage.engine.pending_bounds import Bounds
-from storage.engine.pending_ids import IDColumn
-from storage.engine.pending_segment import Segment
-from storage.engine.pending_summary import PendingSummary
+from storage.engine import pending, pending_segment, pending_segments
+from storage.engine.pending import (
+    MOST,
+    NEVER,
+    Columns,
+    Consumer,
+    PendingEntry,
+    PendingList,
+    PendingSummary,
+    earliest_time,
+    longest_idle,
+)
+from storage.engine.pending_segment import IDColumn, Segment
+from storage.engine.pending_segments import Bounds
 from tests.support.examples import scaled
 
 SMALL = 3
@@ -47,7 +54,7 @@ class Model(RuleBasedStateMachine):
         self._patch.setattr(pending_segments, "_OPENED", 1)
         self._patch.setattr(pending_segments, "_RECENT", 1)
         self._patch.setattr(pending_segment, "MOST_OWNERS", 2)
-        self._patch.setattr(pending_bounds, "SPAN", 2)
+        self._patch.setattr(pending_segments, "SPAN", 2)
         self.list = PendingList()
         self.people = [Consumer(name, 0) for name in (b"ann", b"bob", b"cyd")]
         self.model: dict[int, PendingEntry] = {}

@@ -40,8 +40,7 @@ from server.services import Services
 from storage.engine import ids
 from storage.engine.effects import Delivered, GroupPositionSet, Redelivered
 from storage.engine.groups import Claim, Group, claim_idle
-from storage.engine.pending import Consumer, PendingEntry
-from storage.engine.pending_age import earliest_time
+from storage.engine.pending import Consumer, PendingEntry, earliest_time
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 

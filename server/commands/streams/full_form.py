@@ -15,10 +15,9 @@ from protocol.replies import Bulk, Reply
 from server.commands.streams.entries import join_entries
 from server.road.steps import Pieces, Steps, Work
 from storage.engine import ids
-from storage.engine.counters import signed
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Columns, Consumer
-from storage.engine.stream import Stream
+from storage.engine.stream import Stream, signed
 
 _ROWS: Final = 500
 """How many pending entries are written in one step."""

@@ -16,9 +16,8 @@ from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.counters import signed
 from storage.engine.pending import NEVER, Consumer
-from storage.engine.stream import Stream
+from storage.engine.stream import Stream, signed
 from storage.keyspace.databases import Database
 
 container(

@@ -11,11 +11,9 @@ from typing import Final
 from server.delivery.agenda import Agenda
 from server.web.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
 from storage.engine import ids
-from storage.engine.counters import signed
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, Consumer
-from storage.engine.pending_summary import PendingSummary
-from storage.engine.stream import Stream
+from storage.engine.pending import MOST, Consumer, PendingSummary
+from storage.engine.stream import Stream, signed
 
 STREAMS: Final = (
     Family("redis_stream_length", GAUGE, "Entries in the stream."),

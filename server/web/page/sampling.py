@@ -24,8 +24,7 @@ from server.web.pace import Pace
 from server.web.page.wording import EARLIEST_MS
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST
-from storage.engine.pending_summary import PendingSummary
+from storage.engine.pending import MOST, PendingSummary
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 
