@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from server.clients.blocking import BlockedClients
-from server.clients.client_eviction import ClientEviction
+from server.clients.client_line import ClientEviction
 from server.clients.client_pause import ClientPause
-from server.clients.reactions import Reactions
 from server.delivery.policies import Policies
 from server.monitoring.latency import EXPIRY
-from server.net.output_limits import OutputLimits
+from server.net.output import OutputLimits
 from server.net.tls import Tls
 from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
+from server.road.reactions import Reactions
 from server.road.state import ServerState
 from server.runtime.lazy_free_scheduler import LazyFreeScheduler
 from server.runtime.packing_scheduler import PackingScheduler

@@ -29,22 +29,19 @@ the append-only file and by replication as long as there is somebody to read wha
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
-from server.clients.access import AccessControl
+from server.clients.access import AccessControl, UserLimits
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
-from server.clients.reactions import Reactions
 from server.clients.tracking import KeyTracking
-from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
-from server.clients.working import SteppedCommands
 from server.cron import Cron
 from server.delivery.policies import Policies
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
+from server.net.output import OutputLimits
 from server.net.output_gate import OutputGate
-from server.net.output_limits import OutputLimits
 from server.net.tls import Tls
 from server.net.turns import Turns
 from server.persistence.disk_thread import DiskThread
@@ -52,7 +49,9 @@ from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.road import reasons
 from server.road.dispatcher import Dispatcher
+from server.road.reactions import Reactions
 from server.road.state import ServerState
+from server.road.working import SteppedCommands
 from server.runtime.phase import Phase
 from server.scripting.engine import Scripting
 from storage.aof.disk import Disk

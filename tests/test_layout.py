@@ -23,8 +23,6 @@ LAYERS: Final[dict[str, list[str]]] = {
         "runtime.arguments",
         "config",
         "runtime",
-        "monitoring.hdr_histogram",
-        "road.steps",
         "road.outcomes",
         "road.reasons",
         "road.table",
@@ -32,15 +30,11 @@ LAYERS: Final[dict[str, list[str]]] = {
         "road.session",
         "monitoring",
         "road.state",
-        "clients.watch",
-        "clients.blocking",
-        "delivery",
         "clients",
+        "delivery",
         "net.turns",
         "net.output_gate",
-        "net.output_limits",
-        "net.addresses",
-        "net.certificate",
+        "net.output",
         "net.tls",
         "faults",
         "road",
@@ -391,7 +385,7 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
 # --- the road of a request -------------------------------------------------------------------
 
 NOTES_REASONS: Final = {
-    *("server.road.state", "server.road.session", "server.services", "server.clients.reactions"),
+    *("server.road.state", "server.road.session", "server.services", "server.road.reactions"),
     *("server.clients.client_pause", "server.faults.interception"),
 }
 """Who notes the reasons for which requests may not run plainly, or checks that they are noted."""

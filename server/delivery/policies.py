@@ -7,7 +7,7 @@ replicas need not know of policies, and a crash at any point leaves a state from
 rules go on. Policies themselves are values of the stream and the group; the lines of the settings
 are added when they are used. Nothing is looked at while nobody has any (``active``).
 
-**Following.** :class:`~server.clients.reactions.Reactions` shows every effect to :meth:`follow`,
+**Following.** :class:`~server.road.reactions.Reactions` shows every effect to :meth:`follow`,
 which keeps the index of each group up to date (:mod:`server.delivery.agenda`), notes when a stream
 has something to do, and wakes readers that may go on.
 """

@@ -24,7 +24,7 @@ ones return steps.
 waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
 already been answered goes behind that answer. Output that may report changes which are not in the
 append-only file yet is held back, even the end of the connection. Small output may be kept until
-the round of the loop ends (``_kept``, see :mod:`server.net.round_output`); all else goes behind it.
+the round of the loop ends (``_kept``, see :mod:`server.net.output`); all else goes behind it.
 
 **Back-pressure.** A client that does not read is not read from, and neither is one with much
 held-back output. Reading and writing have limits besides: unfinished and waiting requests count
@@ -52,8 +52,8 @@ from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParse
 from server.net.adding import LEAST, Adder
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
+from server.net.output import LARGEST
 from server.net.peers import Connections
-from server.net.round_output import LARGEST
 from server.net.tls import common_name
 from server.net.turns import now_ns
 from server.road.reasons import HOLDING

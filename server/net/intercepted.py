@@ -15,10 +15,9 @@ from typing import Final
 from protocol import fault_errors
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
-from server.faults import actions
-from server.faults.actions import READY_NAMES
-from server.faults.outages import Resume
-from server.faults.rules import Strike
+from server.faults import rules
+from server.faults.interception import Resume
+from server.faults.rules import READY_NAMES, Strike
 from server.net.paused_requests import REPLICATED, hold_back, may_write
 from server.road.reasons import FAULTS, PAUSE
 from server.road.session import Session
@@ -90,21 +89,21 @@ def _struck(
 ) -> bytes | None:
     """Does to the request what the fault says."""
     kind, text, number = strike.action
-    if kind == actions.DELAY:
+    if kind == rules.DELAY:
         server.interception.delay(session, request, number, resume)
         return None
-    if kind == actions.ERROR:
+    if kind == rules.ERROR:
         return server.dispatcher.refuse(session, command, text, verbatim=True)
-    if kind == actions.READY:
-        about = actions.Request(command, request, strike.key, session.laddr)
+    if kind == rules.READY:
+        about = rules.Request(command, request, strike.key, session.laddr)
         ready = READY_NAMES[text]
         return server.dispatcher.refuse(
             session, command, ready.text(about), verbatim=ready.specific
         )
-    if kind in (actions.CUT, actions.NO_REPLY):
+    if kind in (rules.CUT, rules.NO_REPLY):
         return _cut(server, session, request, number)
-    session.closing = kind in (actions.CLOSE, actions.RESET)
-    session.resets = kind == actions.RESET
+    session.closing = kind in (rules.CLOSE, rules.RESET)
+    session.resets = kind == rules.RESET
     return NO_REPLY
 
 

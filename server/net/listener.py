@@ -13,8 +13,8 @@ from typing import Final
 from server.net.adding import Adder
 from server.net.addresses import address_text
 from server.net.connection import Connection
+from server.net.output import RoundOutput
 from server.net.peers import Connections
-from server.net.round_output import RoundOutput
 from server.net.tls import CurrentContext, TlsError
 from server.runtime.hosts import is_loopback
 from server.services import Services

@@ -7,7 +7,7 @@ import asyncio
 from typing import Protocol
 
 from server.net.adding import Adder
-from server.net.round_output import RoundOutput
+from server.net.output import RoundOutput
 from server.road.session import Session
 
 

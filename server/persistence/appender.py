@@ -48,10 +48,10 @@ from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
-from server.clients.reactions import Reactions
 from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
 from server.net.output_gate import OutputGate
 from server.persistence.disk_thread import DiskThread
+from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram

@@ -13,7 +13,6 @@ from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
-from server.clients.reactions import Reactions
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
 from server.net.output_gate import OutputGate
@@ -24,6 +23,7 @@ from server.persistence.dump_file import DumpFile
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import Rewrite
 from server.road.dispatcher import Dispatcher
+from server.road.reactions import Reactions
 from server.road.state import ServerState
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk

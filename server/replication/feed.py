@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from server.clients.reactions import Reactions
 from server.replication.backlog import Backlog
+from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from storage.aof.commands import command

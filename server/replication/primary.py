@@ -26,11 +26,11 @@ import secrets
 from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
-from server.clients.reactions import Reactions
-from server.net.output_limits import OutputLimits
+from server.net.output import OutputLimits
 from server.replication.feed import Feed
 from server.replication.full_sync import FullSync
 from server.replication.replica import ONLINE, Introduction, Replica
+from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from storage.aof.disk import Disk

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from server.net.output_limits import OutputLimits
+from server.net.output import OutputLimits
 from server.replication.feed import Feed
 from server.replication.snapshot_file import SnapshotFile
 from server.road.session import Session

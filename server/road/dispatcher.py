@@ -11,18 +11,16 @@ from protocol.acl_errors import NO_PERMISSION
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded
-from server.clients.access import AccessControl
+from server.clients.access import AccessControl, UserLimits
 from server.clients.blocking import BlockedClients
-from server.clients.reactions import Reactions
-from server.clients.user_limits import UserLimits
 from server.clients.watch import WatchedKeys
-from server.clients.working import SteppedCommands
-from server.road.outcomes import Outcome, Wait
+from server.road.outcomes import Outcome, Steps, Wait, finish
+from server.road.reactions import Reactions
 from server.road.reasons import CLOSELY, LIMITED, MULTI, REFUSING
 from server.road.session import ClientTracking, Follower, Session, Waiter
 from server.road.state import ServerState
-from server.road.steps import Steps, finish
 from server.road.table import NEVER_QUEUED, Arguments, Command, find
+from server.road.working import SteppedCommands
 from server.runtime.phase import Phase
 from storage import errors as storage_errors
 

@@ -10,8 +10,7 @@ from typing import Final, Protocol
 from protocol.requests import ARGUMENT_OVERHEAD
 from server.acl.users import User
 from server.road import reasons
-from server.road.outcomes import Wait
-from server.road.steps import Pieces, Work
+from server.road.outcomes import Pieces, Wait, Work
 from server.road.table import Arguments, Command
 from server.runtime.hosts import is_loopback
 from storage.keyspace.databases import Database

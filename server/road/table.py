@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from protocol.replies import Reply
-from server.monitoring.hdr_histogram import HdrHistogram
 from server.road.outcomes import Outcome
 from server.runtime.arguments import parse_integer
+from server.runtime.histogram import HdrHistogram
 
 Arguments = list[bytes]
 """A whole request: the command's name (and subcommand's), then its arguments."""

@@ -12,9 +12,9 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
-from server.clients.reactions import Reactions
 from server.road.dispatcher import Dispatcher
 from server.road.outcomes import Wait
+from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command

@@ -16,8 +16,8 @@ from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
-from server.clients.reactions import Reactions
 from server.road.outcomes import Wait
+from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.scripting.coroutine import SUSPENDED, Turns

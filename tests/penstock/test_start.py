@@ -22,7 +22,6 @@ LATER: Final = frozenset(
         *(
             "server.commands.server.command_docs",
             "server.road.command_syntax",
-            "server.net.certificate",
         ),
         *("server.scripting.interpreter", "server.commands.strings.long_double", "server.web.http"),
     }

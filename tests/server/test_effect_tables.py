@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, get_args
 import pytest
 
 from server.clients.keyspace_events import EVENTS
-from server.clients.reactions import MODIFYING, WAKING
 from server.clients.tracking import CHANGED
+from server.road.reactions import MODIFYING, WAKING
 from server.runtime import change_count
 from storage.aof.encode_effects import Forms
 from storage.aof.encode_strings import PLAIN

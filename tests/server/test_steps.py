@@ -9,12 +9,12 @@ from itertools import count
 
 import pytest
 
-from server.clients.working import TURN_NS
 from server.commands.streams.entries import MANY as MANY_ENTRIES
 from server.net.admission import farewell
+from server.road.outcomes import LONG, Steps, Work
 from server.road.session import Session
-from server.road.steps import LONG, Steps, Work
 from server.road.table import Arguments
+from server.road.working import TURN_NS
 from storage.engine.stream import Stream
 from storage.types.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient

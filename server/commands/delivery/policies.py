@@ -18,8 +18,8 @@ from server.config.policies import (
     read_settings,
 )
 from server.delivery.redriving import Redrive
+from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
-from server.road.steps import Steps, reply_of
 from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import integer
 from server.services import Services

@@ -32,9 +32,8 @@ from server.delivery.reading import (
     deliver_selected,
     room_for,
 )
-from server.road.outcomes import Wait
+from server.road.outcomes import Steps, Wait
 from server.road.session import Session
-from server.road.steps import Steps
 from server.road.table import Arguments, KeySpec, command
 from server.services import Services
 from storage.engine import ids

@@ -15,8 +15,8 @@ from server.commands.streams.entries import Part, held_entries, in_portions, joi
 from server.delivery.claiming import Refusals
 from server.delivery.dead_letters import FATAL, bury
 from server.delivery.place import GroupPlace
+from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.steps import Steps
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services

@@ -10,8 +10,8 @@ from protocol import errors
 from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
+from server.road.outcomes import Steps, Work
 from server.road.session import Session
-from server.road.steps import Steps, Work
 from server.road.table import Arguments, command
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services

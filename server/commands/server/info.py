@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 from protocol.replies import Reply, Verbatim
 from server.commands.server.info_sections import SIZES_AT_ONCE, key_sizes, render
+from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
-from server.road.steps import Steps, reply_of
 from server.road.table import Arguments, command
 from server.services import Services
 

@@ -9,8 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Verbatim
 from server.commands.help import help_command
-from server.monitoring.latency import Series
-from server.monitoring.latency_report import diagnosis, graph
+from server.monitoring.latency import Series, diagnosis, graph
 from server.road.session import Session
 from server.road.table import (
     Arguments,

@@ -9,7 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply
 from server.commands.help import help_command
-from server.monitoring.slow_log import SlowCommand
+from server.monitoring.timings import SlowCommand
 from server.road.session import Session
 from server.road.table import Arguments, command, container
 from server.runtime.arguments import integer

@@ -13,7 +13,7 @@ from typing import Final
 from protocol.encoder import bulk, encode
 from protocol.replies import Bulk, Reply
 from server.commands.streams.entries import join_entries
-from server.road.steps import Pieces, Steps, Work
+from server.road.outcomes import Pieces, Steps, Work
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Columns, Consumer

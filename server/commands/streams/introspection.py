@@ -10,8 +10,8 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
 from server.commands.help import help_command
 from server.commands.streams.full_form import entries_read, full_form
+from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.steps import Steps
 from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import integer
 from server.services import Services

@@ -10,9 +10,8 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
 from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read, read_options
-from server.road.outcomes import Wait
+from server.road.outcomes import Steps, Wait
 from server.road.session import Session
-from server.road.steps import Steps
 from server.road.table import Arguments, KeySpec, command
 from server.services import Services
 from storage.engine import ids

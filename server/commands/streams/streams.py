@@ -13,8 +13,8 @@ from server.commands.streams.add_options import PLAIN, POLICIES, TrimOptions, ad
 from server.commands.streams.entries import MANY, joined
 from server.commands.streams.idempotency import known_entry, record_addition
 from server.commands.streams.trimming import acknowledge_everywhere, trim_key
+from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.steps import Steps
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import integer
 from server.services import Services

@@ -10,8 +10,8 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.streams.ranges import clamp, resolve
 from server.commands.strings import bitmaps
+from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.steps import LONG, Steps, reply_of
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import INT64_MAX, integer, parse_integer
 from server.services import Services

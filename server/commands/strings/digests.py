@@ -9,8 +9,8 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.strings.set_options import COMPARISONS, Condition
+from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.steps import LONG, Steps, reply_of
 from server.road.table import Arguments, KeySpec, command
 from server.services import Services
 from storage.types.xxh3 import xxh3_64_in_steps

@@ -12,8 +12,8 @@ from protocol.replies import Map, Reply
 from server.commands.strings import subsequence
 from server.commands.strings.set_options import option_value
 from server.commands.strings.subsequence import Match
+from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.steps import LONG, Steps, reply_of
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import integer
 from server.services import Services

@@ -10,10 +10,9 @@ from protocol import fault_errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.testing.debug_table import Subcommand, require_serving, unknown
-from server.faults import actions
-from server.faults.actions import READY_NAMES, Action
+from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
-from server.faults.rules import Conditions, Fault
+from server.faults.rules import READY_NAMES, Action, Conditions, Fault
 from server.road.session import Session
 from server.road.table import Arguments, Command, Table, find_by_name, subcommands
 from server.runtime.arguments import INT64_MAX, integer_between, parse_integer
@@ -28,11 +27,11 @@ ANY: Final = b"*"
 """In place of a command: any of them."""
 
 _OPTIONS: Final = ("KEY", "CLIENT", "AFTER", "TIMES", "PROBABILITY", "SEED")
-_WITH_NUMBER: Final = {actions.DELAY: LONGEST_MS, actions.CUT: MOST_BYTES}
-_ALONE: Final = (actions.CLOSE, actions.RESET, actions.DROP, actions.NO_REPLY)
+_WITH_NUMBER: Final = {rules.DELAY: LONGEST_MS, rules.CUT: MOST_BYTES}
+_ALONE: Final = (rules.CLOSE, rules.RESET, rules.DROP, rules.NO_REPLY)
 _ACTIONS: Final = (
-    f"{actions.ERROR} text, {actions.DELAY} ms, {actions.CLOSE}, {actions.RESET},"
-    f" {actions.CUT} bytes, {actions.DROP}, {actions.NO_REPLY}, {', '.join(READY_NAMES)}"
+    f"{rules.ERROR} text, {rules.DELAY} ms, {rules.CLOSE}, {rules.RESET},"
+    f" {rules.CUT} bytes, {rules.DROP}, {rules.NO_REPLY}, {', '.join(READY_NAMES)}"
 )
 _NUMBER: Final = re.compile(rb"\d+\.?\d*(?:[eE]-?\d+)?|\.\d+(?:[eE]-?\d+)?")
 
@@ -126,12 +125,12 @@ def _command(table: Table, name: bytes) -> Command | None:
 
 def _action(name: str, word: bytes, rest: _Words) -> Action:
     if name in READY_NAMES:
-        return Action(actions.READY, name)
+        return Action(rules.READY, name)
     if name in _ALONE:
         return Action(name)
     if name in _WITH_NUMBER:
         return Action(name, number=rest.number(name, 0, _WITH_NUMBER[name]))
-    if name == actions.ERROR:
+    if name == rules.ERROR:
         text = shown(rest.value(name))
         if not text.strip():
             raise CommandError(fault_errors.EMPTY_ERROR)
@@ -144,11 +143,11 @@ def _require_fitting(command: Command | None, by_key: bool, action: Action) -> N
     if command is None:
         return
     every = subcommands(command) or [command]
-    with_keys = any(map(actions.has_keys, every))
+    with_keys = any(map(rules.has_keys, every))
     for word in ("KEY", "MOVED"):
         if (by_key if word == "KEY" else action.text == word) and not with_keys:
             raise CommandError(fault_errors.needs_key(word, command.fullname))
-    if action == Action(actions.READY, "NOGROUP") and not any(map(actions.names_group, every)):
+    if action == Action(rules.READY, "NOGROUP") and not any(map(rules.names_group, every)):
         raise CommandError(fault_errors.needs_group(command.fullname))
 
 

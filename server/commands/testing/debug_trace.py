@@ -8,7 +8,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.testing.debug_table import Subcommand, unknown
-from server.monitoring.trace import Traced
+from server.monitoring.monitors import Traced
 from server.road.session import Session
 from server.road.table import Arguments
 from server.runtime.arguments import INT64_MAX, integer_between

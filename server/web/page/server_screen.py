@@ -8,7 +8,7 @@ from typing import Final
 from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info_sections import SECTIONS
-from server.monitoring.slow_log import SlowCommand
+from server.monitoring.timings import SlowCommand
 from server.road.session import Session
 from server.web.page.addresses import url
 from server.web.page.document import facts, live, notice, pages, section, table

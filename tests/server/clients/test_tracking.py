@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 
-from server.clients.reactions import MODIFYING
 from server.clients.tracking import CHANGED
+from server.road.reactions import MODIFYING
 from server.road.table import Command, every
 from storage.engine import effects as e
 from tests.support.direct import Direct, DirectClient

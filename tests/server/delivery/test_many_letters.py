@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from server.clients.working import TURN_NS
+from server.road.working import TURN_NS
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.support.direct import DirectClient, parsed
 

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.commands import load
-from server.faults.actions import READY_NAMES, Action, Request, names_group, slot_of
-from server.faults.rules import Conditions, FaultList
+from server.faults.rules import (
+    READY_NAMES,
+    Action,
+    Conditions,
+    FaultList,
+    Request,
+    names_group,
+    slot_of,
+)
 from server.road.table import Table, find
 from tests.support.direct import Direct
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.monitoring.hdr_histogram import LONGEST, HdrHistogram, bounds, slot_of
+from server.runtime.histogram import LONGEST, HdrHistogram, bounds, slot_of
 
 DURATIONS = st.integers(min_value=0, max_value=LONGEST)
 

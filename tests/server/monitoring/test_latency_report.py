@@ -3,9 +3,20 @@ from __future__ import annotations
 import pytest
 
 from server.config.registry import Config
-from server.monitoring.latency import COMMAND, EXPIRY, FORK, FSYNC, LatencyMonitor, Series
-from server.monitoring.latency_report import DISABLED, NOTHING_NOTED, age, diagnosis, graph
-from server.monitoring.slow_log import OFF
+from server.monitoring.latency import (
+    COMMAND,
+    DISABLED,
+    EXPIRY,
+    FORK,
+    FSYNC,
+    NOTHING_NOTED,
+    OFF,
+    LatencyMonitor,
+    Series,
+    age,
+    diagnosis,
+    graph,
+)
 
 NOW = 1_700_000_000
 LINE = "-" * 80 + "\n"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from server import commands
-from server.monitoring.redaction import visible
+from server.monitoring.monitors import visible
 from server.road.table import find, new_table
 
 commands.load()

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from server.net.round_output import DIRECT, FEW, LARGEST, MOST, PATIENCE_NS, RoundOutput
+from server.net.output import DIRECT, FEW, LARGEST, MOST, PATIENCE_NS, RoundOutput
 from server.net.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread

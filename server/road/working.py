@@ -1,10 +1,11 @@
 # Compiled by mypyc.
 """Work of commands that take long: clients that wait for it, and the turns in which it goes on.
 
-A handler that may have much to do returns :class:`~server.road.steps.Steps`. What takes a moment is
-done at once. For longer work the client is parked, like one that waits for a key, and all such work
-takes turns with the event loop. Inside a transaction or a script it is done at once, however long
-it takes."""
+What takes a moment of the :class:`~server.road.outcomes.Steps` that a handler returns is done at
+once. For longer work the client is parked, like one that waits for a key, and all such work takes
+turns with the event loop. Inside a transaction or a script it is done at once, however long it
+takes.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from server.clients.reactions import Reactions
+from server.road.outcomes import Pieces, Steps, finish
+from server.road.reactions import Reactions
 from server.road.session import Job, Session
 from server.road.state import ServerState
-from server.road.steps import Pieces, Steps, finish
 from server.road.table import Arguments, Command
 
 TURN_NS: Final = 4_000_000

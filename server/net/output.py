@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""The output of one round of the event loop, sent at its end.
+"""Output of connections: kept until the round of the event loop ends, and limited.
 
 **The idea.** A client that is idle has to be woken when its reply is sent, which costs the server
 more than all else in sending it. Replies that leave one right behind the other find a client that
@@ -10,13 +10,18 @@ they are to get is kept until all of them have been, as Redis does before it wai
 Therefore output is sent directly, but for one in :data:`DIRECT`: that one is kept, and what else
 comes in its round. If at least :data:`FEW` connections had something, so does every round from then
 on, until one has less.
+
+**Limits.** :class:`OutputLimits` says when more has piled up for a client that does not read than
+``client-output-buffer-limit`` allows.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol
 
+from server.config.types import Limits
 from server.net.turns import Turns
 
 DIRECT: Final = 64
@@ -76,3 +81,46 @@ class RoundOutput:
         if self._sent < FEW:
             self.direct = DIRECT
         self._sent = 0
+
+
+class Limited(Protocol):
+    """What output may pile up for: a connection, or a replica."""
+
+    def check_output(self, more: int = 0) -> bool:
+        """Cuts the client off if too much waits for it; whether it was."""
+
+
+class OutputLimits:
+    """The limits of each class of clients. ``clock`` gives milliseconds."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._limits: dict[str, Limits] = {}
+        self._above: dict[Limited, int] = {}
+        self.normal = False
+        """Whether there is a limit to the replies of a client without subscriptions."""
+
+    def configure(self, limits: dict[str, Limits]) -> None:
+        """Takes the value of the setting."""
+        self._limits = limits
+        self.normal = limits["normal"][:2] != (0, 0)
+
+    def exceeded(self, outlet: Limited, kind: str, pending: int) -> bool:
+        """Whether a client of the class ``kind`` with ``pending`` bytes unsent must be cut off."""
+        hard, soft, seconds = self._limits[kind]
+        if hard and pending > hard:
+            return True
+        if not soft or pending <= soft:
+            self._above.pop(outlet, None)
+            return False
+        now = self._clock()
+        since = self._above.setdefault(outlet, now)
+        return now - since > seconds * 1000
+
+    def watched(self) -> list[Limited]:
+        """Those above their soft limit, whose time may run out."""
+        return list(self._above)
+
+    def forget(self, outlet: Limited) -> None:
+        """The client is gone."""
+        self._above.pop(outlet, None)
