@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from protocol import acl_errors as errors
+from server.acl import errors
 from server.acl.rules import OpenSelector, RuleError, apply_all, is_name, joined
 from server.acl.users import User, Users
 

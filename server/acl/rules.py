@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from protocol import acl_errors as errors
 from protocol.errors import CommandError
 from protocol.inline import split_words
+from server.acl import errors
 from server.acl.selector import READ_WRITE, Selector
 from server.acl.users import User, Users, hashed
 from server.road.table import CATEGORIES, READ, WRITE, find_by_name

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from protocol import acl_errors, errors
+from protocol import errors
 from protocol.errors import CommandError
+from server.acl import errors as acl_errors
 from server.acl import file, rules
 from server.acl.log import AclLog, LogEntry
 from server.acl.rate import RateLimit

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from protocol import policy_errors
 from protocol.errors import shown
 from protocol.inline import split_words
 from server.config.quoting import quoted_word
@@ -234,6 +233,11 @@ def circle(
     return []
 
 
+def circle_text(way: Iterable[bytes]) -> str:
+    """Say that dead letters would come back to the stream that they were in, and how."""
+    return f"dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"
+
+
 def targets_of(lines: Iterable[Line], key: bytes) -> list[bytes]:
     """Where lines send dead letters of a stream. One that names a stream that it fits is not for
     that stream."""
@@ -265,7 +269,7 @@ class StreamPolicies(Lines):
             target = line.settings.get(b"dead-letter")
             way = circle(target, onward(target), onward) if target else []
             if way:
-                raise BadSetting(policy_errors.circle(way))
+                raise BadSetting(circle_text(way))
         return lines
 
     def show(self, value: tuple[Line, ...]) -> str:

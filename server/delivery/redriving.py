@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from protocol import errors, policy_errors
+from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import Letter, read_letter
 from server.delivery.retention import add_entry
 from storage.engine import ids

@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from protocol import fault_errors
 from server.clients.blocking import BlockedClients
+from server.faults import errors as fault_errors
 from server.faults.disk import FaultyDisk
 from server.faults.rules import Action, Conditions, FaultList
 from server.monitoring.monitors import Trace

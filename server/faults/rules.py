@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from protocol import errors, fault_errors
+from protocol import errors
+from server.faults import errors as fault_errors
 from server.road.table import Arguments, Command
 from storage.keyspace.glob import matches
 

@@ -12,9 +12,9 @@ import socket
 import struct
 from typing import Final
 
-from protocol import fault_errors
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
+from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike

@@ -6,11 +6,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from protocol import errors, replication_errors
-from protocol.acl_errors import NO_PERMISSION
+from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded
+from server.acl.errors import NO_PERMISSION
 from server.clients.access import AccessControl, UserLimits
 from server.clients.blocking import BlockedClients
 from server.clients.watch import WatchedKeys
@@ -238,7 +238,7 @@ class Dispatcher:
         if state.save_failed and _changes_data(session, command):
             return errors.SAVE_POINT_FAILED
         if state.short_of_replicas and _writes(session, command):
-            return replication_errors.TOO_FEW_REPLICAS
+            return errors.TOO_FEW_REPLICAS
         return None
 
     def _refuse_for_rate(self, session: Session, command: Command | None) -> str | None:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol import errors
 from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
@@ -18,6 +17,7 @@ from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
+from server.scripting import errors as script_errors
 from server.scripting import shebang
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
@@ -148,7 +148,7 @@ class Scripting:
         sha1 = command[1]
         script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
         if script is None:
-            raise CommandError(errors.NO_SCRIPT)
+            raise CommandError(script_errors.NO_SCRIPT)
         return self._run(session, script, command, keys, arguments)
 
     def _run(
@@ -164,7 +164,7 @@ class Scripting:
             self._runner.check_memory(header.no_writes or header.allow_oom)
         read_only = command[0][-3:].upper() == b"_RO"
         if read_only and header.present and not header.no_writes:
-            raise CommandError(errors.SCRIPT_MAY_WRITE)
+            raise CommandError(script_errors.SCRIPT_MAY_WRITE)
         calls = self._lua()
 
         def run() -> Outcome:

@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.road.outcomes import Wait
 from server.road.session import Session
 from server.road.table import Arguments
+from server.scripting import errors as script_errors
 from server.scripting import metadata, payload
 from server.scripting.running import Job, Runner
 from storage.keyspace.databases import Keyspace
@@ -81,7 +81,7 @@ class Functions:
         Raises :class:`CommandError`, and nothing has changed then."""
         name = metadata.name_of(code)
         if name in self.libraries and not replace:
-            raise CommandError(errors.library_exists(name))
+            raise CommandError(script_errors.library_exists(name))
         library = self._compile(name, code)
         self._check_conflicts([library], leaving={name})
         self._keep(db, library)
@@ -101,7 +101,7 @@ class Functions:
         if self._calls.crash is not None:
             raise self._calls.crash
         if not library.functions:
-            raise CommandError(errors.LIBRARY_EMPTY)
+            raise CommandError(script_errors.LIBRARY_EMPTY)
         return library
 
     def _tick(self, takes_much: bool = False) -> int:
@@ -115,9 +115,9 @@ class Functions:
         library = self._loading
         assert library is not None
         if _NAME.fullmatch(name) is None:
-            return errors.LIBRARY_NAME_INVALID.encode()
+            return script_errors.LIBRARY_NAME_INVALID.encode()
         if name.lower() in library.functions:
-            return errors.FUNCTION_EXISTS_IN_LIBRARY.encode()
+            return script_errors.FUNCTION_EXISTS_IN_LIBRARY.encode()
         told = description if isinstance(description, bytes) else None
         given = flags.decode().split()
         words = [flag for flag in FLAGS if flag in given]
@@ -132,7 +132,7 @@ class Functions:
         for library in libraries:
             for name, function in library.functions.items():
                 if name in taken:
-                    raise CommandError(errors.function_exists(function.name))
+                    raise CommandError(script_errors.function_exists(function.name))
                 taken.add(name)
 
     def _keep(self, db: int, library: Library) -> None:
@@ -147,7 +147,7 @@ class Functions:
     def delete(self, db: int, name: bytes) -> None:
         """Removes a library; raises :class:`CommandError` if it is not there."""
         if name not in self.libraries:
-            raise CommandError(errors.LIBRARY_NOT_FOUND)
+            raise CommandError(script_errors.LIBRARY_NOT_FOUND)
         self._forget(name)
         self._keyspace.drop_library(db, name)
 
@@ -182,7 +182,7 @@ class Functions:
         for code in codes:
             name = metadata.name_of(code)
             if name in libraries or (policy == b"APPEND" and name in self.libraries):
-                raise CommandError(errors.restored_library_exists(name))
+                raise CommandError(script_errors.restored_library_exists(name))
             libraries[name] = self._compile(name, code)
         leaving = set(self.libraries) if policy == b"FLUSH" else set(libraries)
         self._check_conflicts(list(libraries.values()), leaving)
@@ -197,7 +197,7 @@ class Functions:
         """The function of this name; raises :class:`CommandError` if there is none."""
         function = self._by_name.get(name.lower())
         if function is None:
-            raise CommandError(errors.FUNCTION_NOT_FOUND)
+            raise CommandError(script_errors.FUNCTION_NOT_FOUND)
         return function
 
     def may_write(self, name: bytes) -> bool:
@@ -220,7 +220,7 @@ class Functions:
         allow_oom = "allow-oom" in function.flags
         self._runner.check_memory(no_writes or allow_oom)
         if command[0][-3:].upper() == b"_RO" and not no_writes:
-            raise CommandError(errors.SCRIPT_MAY_WRITE)
+            raise CommandError(script_errors.SCRIPT_MAY_WRITE)
 
         def run() -> Outcome:
             return calls.interpreter.run(
@@ -269,8 +269,8 @@ def _codes(data: bytes) -> list[bytes]:
     try:
         return payload.parse(data)
     except payload.WrongPayload:
-        raise CommandError(errors.PAYLOAD_WRONG) from None
+        raise CommandError(script_errors.PAYLOAD_WRONG) from None
     except payload.NotALibrary:
-        raise CommandError(errors.PAYLOAD_NO_FUNCTION) from None
+        raise CommandError(script_errors.PAYLOAD_NO_FUNCTION) from None
     except payload.Unreadable:
-        raise CommandError(errors.PAYLOAD_UNREADABLE) from None
+        raise CommandError(script_errors.PAYLOAD_UNREADABLE) from None

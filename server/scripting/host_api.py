@@ -7,14 +7,16 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol import acl_errors, errors, replication_errors
+from protocol import errors
 from protocol.encoder import error_line
+from server.acl import errors as acl_errors
 from server.clients.access import IN_SCRIPT, AccessControl, denial_text
 from server.road.dispatcher import Dispatcher
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, find
 from server.runtime.version import REDIS_VERSION
+from server.scripting import errors as script_errors
 from server.scripting import structs
 from server.scripting.interpreter import PER_VALUE, Interpreter
 from server.scripting.long_running import FIRST_STEPS
@@ -125,7 +127,7 @@ class HostApi:
         assert command is not None
         reply = self._run(command, args)
         if not self.interpreter.has_room(GROWTH * len(reply) + PER_VALUE):
-            return error_line(errors.SCRIPT_MEMORY)
+            return error_line(script_errors.SCRIPT_MEMORY)
         return reply
 
     def _run(self, command: Command, args: Arguments) -> bytes:
@@ -136,17 +138,17 @@ class HostApi:
             reply = self._dispatcher.run(self._session, command, args)
         except Exception as error:
             self.crash = error
-            return error_line(errors.SCRIPT_CRASHED)
+            return error_line(script_errors.SCRIPT_CRASHED)
         assert reply is not None, "a script never waits"
         return reply
 
     def _refusal(self, command: Command | None, args: Arguments) -> str | None:
         if command is None or (command.subcommands and len(args) > 1):
-            return errors.SCRIPT_UNKNOWN_COMMAND
+            return script_errors.SCRIPT_UNKNOWN_COMMAND
         if not command.fits(len(args)):
-            return errors.SCRIPT_WRONG_ARITY
+            return script_errors.SCRIPT_WRONG_ARITY
         if "noscript" in command.flags:
-            return errors.SCRIPT_NOT_ALLOWED
+            return script_errors.SCRIPT_NOT_ALLOWED
         if self._session.account.limited and (text := self._denial(command, args)) is not None:
             return text
         if command.writes:
@@ -161,13 +163,13 @@ class HostApi:
 
     def _refusal_to_write(self, command: Command) -> str | None:
         if self._read_only:
-            return errors.SCRIPT_READ_ONLY
+            return script_errors.SCRIPT_READ_ONLY
         if (reason := self._state.disk_error) is not None:
             return errors.disk_error(reason)
         if self._state.save_failed:
             return errors.SAVE_POINT_FAILED
         if self._state.short_of_replicas:
-            return replication_errors.TOO_FEW_REPLICAS
+            return errors.TOO_FEW_REPLICAS
         if self._frugal and not self.wrote and "denyoom" in command.flags:
             return errors.OUT_OF_MEMORY
         return None

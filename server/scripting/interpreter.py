@@ -12,10 +12,10 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
 from server.runtime.process import give_memory_back
+from server.scripting import errors as script_errors
 from server.scripting.bytecode import TooComplex, hardened
 
 ROOM: Final = 1024 * 1024
@@ -75,7 +75,7 @@ def _rewrite(code: bytes) -> bytes | tuple[None, int]:
 def _first_line(error: Exception) -> str:
     """What Lua says of an error outside the script itself; of a lack of memory it says nothing."""
     text = str(error).partition("\n")[0]
-    return f"ERR {text}" if text else errors.SCRIPT_MEMORY
+    return f"ERR {text}" if text else script_errors.SCRIPT_MEMORY
 
 
 class Interpreter:
@@ -146,7 +146,7 @@ class Interpreter:
         if not self.has_room(size):
             self._runtime.gccollect()
             if not self.has_room(size):
-                raise CommandError(errors.SCRIPT_MEMORY)
+                raise CommandError(script_errors.SCRIPT_MEMORY)
 
     def _clean_up(self) -> None:
         """Collects garbage in steps, between which others have their turn, and gives the memory
@@ -174,9 +174,9 @@ class Interpreter:
         try:
             script = self._load(source)
         except self._failure as error:
-            raise CommandError(errors.not_compiled(str(error))) from None
+            raise CommandError(script_errors.not_compiled(str(error))) from None
         if isinstance(script, tuple):
-            raise CommandError(errors.not_compiled(shown(script[1])))
+            raise CommandError(script_errors.not_compiled(shown(script[1])))
         return script
 
     def load_library(self, source: bytes) -> None:
@@ -187,9 +187,9 @@ class Interpreter:
         except self._failure as error:
             uncompiled, failed = None, _first_line(error).encode()
         if uncompiled is not None:
-            raise CommandError(errors.library_not_compiled(shown(uncompiled)))
+            raise CommandError(script_errors.library_not_compiled(shown(uncompiled)))
         if failed is not None:
-            raise CommandError(errors.library_not_run(shown(failed)))
+            raise CommandError(script_errors.library_not_run(shown(failed)))
 
     def run(
         self,

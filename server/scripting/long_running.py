@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol import errors
 from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
@@ -20,6 +19,7 @@ from server.road.outcomes import Wait
 from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
+from server.scripting import errors as script_errors
 from server.scripting.coroutine import SUSPENDED, Turns
 
 TURN_S: Final = 0.02
@@ -177,9 +177,9 @@ class LongRunning:
     def kill(self, wrote: bool) -> None:
         """Ends the script; raises :class:`CommandError` if there is none, or if it ``wrote``."""
         if not self.active:
-            raise CommandError(errors.NOT_BUSY)
+            raise CommandError(script_errors.NOT_BUSY)
         if wrote:
-            raise CommandError(errors.UNKILLABLE)
+            raise CommandError(script_errors.UNKILLABLE)
         self._killed = True
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError, shown
+from server.scripting import errors as script_errors
 
 ENGINE: Final = "lua"
 _NAME: Final = re.compile(r"\w+", re.ASCII)
@@ -15,16 +15,16 @@ _NAME: Final = re.compile(r"\w+", re.ASCII)
 def name_of(code: bytes) -> bytes:
     """The name of a library; raises :class:`CommandError` if the first line is not right."""
     if not code.startswith(b"#!"):
-        raise CommandError(errors.LIBRARY_WITHOUT_METADATA)
+        raise CommandError(script_errors.LIBRARY_WITHOUT_METADATA)
     end = code.find(b"\n")
     if end < 0:
-        raise CommandError(errors.LIBRARY_METADATA_INVALID)
+        raise CommandError(script_errors.LIBRARY_METADATA_INVALID)
     engine, words = _words(shown(code[2:end]))
     name = _name(words)
     if _NAME.fullmatch(name) is None:
-        raise CommandError(errors.LIBRARY_NAME_INVALID)
+        raise CommandError(script_errors.LIBRARY_NAME_INVALID)
     if engine.lower() != ENGINE:
-        raise CommandError(errors.engine_not_found(engine))
+        raise CommandError(script_errors.engine_not_found(engine))
     return name.encode()
 
 
@@ -35,7 +35,7 @@ def _words(line: str) -> tuple[str, list[str]]:
     try:
         words = shlex.split(line)
     except ValueError:
-        raise CommandError(errors.LIBRARY_METADATA_INVALID) from None
+        raise CommandError(script_errors.LIBRARY_METADATA_INVALID) from None
     if not words or line[0].isspace():
         return "", words
     return words[0], words[1:]
@@ -46,10 +46,10 @@ def _name(words: list[str]) -> str:
     for word in words:
         key, equals, value = word.partition("=")
         if key.lower() != "name" or not equals:
-            raise CommandError(errors.metadata_invalid(word))
+            raise CommandError(script_errors.metadata_invalid(word))
         if found is not None:
-            raise CommandError(errors.LIBRARY_NAMED_TWICE)
+            raise CommandError(script_errors.LIBRARY_NAMED_TWICE)
         found = value
     if found is None:
-        raise CommandError(errors.LIBRARY_NAME_MISSING)
+        raise CommandError(script_errors.LIBRARY_NAME_MISSING)
     return found

@@ -17,6 +17,7 @@ from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments
+from server.scripting import errors as script_errors
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi, Register
@@ -142,7 +143,7 @@ class Runner:
     def refusal(self) -> str:
         """What others are told while something takes long."""
         job = self._job
-        return errors.BUSY if job is None or job.function is None else errors.BUSY_FUNCTION
+        return errors.BUSY if job is None or job.function is None else script_errors.BUSY_FUNCTION
 
     @property
     def running(self) -> tuple[Job, int] | None:
@@ -160,7 +161,7 @@ class Runner:
         """Ends what takes long; raises :class:`CommandError` if that cannot be done."""
         self.check_kind(function)
         if self._busy is None:
-            raise CommandError(errors.NOT_BUSY)
+            raise CommandError(script_errors.NOT_BUSY)
         self._busy.kill(self._job is not None and self._job.calls.wrote)
 
     def close(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol import errors
 from protocol.errors import CommandError, shown
+from server.scripting import errors as script_errors
 
 FLAGS: Final = frozenset(
     {"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
@@ -32,7 +32,7 @@ def read(source: bytes) -> Header:
         return Header(False, False, False, source)
     end = source.find(b"\n")
     if end < 0:
-        raise CommandError(errors.SHEBANG_INVALID)
+        raise CommandError(script_errors.SHEBANG_INVALID)
     flags = _flags(_words(shown(source[:end])))
     return Header(True, "no-writes" in flags, "allow-oom" in flags, source[end:])
 
@@ -43,9 +43,9 @@ def _words(line: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError:
-        raise CommandError(errors.SHEBANG_UNREADABLE) from None
+        raise CommandError(script_errors.SHEBANG_UNREADABLE) from None
     if words[0] != ENGINE:
-        raise CommandError(errors.unexpected_engine(words[0]))
+        raise CommandError(script_errors.unexpected_engine(words[0]))
     return words[1:]
 
 
@@ -54,9 +54,9 @@ def _flags(options: list[str]) -> set[str]:
     for option in options:
         name, equals, value = option.partition("=")
         if name != "flags" or not equals:
-            raise CommandError(errors.unknown_shebang_option(option))
+            raise CommandError(script_errors.unknown_shebang_option(option))
         for flag in value.split(",") if value else ():
             if flag not in FLAGS:
-                raise CommandError(errors.unexpected_flag(flag))
+                raise CommandError(script_errors.unexpected_flag(flag))
             found.add(flag)
     return found

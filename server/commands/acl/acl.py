@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from protocol import acl_errors, errors
+from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import EMPTY_ARRAY, OK, Bulk, Double, Map, Reply, Set
+from server.acl import errors as acl_errors
 from server.acl.file import FileError
 from server.acl.log import LogEntry
 from server.acl.selector import Denial, Selector

@@ -8,6 +8,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply, Verbatim
 from server.clients.client_line import client_line, is_printable
+from server.commands.connection import errors as connection_errors
 from server.commands.connection.client_filters import ClientFilters
 from server.commands.connection.connection import checked_name
 from server.commands.help import help_command
@@ -98,9 +99,9 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
     """Notes the client's library."""
     option = args[2].upper()
     if option not in (b"LIB-NAME", b"LIB-VER"):
-        raise CommandError(errors.unrecognized_attribute(args[2]))
+        raise CommandError(connection_errors.unrecognized_attribute(args[2]))
     if not is_printable(args[3]):
-        raise CommandError(errors.bad_client_attribute(args[2]))
+        raise CommandError(connection_errors.bad_client_attribute(args[2]))
     if option == b"LIB-NAME":
         session.lib_name = args[3]
     else:
@@ -241,7 +242,7 @@ def kill(server: Services, session: Session, args: Arguments) -> Reply:
     if len(args) == 3:
         chosen = [other for other in sessions if other.addr.encode() == args[2]]
         if not chosen:
-            raise CommandError(errors.NO_SUCH_CLIENT)
+            raise CommandError(connection_errors.NO_SUCH_CLIENT)
         _close(session, chosen[:1])
         return OK
     filters = ClientFilters(server, session, args, spares_caller=True)
@@ -274,12 +275,12 @@ def unblock(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.bad_subcommand("client", args[1]))
     reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
     if reason not in (b"TIMEOUT", b"ERROR"):
-        raise CommandError(errors.UNBLOCK_REASON)
+        raise CommandError(connection_errors.UNBLOCK_REASON)
     other = server.state.sessions.get(integer(args[2]))
     if other is None or other.waiter is None:
         return 0
     if reason == b"ERROR":
-        server.blocking.fail(other.waiter, errors.CLIENT_UNBLOCKED)
+        server.blocking.fail(other.waiter, connection_errors.CLIENT_UNBLOCKED)
     else:
         server.blocking.time_out(other.waiter)
     return 1
@@ -301,7 +302,7 @@ def pause(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.bad_subcommand("client", args[1]))
     mode = args[3].upper() if len(args) == 4 else b"ALL"
     if mode not in (b"WRITE", b"ALL"):
-        raise CommandError(errors.PAUSE_MODE)
+        raise CommandError(connection_errors.PAUSE_MODE)
     until = timeout_end(args[2], session.db.keyspace.now_ms)
     server.pauses.pause(until, mode == b"ALL")
     return OK

@@ -11,6 +11,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from server.clients.client_line import KNOWN_FLAGS, client_flags, client_type
+from server.commands.connection import errors as connection_errors
 from server.road.session import Session
 from server.road.table import Arguments
 from server.runtime.arguments import integer, parse_integer
@@ -85,11 +86,11 @@ class ClientFilters:
         number = parse_integer(arg)
         if self._lists:
             if number is None:
-                raise CommandError(errors.INVALID_CLIENT_ID)
+                raise CommandError(connection_errors.INVALID_CLIENT_ID)
         elif number is None and not first:
             raise CommandError(errors.SYNTAX)
         elif number is None or number < 1:
-            raise CommandError(errors.CLIENT_ID_NOT_POSITIVE)
+            raise CommandError(connection_errors.CLIENT_ID_NOT_POSITIVE)
         return number
 
     def match(self, other: Session) -> bool:
@@ -126,13 +127,13 @@ def _yes_or_no(arg: bytes) -> bool:
 def _by_type(server: Services, value: bytes) -> Filter:
     wanted = TYPES.get(value.lower())
     if wanted is None:
-        raise CommandError(errors.unknown_client_type(value))
+        raise CommandError(connection_errors.unknown_client_type(value))
     return lambda other: client_type(other) == wanted
 
 
 def _by_user(server: Services, value: bytes) -> Filter:
     if not server.state.users.exists(value):
-        raise CommandError(errors.no_such_user(value))
+        raise CommandError(connection_errors.no_such_user(value))
     return lambda other: other.user == value
 
 
@@ -163,30 +164,30 @@ def _by_library_version(server: Services, value: bytes) -> Filter:
 def _by_flags(server: Services, value: bytes) -> Filter:
     wanted = set(value.decode("latin-1"))
     if not wanted <= KNOWN_FLAGS:
-        raise CommandError(errors.unknown_client_flags(value))
+        raise CommandError(connection_errors.unknown_client_flags(value))
     return lambda other: wanted <= set(client_flags(other))
 
 
 def _by_database(server: Services, value: bytes) -> Filter:
     count = len(server.state.keyspace.databases)
-    index = integer(value, errors.FILTER_DB_NOT_INTEGER)
+    index = integer(value, connection_errors.FILTER_DB_NOT_INTEGER)
     if not 0 <= index < count:
-        raise CommandError(errors.filter_db_out_of_range(count))
+        raise CommandError(connection_errors.filter_db_out_of_range(count))
     return lambda other: other.db.index == index
 
 
 def _by_age(server: Services, value: bytes) -> Filter:
-    seconds = integer(value, errors.MAXAGE_NOT_INTEGER)
+    seconds = integer(value, connection_errors.MAXAGE_NOT_INTEGER)
     if seconds <= 0:
-        raise CommandError(errors.MAXAGE_NOT_POSITIVE)
+        raise CommandError(connection_errors.MAXAGE_NOT_POSITIVE)
     now = server.state.clock()
     return lambda other: (now - other.created_ms) // 1000 >= seconds
 
 
 def _by_idle_time(server: Services, value: bytes) -> Filter:
-    seconds = integer(value, errors.IDLE_NOT_INTEGER)
+    seconds = integer(value, connection_errors.IDLE_NOT_INTEGER)
     if seconds <= 0:
-        raise CommandError(errors.IDLE_NOT_POSITIVE)
+        raise CommandError(connection_errors.IDLE_NOT_POSITIVE)
     now = server.state.clock()
     return lambda other: (now - other.seen_ms) // 1000 >= seconds
 

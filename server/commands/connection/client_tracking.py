@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors, tracking_errors
+from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set
+from server.commands.connection import errors as connection_errors
 from server.road.session import ClientTracking, Session
 from server.road.table import Arguments, command
 from server.runtime.arguments import integer
@@ -45,10 +46,10 @@ def _options(server: Services, session: Session, words: Arguments) -> ClientTrac
 def _target(server: Services, options: ClientTracking, number: bytes) -> int:
     """The client that is to get the notices, which must be there."""
     if options.redirect:
-        raise CommandError(tracking_errors.ONE_REDIRECTION)
+        raise CommandError(connection_errors.ONE_REDIRECTION)
     target = integer(number)
     if target not in server.state.sessions:
-        raise CommandError(tracking_errors.NO_REDIRECTION_TARGET)
+        raise CommandError(connection_errors.NO_REDIRECTION_TARGET)
     return target
 
 
@@ -56,17 +57,17 @@ def _check(options: ClientTracking, present: ClientTracking | None) -> None:
     """Raises :class:`CommandError` if the options contradict each other, or what the client has
     turned on already."""
     if options.prefixes and not options.bcast:
-        raise CommandError(tracking_errors.PREFIX_WITHOUT_BCAST)
+        raise CommandError(connection_errors.PREFIX_WITHOUT_BCAST)
     if present is not None and present.bcast != options.bcast:
-        raise CommandError(tracking_errors.BCAST_SWITCHED)
+        raise CommandError(connection_errors.BCAST_SWITCHED)
     if options.bcast and (options.optin or options.optout):
-        raise CommandError(tracking_errors.BCAST_WITH_OPTIONS)
+        raise CommandError(connection_errors.BCAST_WITH_OPTIONS)
     if options.optin and options.optout:
-        raise CommandError(tracking_errors.OPTIN_AND_OPTOUT)
+        raise CommandError(connection_errors.OPTIN_AND_OPTOUT)
     if present is not None and (
         (options.optin and present.optout) or (options.optout and present.optin)
     ):
-        raise CommandError(tracking_errors.OPTIN_SWITCHED)
+        raise CommandError(connection_errors.OPTIN_SWITCHED)
     _check_prefixes(options.prefixes, [] if present is None else present.prefixes)
 
 
@@ -75,10 +76,10 @@ def _check_prefixes(given: list[bytes], present: list[bytes]) -> None:
     for at, prefix in enumerate(given):
         for other in present:
             if _overlap(prefix, other):
-                raise CommandError(tracking_errors.overlaps_with_existing(prefix, other))
+                raise CommandError(connection_errors.overlaps_with_existing(prefix, other))
         for other in given[at + 1 :]:
             if _overlap(prefix, other):
-                raise CommandError(tracking_errors.overlaps_with_provided(prefix, other))
+                raise CommandError(connection_errors.overlaps_with_provided(prefix, other))
 
 
 def _overlap(one: bytes, other: bytes) -> bool:
@@ -123,12 +124,12 @@ def caching(server: Services, session: Session, args: Arguments) -> Reply:
     """Makes an exception for the next command, or for the transaction that it begins."""
     mode = session.tracking
     if mode is None:
-        raise CommandError(tracking_errors.CACHING_WITHOUT_TRACKING)
+        raise CommandError(connection_errors.CACHING_WITHOUT_TRACKING)
     word = args[2].lower()
     if word == b"yes" and not mode.optin:
-        raise CommandError(tracking_errors.CACHING_YES_WITHOUT_OPTIN)
+        raise CommandError(connection_errors.CACHING_YES_WITHOUT_OPTIN)
     if word == b"no" and not mode.optout:
-        raise CommandError(tracking_errors.CACHING_NO_WITHOUT_OPTOUT)
+        raise CommandError(connection_errors.CACHING_NO_WITHOUT_OPTOUT)
     if word not in (b"yes", b"no"):
         raise CommandError(errors.SYNTAX)
     mode.caching = True

@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Bulk, Encoded, Map, Reply
 from server.acl.users import DEFAULT_USER
 from server.clients.client_line import is_printable
+from server.commands.connection import errors as connection_errors
 from server.road.session import Session
 from server.road.table import Arguments, command
 from server.runtime.arguments import database_index, integer
@@ -44,21 +45,21 @@ class HelloOptions:
         if option == b"SETNAME" and len(words) > 1:
             self.name = checked_name(words[1])
             return 2
-        raise CommandError(errors.bad_hello_option(words[0]))
+        raise CommandError(connection_errors.bad_hello_option(words[0]))
 
 
 def _protocol(version: bytes) -> bool:
     """Whether RESP3 is asked for, and not RESP2."""
-    number = integer(version, errors.PROTOCOL_NOT_INTEGER)
+    number = integer(version, connection_errors.PROTOCOL_NOT_INTEGER)
     if number not in (2, 3):
-        raise CommandError(errors.NO_PROTOCOL)
+        raise CommandError(connection_errors.NO_PROTOCOL)
     return number == 3
 
 
 def checked_name(name: bytes) -> bytes:
     """A name that a client may have; raises :class:`CommandError`."""
     if not is_printable(name):
-        raise CommandError(errors.BAD_CLIENT_NAME)
+        raise CommandError(connection_errors.BAD_CLIENT_NAME)
     return name
 
 
@@ -79,7 +80,7 @@ def hello(server: Services, session: Session, args: Arguments) -> Reply:
         user, password = options.credentials
         server.access.log_in(session, user, password, "HELLO")
     if not session.authenticated:
-        raise CommandError(errors.HELLO_NEEDS_AUTHENTICATION)
+        raise CommandError(connection_errors.HELLO_NEEDS_AUTHENTICATION)
     if options.name is not None:
         session.name = options.name
     if options.resp3 is not None:
@@ -114,7 +115,7 @@ def auth(server: Services, session: Session, args: Arguments) -> Reply:
     if len(args) > 3:
         raise CommandError(errors.SYNTAX)
     if len(args) == 2 and server.state.users.default.nopass:
-        raise CommandError(errors.NO_PASSWORD_CONFIGURED)
+        raise CommandError(connection_errors.NO_PASSWORD_CONFIGURED)
     user = args[1] if len(args) == 3 else DEFAULT_USER
     server.access.log_in(session, user, args[-1], "AUTH")
     return OK

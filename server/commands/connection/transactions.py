@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol import errors
-from protocol.acl_errors import CHANGED_REASONS, RULES_CHANGED
 from protocol.encoder import error_line
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
+from server.acl.errors import CHANGED_REASONS, RULES_CHANGED
 from server.clients.access import IN_MULTI
+from server.commands.connection import errors as connection_errors
 from server.commands.streams.entry_runs import Queue, add_queued
 from server.road.session import Session
 from server.road.table import Arguments, Command, KeySpec, command
@@ -32,7 +32,7 @@ _FLAGS = "noscript loading stale fast allow_busy"
 def multi(server: Services, session: Session, args: Arguments) -> Reply:
     """Opens a transaction."""
     if session.queue is not None:
-        raise CommandError(errors.NESTED_MULTI)
+        raise CommandError(connection_errors.NESTED_MULTI)
     session.queue = []
     session.update_reasons()
     return OK
@@ -50,7 +50,7 @@ def multi(server: Services, session: Session, args: Arguments) -> Reply:
 def discard(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the transaction without running it."""
     if session.queue is None:
-        raise CommandError(errors.DISCARD_WITHOUT_MULTI)
+        raise CommandError(connection_errors.DISCARD_WITHOUT_MULTI)
     server.watching.end_transaction(session)
     return OK
 
@@ -69,7 +69,7 @@ def discard(server: Services, session: Session, args: Arguments) -> Reply:
 def watch(server: Services, session: Session, args: Arguments) -> Reply:
     """Watches keys. One that has expired by now counts as missing."""
     if session.queue is not None:
-        raise CommandError(errors.WATCH_INSIDE_MULTI)
+        raise CommandError(connection_errors.WATCH_INSIDE_MULTI)
     for key in args[1:]:
         server.watching.watch(session, key)
     return OK
@@ -102,12 +102,12 @@ def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
 def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
     if session.queue is None:
-        raise CommandError(errors.EXEC_WITHOUT_MULTI)
+        raise CommandError(connection_errors.EXEC_WITHOUT_MULTI)
     queue, broken = session.queue, session.broken
     dirty = session.dirty or server.watching.has_expired(session)
     server.watching.end_transaction(session)
     if broken:
-        raise CommandError(errors.EXEC_ABORTED)
+        raise CommandError(connection_errors.EXEC_ABORTED)
     if dirty:
         return NULL_ARRAY
     scripting = server.scripting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
-from protocol import errors, policy_errors
+from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Failure, Map, Reply
 from server.commands.help import help_command
@@ -15,8 +15,10 @@ from server.config.policies import (
     BadPolicy,
     Settings,
     check_together,
+    circle_text,
     read_settings,
 )
+from server.delivery import errors as policy_errors
 from server.delivery.redriving import Redrive
 from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
@@ -129,7 +131,7 @@ def _require_sense(
     target = changed.get(b"dead-letter")
     way = policies.circle_of(db, key, target) if target else []
     if way:
-        raise CommandError(policy_errors.bad_policy(policy_errors.circle(way)))
+        raise CommandError(policy_errors.bad_policy(circle_text(way)))
 
 
 def _shown(settings: Settings) -> Reply:

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Reply
+from server.commands.groups import errors as group_errors
 from server.commands.groups.group_helpers import consumer_of, emit_claims, emit_seen
 from server.commands.streams.entries import (
     MANY,
@@ -64,7 +65,7 @@ def _history_place(text: bytes) -> int:
     if text == b">":
         return NEW
     if text in (b"$", b"+"):
-        raise CommandError(errors.meaningless_id(text.decode()))
+        raise CommandError(group_errors.meaningless_id(text.decode()))
     return ids.parse(text)
 
 

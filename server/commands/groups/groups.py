@@ -8,6 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
+from server.commands.groups import errors as group_errors
 from server.commands.help import help_command
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
 from server.road.session import Session
@@ -77,7 +78,7 @@ def _refuse_more_than(most: int, args: Arguments) -> None:
 def _entries_read(text: bytes) -> int | None:
     value = integer(text)
     if value < UNKNOWN:
-        raise CommandError(errors.ENTRIESREAD_NEGATIVE)
+        raise CommandError(group_errors.ENTRIESREAD_NEGATIVE)
     return None if value == UNKNOWN else value
 
 
@@ -122,7 +123,7 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
     if stream is None:
         stream = db.make_stream(key)
     elif name in stream.groups:
-        raise CommandError(errors.GROUP_EXISTS)
+        raise CommandError(group_errors.GROUP_EXISTS)
     group = stream.add_group(name, last_id, position.capped(stream))
     db.emit(GroupCreated(db.index, key, name, last_id, group.entries_read))
     return OK

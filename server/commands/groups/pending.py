@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol import errors, policy_errors
+from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
+from server.commands.groups import errors as group_errors
 from server.commands.groups.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
 from server.commands.groups.pending_lines import pending_lines
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
+from server.delivery import errors as policy_errors
 from server.delivery.claiming import Refusals
 from server.delivery.dead_letters import FATAL, bury
 from server.delivery.place import GroupPlace
@@ -141,14 +143,14 @@ class _ClaimOptions:
             self._take_value(word, args[at + 1], now)
             return at + 2
         else:
-            raise CommandError(errors.unrecognized_option("XCLAIM", args[at]))
+            raise CommandError(group_errors.unrecognized_option("XCLAIM", args[at]))
         return at + 1
 
     def _take_value(self, word: bytes, value: bytes, now: int) -> None:
         if word == b"LASTID":
             self.last_id = ids.parse(value)
             return
-        number = integer(value, errors.invalid_claim_option(word.decode()))
+        number = integer(value, group_errors.invalid_claim_option(word.decode()))
         if word == b"IDLE":
             self.time = now - number
         elif word == b"TIME":
@@ -220,7 +222,7 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
     db, key = session.db, args[1]
     stream, group = existing_group(db, key, args[2])
-    min_idle = max(0, integer(args[4], errors.invalid_min_idle("XCLAIM")))
+    min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XCLAIM")))
     now = db.keyspace.now_ms
     options = _ClaimOptions(args, now)
     if options.last_id > group.last_id:
@@ -262,9 +264,9 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
             justid = True
             at += 1
         elif word == b"COUNT" and at + 1 < len(args):
-            count = integer(args[at + 1], errors.COUNT_NOT_POSITIVE)
+            count = integer(args[at + 1], group_errors.COUNT_NOT_POSITIVE)
             if not 1 <= count <= _MOST_CLAIMED:
-                raise CommandError(errors.COUNT_NOT_POSITIVE)
+                raise CommandError(group_errors.COUNT_NOT_POSITIVE)
             at += 2
         else:
             raise CommandError(errors.SYNTAX)
@@ -286,7 +288,7 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
 )
 def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
-    min_idle = max(0, integer(args[4], errors.invalid_min_idle("XAUTOCLAIM")))
+    min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XAUTOCLAIM")))
     start = ids.parse_start(args[5])
     count, justid = _autoclaim_options(args)
     db, key = session.db, args[1]
@@ -322,7 +324,7 @@ class _NackOptions:
         self.force = False
         self.ids: list[int] | None = None
         if self.mode not in _MODES:
-            raise CommandError(errors.NACK_MODE)
+            raise CommandError(group_errors.NACK_MODE)
         at = 4
         while at < len(args):
             at = self._take(args, at)
@@ -330,7 +332,7 @@ class _NackOptions:
     def wanted(self) -> list[int]:
         """The IDs to free; raises :class:`CommandError` if none were given."""
         if self.ids is None:
-            raise CommandError(errors.NACK_NO_IDS)
+            raise CommandError(group_errors.NACK_NO_IDS)
         return self.ids
 
     def _take(self, args: Arguments, at: int) -> int:
@@ -342,19 +344,19 @@ class _NackOptions:
         if word == b"RETRYCOUNT" and more:
             self.count = integer(args[at + 1])
             if self.count < 0:
-                raise CommandError(errors.NACK_RETRYCOUNT_NEGATIVE)
+                raise CommandError(group_errors.NACK_RETRYCOUNT_NEGATIVE)
             return at + 2
         if word == b"IDS" and more and self.ids is None:
             return self._take_ids(args, at + 1)
-        raise CommandError(errors.unrecognized_option("XNACK", args[at]))
+        raise CommandError(group_errors.unrecognized_option("XNACK", args[at]))
 
     def _take_ids(self, args: Arguments, at: int) -> int:
         count = parse_integer(args[at])
         if count is None or count <= 0:
-            raise CommandError(errors.NACK_NUMIDS_NOT_POSITIVE)
+            raise CommandError(group_errors.NACK_NUMIDS_NOT_POSITIVE)
         texts = args[at + 1 : at + 1 + count]
         if len(texts) < count:
-            raise CommandError(errors.NACK_NUMIDS_MISMATCH)
+            raise CommandError(group_errors.NACK_NUMIDS_MISMATCH)
         self.ids = [ids.parse(text) for text in texts]
         return at + 1 + count
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
+from server.commands.keys import errors as key_errors
 from server.road.outcomes import Wait
 from server.road.session import Session
 from server.road.table import Arguments, command
@@ -107,8 +108,8 @@ def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
 )
 def swapdb(server: Services, session: Session, args: Arguments) -> Reply:
     """Clients of one database see the other's keys from now on."""
-    first = _index(args[1], errors.INVALID_FIRST_DB)
-    second = _index(args[2], errors.INVALID_SECOND_DB)
+    first = _index(args[1], key_errors.INVALID_FIRST_DB)
+    second = _index(args[2], key_errors.INVALID_SECOND_DB)
     keyspace = server.state.keyspace
     if not (0 <= first < len(keyspace.databases) and 0 <= second < len(keyspace.databases)):
         raise CommandError(errors.DB_OUT_OF_RANGE)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.keys import errors as key_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import expiry_time
@@ -106,12 +106,12 @@ def _condition(options: list[bytes]) -> frozenset[bytes]:
     """The flags among NX, XX, GT and LT that are given."""
     for option in options:
         if option.upper() not in _FLAGS:
-            raise CommandError(errors.unsupported_option(option))
+            raise CommandError(key_errors.unsupported_option(option))
     flags = frozenset(option.upper() for option in options)
     if b"NX" in flags and len(flags) > 1:
-        raise CommandError(errors.EXPIRE_NX_WITH_OTHERS)
+        raise CommandError(key_errors.EXPIRE_NX_WITH_OTHERS)
     if {b"GT", b"LT"} <= flags:
-        raise CommandError(errors.EXPIRE_GT_WITH_LT)
+        raise CommandError(key_errors.EXPIRE_GT_WITH_LT)
     return flags
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
+from server.commands.keys import errors as key_errors
 from server.commands.keys.scan import type_name
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
@@ -159,7 +160,7 @@ def copy(server: Services, session: Session, args: Arguments) -> Reply:
     source, key, target = session.db, args[1], args[2]
     to, replace = _copy_options(server, session, args)
     if to is source and key == target:
-        raise CommandError(errors.SAME_OBJECT)
+        raise CommandError(key_errors.SAME_OBJECT)
     if source.read(key, touch=not session.no_touch) is None:
         return 0
     if not replace and to.get(target) is not None:
@@ -198,7 +199,7 @@ def move(server: Services, session: Session, args: Arguments) -> Reply:
     source, key = session.db, args[1]
     to = _database(server, args[2])
     if to is source:
-        raise CommandError(errors.SAME_OBJECT)
+        raise CommandError(key_errors.SAME_OBJECT)
     if source.get(key) is None or to.get(key) is not None:
         return 0
     source.move(key, to)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.help import help_command
+from server.commands.keys import errors as key_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import parse_integer
@@ -88,7 +88,7 @@ def freq(server: Services, session: Session, args: Arguments) -> Reply:
     """Null for no key; otherwise an error, as frequencies are not counted."""
     if session.db.inspect(args[2]) is None:
         return None
-    raise CommandError(errors.NO_ACCESS_FREQUENCY)
+    raise CommandError(key_errors.NO_ACCESS_FREQUENCY)
 
 
 @command(

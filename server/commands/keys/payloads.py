@@ -10,6 +10,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
+from server.commands.keys import errors as key_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import INT64_MAX, integer
@@ -75,11 +76,11 @@ class _Options:
         if value is not None and word == b"IDLETIME" and self.frequency is None:
             self.idle = integer(value)
             if self.idle < 0:
-                raise CommandError(errors.NEGATIVE_IDLETIME)
+                raise CommandError(key_errors.NEGATIVE_IDLETIME)
         elif value is not None and word == b"FREQ" and self.idle is None:
             self.frequency = integer(value)
             if not 0 <= self.frequency <= _MOST_FREQUENT:
-                raise CommandError(errors.FREQUENCY_OUT_OF_RANGE)
+                raise CommandError(key_errors.FREQUENCY_OUT_OF_RANGE)
         else:
             raise CommandError(errors.SYNTAX)
 
@@ -131,7 +132,7 @@ def _expiry(text: bytes, absolute: bool, now_ms: int) -> int | None:
     """When the key expires, if ever."""
     ttl = integer(text)
     if ttl < 0 or (not absolute and ttl > INT64_MAX - now_ms):
-        raise CommandError(errors.NEGATIVE_TTL)
+        raise CommandError(key_errors.NEGATIVE_TTL)
     if ttl == 0:
         return None
     return ttl if absolute else now_ms + ttl
@@ -142,12 +143,12 @@ def _value(payload: bytes, limits: StreamLimits) -> Value:
     try:
         return restore(payload, limits)
     except WrongFooter:
-        raise CommandError(errors.WRONG_PAYLOAD) from None
+        raise CommandError(key_errors.WRONG_PAYLOAD) from None
     except OtherType as error:
         where = f"a {error.kind}, where only streams and strings can be restored"
-        raise CommandError(f"{errors.DAMAGED_PAYLOAD}: {where}") from None
+        raise CommandError(f"{key_errors.DAMAGED_PAYLOAD}: {where}") from None
     except DamagedRDB:
-        raise CommandError(errors.DAMAGED_PAYLOAD) from None
+        raise CommandError(key_errors.DAMAGED_PAYLOAD) from None
 
 
 def _place(database: Database, key: bytes, value: Value, expires_at: int | None) -> None:

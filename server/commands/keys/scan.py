@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
+from server.commands.keys import errors as key_errors
 from server.road.outcomes import Steps, Work
 from server.road.session import Session
 from server.road.table import Arguments, command
@@ -139,7 +140,7 @@ class _ScanOptions:
 
     def _take(self, name: bytes, value: list[bytes]) -> None:
         if name == b"NOVALUES":
-            raise CommandError(errors.NOVALUES_OUTSIDE_HSCAN)
+            raise CommandError(key_errors.NOVALUES_OUTSIDE_HSCAN)
         if not value:
             raise CommandError(errors.SYNTAX)
         if name == b"COUNT":
@@ -168,7 +169,7 @@ def _cursor(arg: bytes) -> int:
     if value is None:
         value = _lenient_cursor(arg.split(b"\0", 1)[0])
     if not 0 <= value < _CURSORS:
-        raise CommandError(errors.INVALID_CURSOR)
+        raise CommandError(key_errors.INVALID_CURSOR)
     return value
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from protocol import errors, replication_errors
+from protocol import errors
 from protocol.errors import CommandError
 from protocol.inline import split_words
 from protocol.replies import NO_REPLY, OK, Encoded, Reply
+from server.commands.replication import errors as replication_errors
 from server.road.outcomes import Wait
 from server.road.session import Session
 from server.road.table import Arguments, command
@@ -252,7 +253,7 @@ def _await_sync(
 ) -> Reply | Wait:
     persistence, replication = server.persistence, server.replication
     if local and not persistence.on:
-        raise CommandError(errors.WAITAOF_WITHOUT_AOF)
+        raise CommandError(replication_errors.WAITAOF_WITHOUT_AOF)
     synced = int(persistence.on and persistence.appender.is_synced(session))
     position = replication.written_by(session)
     count = replication.count_acknowledged(position, on_disk=True)

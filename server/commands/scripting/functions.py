@@ -11,6 +11,7 @@ from server.commands.help import help_command
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import integer
+from server.scripting import errors as script_errors
 from server.scripting.functions import Library
 from server.services import Services
 from storage.keyspace.glob import matches
@@ -68,11 +69,11 @@ def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     try:
         count = integer(args[2])
     except CommandError:
-        raise CommandError(errors.FUNCTION_BAD_KEYS) from None
+        raise CommandError(script_errors.FUNCTION_BAD_KEYS) from None
     if count > len(args) - 3:
-        raise CommandError(errors.TOO_MANY_KEYS)
+        raise CommandError(script_errors.TOO_MANY_KEYS)
     if count < 0:
-        raise CommandError(errors.NEGATIVE_KEYS)
+        raise CommandError(script_errors.NEGATIVE_KEYS)
     return functions.call(session, function, args, args[3 : 3 + count], args[3 + count :])
 
 
@@ -98,7 +99,7 @@ def function_load(server: Services, session: Session, args: Arguments) -> Reply:
     """The library's name."""
     for word in args[2:-1]:
         if word.upper() != b"REPLACE":
-            raise CommandError(errors.unknown_load_option(word))
+            raise CommandError(script_errors.unknown_load_option(word))
     functions = server.scripting.functions
     return Bulk(functions.load(session.db.index, args[-1], replace=len(args) > 3))
 
@@ -139,12 +140,12 @@ def function_list(server: Services, session: Session, args: Arguments) -> Reply:
     for word in words:
         option = word.upper()
         if option not in allowed:
-            raise CommandError(errors.unknown_function_argument(word))
+            raise CommandError(script_errors.unknown_function_argument(word))
         allowed.remove(option)
         if option == b"LIBRARYNAME":
             given = next(words, None)
             if given is None:
-                raise CommandError(errors.FUNCTION_LIBRARY_MISSING)
+                raise CommandError(script_errors.FUNCTION_LIBRARY_MISSING)
             pattern = given
     return [
         _described(library, with_code=b"WITHCODE" not in allowed)
@@ -193,7 +194,7 @@ def function_flush(server: Services, session: Session, args: Arguments) -> Reply
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("function", args[1]))
     if len(args) == 3 and args[2].upper() not in _FLUSH_MODES:
-        raise CommandError(errors.FUNCTION_FLUSH_MODE)
+        raise CommandError(script_errors.FUNCTION_FLUSH_MODE)
     server.scripting.functions.flush(session.db.index)
     return OK
 
@@ -229,7 +230,7 @@ def function_restore(server: Services, session: Session, args: Arguments) -> Rep
         raise CommandError(errors.bad_subcommand("function", args[1]))
     policy = args[3].upper() if len(args) == 4 else b"APPEND"
     if policy not in _POLICIES:
-        raise CommandError(errors.RESTORE_POLICY)
+        raise CommandError(script_errors.RESTORE_POLICY)
     server.scripting.functions.restore(session.db.index, args[2], policy)
     return OK
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
 from server.commands.help import help_command
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command, container
 from server.runtime.arguments import integer
+from server.scripting import errors as script_errors
 from server.services import Services
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeed
 def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
     count = integer(args[2])
     if count > len(args) - 3:
-        raise CommandError(errors.TOO_MANY_KEYS)
+        raise CommandError(script_errors.TOO_MANY_KEYS)
     if count < 0:
-        raise CommandError(errors.NEGATIVE_KEYS)
+        raise CommandError(script_errors.NEGATIVE_KEYS)
     return args[3 : 3 + count], args[3 + count :]
 
 
@@ -160,7 +160,7 @@ def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
 def script_flush(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets every script, at once in either mode."""
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in _FLUSH_MODES):
-        raise CommandError(errors.SCRIPT_FLUSH_MODE)
+        raise CommandError(script_errors.SCRIPT_FLUSH_MODE)
     server.scripting.flush()
     return OK
 
@@ -195,8 +195,8 @@ def script_debug(server: Services, session: Session, args: Arguments) -> Reply:
     if mode == b"NO":
         return OK
     if mode in (b"YES", b"SYNC"):
-        raise CommandError(errors.NO_DEBUGGER)
-    raise CommandError(errors.SCRIPT_DEBUG_MODE)
+        raise CommandError(script_errors.NO_DEBUGGER)
+    raise CommandError(script_errors.SCRIPT_DEBUG_MODE)
 
 
 _HELP: Final = """\

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
 from server.commands.help import help_command
+from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
 from server.road.table import Arguments, command, container
@@ -54,12 +55,12 @@ def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
     if given >= {b"NOSAVE", b"SAVE"} or (b"ABORT" in given and len(given) > 1):
         raise CommandError(errors.SYNTAX)
     if given == {b"ABORT"}:
-        raise CommandError(errors.NO_SHUTDOWN)
+        raise CommandError(server_errors.NO_SHUTDOWN)
     if server.scripting.busy and b"NOSAVE" not in given:
         raise CommandError(errors.BUSY)
     server.persistence.saves_at_end = b"NOSAVE" not in given
     if not _is_safe_to_end(server, save=b"SAVE" in given) and not given & {b"NOSAVE", b"FORCE"}:
-        raise CommandError(errors.SHUTDOWN_FAILED)
+        raise CommandError(server_errors.SHUTDOWN_FAILED)
     server.replication.hurried = b"NOW" in given
     session.closing = True
     server.state.stopping.set()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.server import errors as server_errors
 from server.road.session import Session
 from server.road.table import Arguments, command, container
 from server.services import Services
@@ -133,7 +133,7 @@ SUBCOMMANDS: Final = (
 
 def refuse(server: Services, session: Session, args: Arguments) -> Reply:
     """The error of a server outside a cluster."""
-    raise CommandError(errors.CLUSTER_DISABLED)
+    raise CommandError(server_errors.CLUSTER_DISABLED)
 
 
 for _entry in SUBCOMMANDS:

@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
 from server.commands.help import help_command
+from server.commands.server import errors as server_errors
 from server.road.session import Session
 from server.road.table import (
     Arguments,
@@ -213,15 +214,15 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
     """The keys of a request, each with what the command does to it; raises CommandError."""
     entry = find(table, request)
     if entry is None or (entry.subcommands and len(request) > 1):
-        raise CommandError(errors.GETKEYS_UNKNOWN_COMMAND)
+        raise CommandError(server_errors.GETKEYS_UNKNOWN_COMMAND)
     specs = [spec for spec in entry.keys if spec.names_keys]
     if not specs:
-        raise CommandError(errors.GETKEYS_NO_KEYS)
+        raise CommandError(server_errors.GETKEYS_NO_KEYS)
     if not entry.fits(len(request)):
-        raise CommandError(errors.GETKEYS_WRONG_ARITY)
+        raise CommandError(server_errors.GETKEYS_WRONG_ARITY)
     found = [(key, spec.flags_in(request)) for spec in specs for key in spec.extract(request)]
     if not found and not any(spec.counted for spec in specs):
-        raise CommandError(errors.GETKEYS_NOT_EXTRACTABLE)
+        raise CommandError(server_errors.GETKEYS_NOT_EXTRACTABLE)
     return found
 
 

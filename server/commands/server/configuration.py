@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Map, Reply
 from server.commands.help import help_command
+from server.commands.server import errors as server_errors
 from server.config import file as config_file
 from server.config.registry import SETTINGS, BadSetting, Config
 from server.road.session import Session
@@ -87,7 +88,7 @@ def config_set(server: Services, session: Session, args: Arguments) -> Reply:
         server.state.config.change(zip(labels, map(shown, given[1::2]), strict=True))
     except BadSetting as error:
         label = labels.get(error.name, error.name)
-        raise CommandError(errors.bad_setting(label, error.reason)) from error
+        raise CommandError(server_errors.bad_setting(label, error.reason)) from error
     unused = [name for name in labels if SETTINGS[name].unused]
     if unused:
         server.state.log.notice(f"Taken without effect: {', '.join(unused)}")
@@ -99,13 +100,13 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
     label = shown(name)
     setting = SETTINGS.get(label.lower())
     if setting is None:
-        raise CommandError(errors.unknown_setting(name))
+        raise CommandError(server_errors.unknown_setting(name))
     if not setting.mutable:
-        raise CommandError(errors.bad_setting(label, errors.CONFIG_IMMUTABLE))
+        raise CommandError(server_errors.bad_setting(label, server_errors.CONFIG_IMMUTABLE))
     if setting.guarded:
-        raise CommandError(errors.bad_setting(label, errors.CONFIG_PROTECTED))
+        raise CommandError(server_errors.bad_setting(label, server_errors.CONFIG_PROTECTED))
     if label.lower() in before:
-        raise CommandError(errors.bad_setting(label, errors.CONFIG_TWICE))
+        raise CommandError(server_errors.bad_setting(label, server_errors.CONFIG_TWICE))
     return label.lower()
 
 
@@ -139,12 +140,12 @@ def config_rewrite(server: Services, session: Session, args: Arguments) -> Reply
     """Brings the file that the server was started with up to date."""
     config = server.state.config
     if config.file is None:
-        raise CommandError(errors.CONFIG_NO_FILE)
+        raise CommandError(server_errors.CONFIG_NO_FILE)
     users = [] if config.aclfile else list(map(shown, server.state.users.lines()))
     try:
         config_file.rewrite(config, config.file, users)
     except OSError as error:
-        raise CommandError(errors.config_not_written(str(error.strerror))) from error
+        raise CommandError(server_errors.config_not_written(str(error.strerror))) from error
     return OK
 
 

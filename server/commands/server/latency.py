@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Verbatim
 from server.commands.help import help_command
+from server.commands.server import errors as server_errors
 from server.monitoring.latency import Series, diagnosis, graph
 from server.road.session import Session
 from server.road.table import (
@@ -100,7 +100,7 @@ def graph_(server: Services, session: Session, args: Arguments) -> Reply:
     """A drawing in letters."""
     series = _events(server).get(args[2])
     if series is None:
-        raise CommandError(errors.no_samples(args[2]))
+        raise CommandError(server_errors.no_samples(args[2]))
     return Verbatim(graph(args[2], series, server.state.clock() // 1000).encode())
 
 

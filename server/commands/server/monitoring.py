@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply
 from server.commands.help import help_command
+from server.commands.server import errors as server_errors
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
 from server.road.table import Arguments, command, container
@@ -45,9 +46,9 @@ def slowlog_get(server: Services, session: Session, args: Arguments) -> Reply:
     """The last entries of the log: ten, or as many as are asked for; all for -1."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("slowlog", args[1]))
-    count = integer(args[2], errors.SLOWLOG_COUNT) if len(args) == 3 else _USUAL_COUNT
+    count = integer(args[2], server_errors.SLOWLOG_COUNT) if len(args) == 3 else _USUAL_COUNT
     if count < -1:
-        raise CommandError(errors.SLOWLOG_COUNT)
+        raise CommandError(server_errors.SLOWLOG_COUNT)
     entries = server.state.timings.slow_log.entries
     chosen = islice(entries, len(entries) if count == -1 else min(count, len(entries)))
     return [_entry(one) for one in chosen]
@@ -110,7 +111,7 @@ def monitor(server: Services, session: Session, args: Arguments) -> Reply:
     """Shows the client every command, until RESET or the end of the connection; a client that
     monitors already gets no reply."""
     if session.executing:
-        raise CommandError(errors.MONITOR_NOT_HERE)
+        raise CommandError(server_errors.MONITOR_NOT_HERE)
     if session.monitoring:
         return NO_REPLY
     server.state.timings.monitor(session)

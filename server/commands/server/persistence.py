@@ -9,6 +9,7 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
+from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
 from server.road.table import Arguments, command
@@ -28,7 +29,7 @@ def save(server: Services, session: Session, args: Arguments) -> Reply:
     """Saves before it answers."""
     persistence = server.persistence
     if persistence.rewriting.in_progress:
-        raise CommandError(errors.SAVE_IN_PROGRESS)
+        raise CommandError(server_errors.SAVE_IN_PROGRESS)
     try:
         persistence.save()
     except PersistenceError as error:
@@ -52,9 +53,9 @@ def bgsave(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(errors.SYNTAX)
     rewriting = server.persistence.rewriting
     if rewriting.in_progress and rewriting.is_save:
-        raise CommandError(errors.SAVE_IN_PROGRESS)
+        raise CommandError(server_errors.SAVE_IN_PROGRESS)
     if rewriting.in_progress and len(args) == 1 and not session.executing:
-        raise CommandError(errors.OTHER_CHILD)
+        raise CommandError(server_errors.OTHER_CHILD)
     done = _begin(server, session, is_save=True)
     return Simple(f"Background saving {done}")
 
@@ -71,7 +72,7 @@ def bgrewriteaof(server: Services, session: Session, args: Arguments) -> Reply:
     """Begins a rewrite, or lets it begin after the save that is going on."""
     rewriting = server.persistence.rewriting
     if rewriting.in_progress and not rewriting.is_save:
-        raise CommandError(errors.REWRITE_IN_PROGRESS)
+        raise CommandError(server_errors.REWRITE_IN_PROGRESS)
     done = _begin(server, session, is_save=False)
     return Simple(f"Background append only file rewriting {done}")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.connection.pubsub import confirm_each, listener_counts, names_in_use
+from server.commands.server import errors as server_errors
 from server.road.session import Session
 from server.road.table import Arguments, Channels, KeySpec, command
 from server.services import Services
@@ -36,7 +36,7 @@ _CHANNELS: Final = [KeySpec("not_key", last=-1)]
 def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each shard channel and confirms each; not within a transaction."""
     if session.executing:
-        raise CommandError(errors.SSUBSCRIBE_INSIDE_MULTI)
+        raise CommandError(server_errors.SSUBSCRIBE_INSIDE_MULTI)
     listen = server.pubsub.subscribe_shard
     return confirm_each(session, "ssubscribe", listen, args[1:], lambda: len(session.shards))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
+from server.commands.streams import errors as stream_errors
 from server.road.table import Arguments
 from server.runtime.arguments import integer
 from storage.engine import ids
@@ -42,7 +43,7 @@ class TrimOptions:
         if word == b"LIMIT" and more:
             self._limit = integer(args[at + 1])
             if self._limit < 0:
-                raise CommandError(errors.LIMIT_NEGATIVE)
+                raise CommandError(stream_errors.LIMIT_NEGATIVE)
             return at + 2
         if word in POLICIES:
             if self._policy is not None:
@@ -53,7 +54,7 @@ class TrimOptions:
 
     def _take_threshold(self, args: Arguments, at: int, by_length: bool) -> int:
         if self._by_length is not None:
-            raise CommandError(errors.TRIM_STRATEGY_TWICE)
+            raise CommandError(stream_errors.TRIM_STRATEGY_TWICE)
         self._by_length = by_length
         at += 1
         if len(args) - at >= 2 and args[at] in (b"~", b"="):
@@ -62,7 +63,7 @@ class TrimOptions:
         if by_length:
             self._threshold = integer(args[at])
             if self._threshold < 0:
-                raise CommandError(errors.MAXLEN_NEGATIVE)
+                raise CommandError(stream_errors.MAXLEN_NEGATIVE)
         else:
             self._threshold = ids.parse(args[at])
         return at + 1
@@ -82,17 +83,17 @@ class TrimOptions:
         """The same where there must be a trimming."""
         self._refuse_limit_alone()
         if self._by_length is None:
-            raise CommandError(errors.TRIM_STRATEGY_MISSING)
+            raise CommandError(stream_errors.TRIM_STRATEGY_MISSING)
         self._refuse_limit_of_exact()
         return self._order(self._by_length, default_limit)
 
     def _refuse_limit_alone(self) -> None:
         if self._limit and self._by_length is None:
-            raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+            raise CommandError(stream_errors.LIMIT_WITHOUT_STRATEGY)
 
     def _refuse_limit_of_exact(self) -> None:
         if self._limit is not None and not self._approximate:
-            raise CommandError(errors.LIMIT_WITHOUT_TILDE)
+            raise CommandError(stream_errors.LIMIT_WITHOUT_TILDE)
 
     def _order(self, by_length: bool, default_limit: int) -> Trim:
         limit = default_limit if self._limit is None else self._limit
@@ -116,10 +117,14 @@ class IdempotencyOption:
             return None
         producer = args[at + 1]
         if not producer:
-            empty = errors.IDMPAUTO_EMPTY_PRODUCER if automatic else errors.IDMP_EMPTY_PRODUCER
+            empty = (
+                stream_errors.IDMPAUTO_EMPTY_PRODUCER
+                if automatic
+                else stream_errors.IDMP_EMPTY_PRODUCER
+            )
             raise CommandError(empty)
         if not automatic and not args[at + 2]:
-            raise CommandError(errors.IDMP_EMPTY_ID)
+            raise CommandError(stream_errors.IDMP_EMPTY_ID)
         return cls(producer, None if automatic else args[at + 2])
 
 
@@ -152,7 +157,7 @@ class Addition:
         self.at = at
         self.trim = options.order(default_limit)
         if self.idempotency is not None and at < len(args) and args[at] != b"*":
-            raise CommandError(errors.IDMP_NEEDS_AUTO_ID)
+            raise CommandError(stream_errors.IDMP_NEEDS_AUTO_ID)
 
     def _take(self, args: Arguments, at: int, options: TrimOptions) -> int:
         if args[at][:1].isdigit():
@@ -163,7 +168,7 @@ class Addition:
             return at + 1
         if word in (b"IDMP", b"IDMPAUTO"):
             if self.idempotency is not None:
-                raise CommandError(errors.IDMP_TWICE)
+                raise CommandError(stream_errors.IDMP_TWICE)
             self.idempotency = IdempotencyOption.take(args, at)
             return at + (3 if word == b"IDMP" else 2) if self.idempotency else at
         return options.take(args, at)

@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Reply
+from server.commands.streams import errors as stream_errors
 from server.commands.streams.add_options import IdempotencyOption
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
@@ -79,7 +80,7 @@ def _within(arg: bytes, highest: int, error: str) -> int:
 def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
     """XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]: OK."""
     if len(args) == 2:
-        raise CommandError(errors.XCFGSET_NOTHING)
+        raise CommandError(stream_errors.XCFGSET_NOTHING)
     duration: int | None = None
     maxsize: int | None = None
     for at in range(2, len(args), 2):
@@ -87,9 +88,9 @@ def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
         if word not in (b"IDMP-DURATION", b"IDMP-MAXSIZE") or at + 1 == len(args):
             raise CommandError(errors.SYNTAX)
         if word == b"IDMP-DURATION":
-            duration = _within(args[at + 1], 86400, errors.IDMP_DURATION_RANGE)
+            duration = _within(args[at + 1], 86400, stream_errors.IDMP_DURATION_RANGE)
         else:
-            maxsize = _within(args[at + 1], 10000, errors.IDMP_MAXSIZE_RANGE)
+            maxsize = _within(args[at + 1], 10000, stream_errors.IDMP_MAXSIZE_RANGE)
     db = session.db
     stream = db.stream(args[1])
     if stream is None:
@@ -114,14 +115,14 @@ def xidmprecord(server: Services, session: Session, args: Arguments) -> Reply:
     """XIDMPRECORD key pid iid id: OK, also if that is recorded already."""
     _, key, producer, iid, text = args
     if not producer:
-        raise CommandError(errors.XIDMPRECORD_EMPTY_PRODUCER)
+        raise CommandError(stream_errors.XIDMPRECORD_EMPTY_PRODUCER)
     if not iid:
-        raise CommandError(errors.XIDMPRECORD_EMPTY_ID)
+        raise CommandError(stream_errors.XIDMPRECORD_EMPTY_ID)
     identity = ids.parse(text)
     stream = session.db.stream(key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if stream.log.get(identity) is None:
-        raise CommandError(errors.IDMP_NO_ENTRY)
+        raise CommandError(stream_errors.IDMP_NO_ENTRY)
     record_iid(session.db, key, stream, producer, iid, identity)
     return OK

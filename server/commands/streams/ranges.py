@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.strings import errors as string_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import integer
@@ -80,7 +80,7 @@ def setrange(server: Services, session: Session, args: Arguments) -> Reply:
     database, key, value = session.db, args[1], args[3]
     offset = integer(args[2])
     if offset < 0:
-        raise CommandError(errors.OFFSET_OUT_OF_RANGE)
+        raise CommandError(string_errors.OFFSET_OUT_OF_RANGE)
     present = database.buffer(key)
     if not value:
         return len(present or b"")
@@ -112,4 +112,4 @@ def append(server: Services, session: Session, args: Arguments) -> Reply:
 
 def _check_length(server: Services, length: int) -> None:
     if length > server.state.config.proto_max_bulk_len:
-        raise CommandError(errors.STRING_TOO_LONG)
+        raise CommandError(string_errors.STRING_TOO_LONG)

@@ -8,6 +8,7 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
+from server.commands.streams import errors as stream_errors
 from server.road.table import Arguments
 from server.runtime.arguments import INT64_MAX, integer
 
@@ -63,9 +64,9 @@ class ReadOptions:
     def _check(self, grouped: bool) -> None:
         """Refuses options that do not go together."""
         if grouped and self.group is None:
-            raise CommandError(errors.GROUP_MISSING)
+            raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
-            raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
+            raise CommandError(stream_errors.MAXCOUNT_BELOW_COUNT)
 
     def _scan(self, args: Arguments, grouped: bool) -> None:
         at = 1
@@ -76,7 +77,7 @@ class ReadOptions:
                 self._take_streams(args, at + 1, grouped)
                 return
             if word in _GROUP_OPTIONS and not grouped:
-                raise CommandError(errors.group_only_option(word.decode()))
+                raise CommandError(stream_errors.group_only_option(word.decode()))
             if word == b"NOACK":
                 self.noack = True
                 at += 1
@@ -87,7 +88,7 @@ class ReadOptions:
                 self._take_number(word, args[at + 1])
                 at += 2
         if at == last and args[at].upper() == b"NOACK" and not grouped:
-            raise CommandError(errors.group_only_option("NOACK"))
+            raise CommandError(stream_errors.group_only_option("NOACK"))
         raise CommandError(errors.SYNTAX)
 
     def _take_number(self, word: bytes, value: bytes) -> None:
@@ -99,13 +100,13 @@ class ReadOptions:
             if self.block < 0:
                 raise CommandError(errors.TIMEOUT_NEGATIVE)
         elif word == b"CLAIM":
-            self.claim = integer(value, errors.CLAIM_NOT_INTEGER)
+            self.claim = integer(value, stream_errors.CLAIM_NOT_INTEGER)
             if self.claim < 0:
-                raise CommandError(errors.CLAIM_NEGATIVE)
+                raise CommandError(stream_errors.CLAIM_NEGATIVE)
         elif word == b"MAXCOUNT":
-            self.maxcount = _positive(value, errors.MAXCOUNT_NOT_POSITIVE)
+            self.maxcount = _positive(value, stream_errors.MAXCOUNT_NOT_POSITIVE)
         elif word == b"MAXSIZE":
-            self.maxsize = _positive(value, errors.MAXSIZE_NOT_POSITIVE)
+            self.maxsize = _positive(value, stream_errors.MAXSIZE_NOT_POSITIVE)
         else:
             raise CommandError(errors.SYNTAX)
 
@@ -113,8 +114,8 @@ class ReadOptions:
         count = len(args) - at
         if count % 2:
             if grouped:
-                raise CommandError(errors.unbalanced("xreadgroup", " or '>'"))
-            raise CommandError(errors.unbalanced("xread", ", '+', or '$'"))
+                raise CommandError(stream_errors.unbalanced("xreadgroup", " or '>'"))
+            raise CommandError(stream_errors.unbalanced("xread", ", '+', or '$'"))
         middle = at + count // 2
         self.keys = args[at:middle]
         self.places = args[middle:]

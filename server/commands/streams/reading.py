@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
 from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read, read_options
 from server.road.outcomes import Steps, Wait
@@ -32,7 +32,7 @@ def _places(db: Database, options: ReadOptions) -> list[int]:
         elif text == b"+":
             places.append(LAST)
         elif text == b">":
-            raise CommandError(errors.NEW_ID_OUTSIDE_GROUP)
+            raise CommandError(stream_errors.NEW_ID_OUTSIDE_GROUP)
         else:
             places.append(ids.parse(text))
     return places

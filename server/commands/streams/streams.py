@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
+from server.commands.streams import errors as stream_errors
 from server.commands.streams.add_options import PLAIN, POLICIES, TrimOptions, addition_of
 from server.commands.streams.entries import MANY, joined
 from server.commands.streams.idempotency import known_entry, record_addition
@@ -64,7 +65,7 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     addition = PLAIN if plain else addition_of(args, keyspace.limits)
     key = args[1]
     if addition.identity == _ZERO:
-        raise CommandError(errors.XADD_ID_ZERO)
+        raise CommandError(stream_errors.XADD_ID_ZERO)
     stream = db.stream(key)
     if stream is None and not addition.make:
         return None
@@ -159,11 +160,11 @@ def parse_ids_block(args: Arguments, at: int) -> tuple[str, list[int]]:
             policy = POLICIES[word]
             at += 1
         elif word == b"IDS" and texts is None and at + 1 < len(args):
-            count = integer(args[at + 1], errors.NUMIDS_NOT_POSITIVE)
+            count = integer(args[at + 1], stream_errors.NUMIDS_NOT_POSITIVE)
             if count <= 0:
-                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+                raise CommandError(stream_errors.NUMIDS_NOT_POSITIVE)
             if count > len(args) - at - 2:
-                raise CommandError(errors.NUMIDS_MISMATCH)
+                raise CommandError(stream_errors.NUMIDS_MISMATCH)
             texts = args[at + 2 : at + 2 + count]
             at += 2 + count
         else:
@@ -293,11 +294,11 @@ def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
         if word == b"ENTRIESADDED":
             added = integer(args[at + 1])
             if added < 0:
-                raise CommandError(errors.ENTRIES_ADDED_NEGATIVE)
+                raise CommandError(stream_errors.ENTRIES_ADDED_NEGATIVE)
         else:
             deleted = ids.parse(args[at + 1])
             if deleted > identity:
-                raise CommandError(errors.XSETID_BELOW_GIVEN_DELETED)
+                raise CommandError(stream_errors.XSETID_BELOW_GIVEN_DELETED)
     return added, deleted
 
 
@@ -321,11 +322,11 @@ def xsetid(server: Services, session: Session, args: Arguments) -> Reply:
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if identity < stream.max_deleted_id:
-        raise CommandError(errors.XSETID_BELOW_DELETED)
+        raise CommandError(stream_errors.XSETID_BELOW_DELETED)
     if stream.log.length and identity < stream.log.last:
-        raise CommandError(errors.XSETID_BELOW_TOP)
+        raise CommandError(stream_errors.XSETID_BELOW_TOP)
     if added is not None and added < stream.log.length:
-        raise CommandError(errors.XSETID_ADDED_BELOW_LENGTH)
+        raise CommandError(stream_errors.XSETID_ADDED_BELOW_LENGTH)
     stream.last_id = identity
     if added is not None:
         stream.entries_added = added

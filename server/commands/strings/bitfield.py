@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
+from server.commands.strings import errors as string_errors
 from server.commands.strings.bits import bit_offset
 from server.commands.strings.set_options import option_value
 from server.road.session import Session
@@ -103,7 +104,7 @@ def _operations(server: Services, args: Arguments) -> list[_Operation]:
         if name == b"OVERFLOW":
             policy = option_value(words).upper()
             if policy not in _POLICIES:
-                raise CommandError(errors.BITFIELD_OVERFLOW)
+                raise CommandError(string_errors.BITFIELD_OVERFLOW)
         elif name in (b"GET", b"SET", b"INCRBY"):
             found.append(_operation(server, name, words, policy))
         else:
@@ -116,7 +117,7 @@ def _operation(server: Services, name: bytes, words: Iterator[bytes], policy: by
     operand = option_value(words) if name != b"GET" else b"0"
     found = _TYPE.fullmatch(kind)
     if found is None:
-        raise CommandError(errors.BITFIELD_TYPE)
+        raise CommandError(string_errors.BITFIELD_TYPE)
     width = int(found[1] or found[2])
     field = _Field(bit_offset(server, place, width), width, found[1] is not None)
     return _Operation(name, field, integer(operand), policy)
@@ -177,7 +178,7 @@ def bitfield_ro(server: Services, session: Session, args: Arguments) -> Reply:
     """The values."""
     operations = _operations(server, args)
     if any(operation.writes for operation in operations):
-        raise CommandError(errors.BITFIELD_RO_GET)
+        raise CommandError(string_errors.BITFIELD_RO_GET)
     return _read(session, args[1], operations)
 
 

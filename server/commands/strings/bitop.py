@@ -9,6 +9,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.strings import errors as string_errors
 from server.commands.strings.bitmaps import Operation, combine
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
@@ -59,7 +60,7 @@ def bitop(server: Services, session: Session, args: Arguments) -> Reply:
     if operation is None:
         raise CommandError(errors.SYNTAX)
     if name == b"NOT" and len(keys) > 1:
-        raise CommandError(errors.BITOP_NOT_SOURCES)
+        raise CommandError(string_errors.BITOP_NOT_SOURCES)
     database = session.db
     sources = [database.buffer_to_read(key, touch=not session.no_touch) or b"" for key in keys]
     result = combine(operation, sources)

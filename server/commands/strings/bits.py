@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.streams.ranges import clamp, resolve
 from server.commands.strings import bitmaps
+from server.commands.strings import errors as string_errors
 from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
@@ -31,7 +32,7 @@ def bit_offset(server: Services, arg: bytes, width: int = 0) -> int:
     if offset is not None and counted:
         offset *= width
     if offset is None or not 0 <= offset >> 3 < server.state.config.proto_max_bulk_len:
-        raise CommandError(errors.BIT_OFFSET)
+        raise CommandError(string_errors.BIT_OFFSET)
     return offset
 
 
@@ -50,7 +51,7 @@ def setbit(server: Services, session: Session, args: Arguments) -> Reply:
     offset = bit_offset(server, args[2])
     bit = _BITS.get(args[3])
     if bit is None:
-        raise CommandError(errors.BIT_VALUE)
+        raise CommandError(string_errors.BIT_VALUE)
     database, key, at = session.db, args[1], offset >> 3
     buffer = database.edit(key)
     previous = bitmaps.bit_at(buffer, offset)
@@ -121,7 +122,7 @@ def bitpos(server: Services, session: Session, args: Arguments) -> Reply | Steps
     """Its place, -1 if there is none. Without an end, zeros follow the string."""
     bit = integer(args[2])
     if bit not in (0, 1):
-        raise CommandError(errors.BITPOS_VALUE)
+        raise CommandError(string_errors.BITPOS_VALUE)
     if len(args) > 6:
         raise CommandError(errors.SYNTAX)
     start = integer(args[3]) if len(args) > 3 else 0

@@ -10,6 +10,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.keys.objects import LONGEST_EMBEDDED
+from server.commands.strings import errors as string_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
@@ -78,7 +79,7 @@ def decrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
     decrement = integer(args[2])
     if decrement == INT64_MIN:
-        raise CommandError(errors.DECREMENT_OVERFLOW)
+        raise CommandError(string_errors.DECREMENT_OVERFLOW)
     return _add(session, args[1], -decrement)
 
 
@@ -87,7 +88,7 @@ def _add(session: Session, key: bytes, increment: int) -> int:
     value = database.string(key)
     total = (0 if value is None else integer(value)) + increment
     if not INT64_MIN <= total <= INT64_MAX:
-        raise CommandError(errors.INCREMENT_OVERFLOW)
+        raise CommandError(string_errors.INCREMENT_OVERFLOW)
     database.set_string(key, b"%d" % total, database.expires.get(key), "incrby")
     return total
 
@@ -113,7 +114,7 @@ def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
     except ValueError:
         raise CommandError(errors.NOT_A_FLOAT) from None
     except OverflowError:
-        raise CommandError(errors.INCREMENT_NOT_FINITE) from None
+        raise CommandError(string_errors.INCREMENT_NOT_FINITE) from None
     encoding = "embstr" if len(total) <= LONGEST_EMBEDDED else None
     database.set_string(key, total, database.expires.get(key), "incrbyfloat", encoding)
     return bulk(total)

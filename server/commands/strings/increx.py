@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Double, Reply
 from server.commands.keys.objects import LONGEST_EMBEDDED
+from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import Lifetime, option_value
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
@@ -44,7 +45,7 @@ class _Options:
             raise CommandError(errors.SYNTAX)
         if b"ENX" in self.flags and not self.lifetime.is_new:
             raise CommandError(
-                errors.SYNTAX if self.lifetime.is_without else errors.ENX_WITHOUT_EXPIRATION
+                errors.SYNTAX if self.lifetime.is_without else string_errors.ENX_WITHOUT_EXPIRATION
             )
 
 
@@ -71,7 +72,7 @@ def _step(
     if b"UBOUND" in options.values:
         high = parse(options.values[b"UBOUND"])
     if low > high:
-        raise CommandError(errors.LBOUND_ABOVE_UBOUND)
+        raise CommandError(string_errors.LBOUND_ABOVE_UBOUND)
     return _Step(amount, low, high, b"SATURATE" in options.flags)
 
 
@@ -113,7 +114,7 @@ def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
     if total is None:
         return [value, 0]
     if not INT64_MIN <= total - value <= INT64_MAX:
-        raise CommandError(errors.INCREMENT_OVERFLOW)
+        raise CommandError(string_errors.INCREMENT_OVERFLOW)
     _store(session, key, b"%d" % total, options, expires_at, "incrby")
     return [total, total - value]
 
@@ -131,7 +132,7 @@ def _add_float(session: Session, key: bytes, options: _Options) -> Reply:
         return [Double(long_double.text_of(value)), Double(b"0")]
     added = long_double.rounded(total - value)
     if abs(added) > long_double.HIGHEST:
-        raise CommandError(errors.INCREMENT_NOT_FINITE)
+        raise CommandError(string_errors.INCREMENT_NOT_FINITE)
     sum_text = long_double.text_of(total)
     _store(session, key, sum_text, options, expires_at, "incrbyfloat")
     return [Double(sum_text), Double(long_double.text_of(added))]
@@ -167,5 +168,5 @@ def _float(text: bytes) -> Fraction:
     except ValueError:
         raise CommandError(errors.NOT_A_FLOAT) from None
     if value is None:
-        raise CommandError(errors.INCREMENT_NOT_FINITE)
+        raise CommandError(string_errors.INCREMENT_NOT_FINITE)
     return value

@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Map, Reply
+from server.commands.strings import errors as string_errors
 from server.commands.strings import subsequence
 from server.commands.strings.set_options import option_value
 from server.commands.strings.subsequence import Match
@@ -35,7 +36,7 @@ class _Options:
         for option in options:
             self._take(option.upper(), options)
         if {b"LEN", b"IDX"} <= self.flags:
-            raise CommandError(errors.LCS_LEN_WITH_IDX)
+            raise CommandError(string_errors.LCS_LEN_WITH_IDX)
 
     def _take(self, word: bytes, following: Iterator[bytes]) -> None:
         if word in _FLAGS:
@@ -63,7 +64,7 @@ def lcs(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     options = _Options(args)
     table = (len(first) + 1) * (len(second) + 1) * _CELL
     if table > server.state.config.proto_max_bulk_len:
-        raise CommandError(errors.LCS_TOO_LARGE)
+        raise CommandError(string_errors.LCS_TOO_LARGE)
     return reply_of(_compared(first, second, options), session.resp3, long=table > LONG * _CELL)
 
 
@@ -83,7 +84,7 @@ def _strings(session: Session, *keys: bytes) -> list[bytes]:
     try:
         return [session.db.string(key) or b"" for key in keys]
     except WrongType:
-        raise CommandError(errors.LCS_OF_OTHERS) from None
+        raise CommandError(string_errors.LCS_OF_OTHERS) from None
 
 
 def _ranges(matches: list[Match], options: _Options) -> list[Reply]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
+from server.commands.strings import errors as string_errors
 from server.road.table import Arguments
 from server.runtime.arguments import expiry_time, integer
 from storage.keyspace.databases import Value
@@ -92,7 +93,7 @@ class Condition:
         if word in COMPARISONS:
             self._operand = option_value(following)
         if word in (b"IFDEQ", b"IFDNE") and _DIGEST.fullmatch(self._operand) is None:
-            raise CommandError(errors.DIGEST_LENGTH)
+            raise CommandError(string_errors.DIGEST_LENGTH)
         return True
 
     @property

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
+from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import (
     EXISTENCE,
     Condition,
@@ -226,7 +227,7 @@ def _counted_pairs(args: Arguments) -> tuple[list[tuple[bytes, bytes]], Iterator
     """The keys with their values, of which the first argument is the number, and the options."""
     count = parse_integer(args[1])
     if count is None or not 0 < count <= INT32_MAX:
-        raise CommandError(errors.INVALID_NUMKEYS)
+        raise CommandError(string_errors.INVALID_NUMKEYS)
     end = 2 + 2 * count
     if end > len(args):
         raise CommandError(errors.SYNTAX)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol import fault_errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.testing.debug_table import Subcommand, require_serving, unknown
+from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
 from server.faults.rules import READY_NAMES, Action, Conditions, Fault

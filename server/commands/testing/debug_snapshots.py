@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol import errors, fault_errors
+from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
 from server.commands.testing.debug_table import Subcommand, require_serving, unknown
+from server.faults import errors as fault_errors
 from server.road.session import Session
 from server.road.table import Arguments
 from server.services import Services

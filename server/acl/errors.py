@@ -1,4 +1,4 @@
-"""The error texts of access control: what a user may not do, and what is wrong with rules."""
+"""Hold the error texts of access control: what a user may not do, and what is wrong with rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error texts of DEBUG FAULT and DEBUG SNAPSHOT, and those that faults answer with."""
+"""Hold the error texts of DEBUG FAULT and DEBUG SNAPSHOT, and those that faults answer with."""
 
 from __future__ import annotations
 

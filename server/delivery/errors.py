@@ -1,10 +1,11 @@
-"""What is answered where a policy of a stream or a group cannot be set or used."""
+"""Hold the error texts for where a policy of a stream or a group cannot be set or used."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from protocol.errors import shown
+from server.config.policies import circle_text
 
 POLICY_SYNTAX: Final = (
     "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
@@ -33,10 +34,5 @@ def no_origin(identity: str, key: bytes, group: bytes) -> str:
 
 def cannot_bury(key: bytes, way: list[bytes]) -> str:
     """The stream for dead letters cannot take one, perhaps as it would come back that ``way``."""
-    reason = circle(way) if way else "it is no stream, or it is full"
+    reason = circle_text(way) if way else "it is no stream, or it is full"
     return f"ERR the dead letters cannot be added to '{shown(key)}': {reason}"
-
-
-def circle(way: list[bytes]) -> str:
-    """Dead letters would come back to the stream that they were in."""
-    return f"dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"

@@ -1,4 +1,4 @@
-"""The error texts of replication: those of Redis where it has one."""
+"""Hold the error texts of the commands for replication: those of Redis where it has one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ INVALID_MASTER_PORT: Final = "ERR Invalid master port"
 NO_REPLICA: Final = (
     "ERR This server cannot be a replica of another: 'penstock import' copies streams from one"
 )
-TOO_FEW_REPLICAS: Final = "NOREPLICAS Not enough good replicas to write."
 NO_FAILOVER: Final = "ERR No failover in progress."
 FAILOVER_TIMEOUT: Final = "ERR FAILOVER timeout must be greater than 0"
 NO_HANDOVER: Final = (
@@ -44,3 +43,10 @@ def unsupported_rdb_filter(name: bytes) -> str:
 def address_too_long(length: int) -> str:
     """REPLCONF IP-ADDRESS is followed by too many bytes; the spelling is that of Redis."""
     return f"ERR REPLCONF ip-address provided by replica instance is too long: {length} bytes"
+
+
+# --- WAITAOF ----------------------------------------------------------------------------------
+
+WAITAOF_WITHOUT_AOF: Final = (
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+)
