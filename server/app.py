@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from server.commands import load as register_commands
 from server.config.registry import UNSUPPORTED, BadSetting, Config
 from server.faults.disk import FaultyDisk
-from server.net.listener import Listener
+from server.net.listener import Listener, ListenError
 from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
 from server.road.state import ServerState
@@ -18,7 +18,6 @@ from server.runtime.log import Log
 from server.runtime.memory_limit import INTERVAL_S
 from server.runtime.phase import Phase
 from server.services import Services
-from server.web.start import new_web_server
 from storage.aof.disk import Disk
 
 if TYPE_CHECKING:
@@ -219,3 +218,19 @@ class Server:
 def _new_disk(config: Config) -> Disk:
     """The file system, which may fail where somebody may ask for that."""
     return Disk() if config.enable_debug_command == "no" else FaultyDisk()
+
+
+def new_web_server(server: Services) -> WebServer | None:
+    """Return what serves metrics, ``None`` if there is no port for it.
+
+    Raises :class:`.ListenError`, which says what to install, if packages are missing.
+    """
+    if not server.state.config.metrics_port:
+        return None
+    try:
+        from server.web.http import WebServer
+    except ModuleNotFoundError as error:
+        from penstock.extras import extra_missing
+
+        raise ListenError(extra_missing("metrics-port", error.name, "web")) from None
+    return WebServer(server)

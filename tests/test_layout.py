@@ -94,7 +94,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "server.__main__": {"penstock"},  # It is the command under another name.
     # Where a package is missing they say so as all others do: penstock.extras.
     "server.scripting.running": {"protocol", "storage", "penstock"},
-    "server.web.start": {"protocol", "storage", "penstock"},
+    "server.app": {"protocol", "storage", "penstock"},
     "penstock.testing": set(),
     "penstock.terminal": set(),
     "penstock.output": set(),

@@ -2,7 +2,7 @@
 the page (:mod:`server.web.page`).
 
 Only this module and those that it imports need the packages of the extra ``web``; they are imported
-when there is a port to serve on (:mod:`server.web.start`).
+when there is a port to serve on (:func:`server.app.new_web_server`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from server.persistence.manager import Persistence
+from server.road.state import ServerState
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
+from server.runtime.phase import Phase
 from server.services import Services
-from server.web.connections import MOST, Connection
+from server.web.connections import MOST, Connection, listen
+from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
-from server.web.metrics.loop_lag import LoopLagProbe
 from server.web.names import OwnNames
-from server.web.pace import Pace
 from server.web.page.routes import Page
-from server.web.readiness import obstacle
-from server.web.sockets import listen
+from server.web.survey import Pace
 
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
@@ -217,3 +218,25 @@ class _LogHandler(logging.Handler):
         text = (record.getMessage().splitlines() or [""])[0]
         error = record.exc_info[1] if record.exc_info else None
         self._log.write(level, f"HTTP: {text}" + ("" if error is None else f": {error!r}"))
+
+
+def obstacle(state: ServerState, persistence: Persistence, failure: str | None) -> str | None:
+    """Why not every command would run now; ``None`` if they would. ``failure`` is why the start has
+    failed, if it has."""
+    if failure is not None:
+        return f"the start has failed: {failure}"
+    if state.phase is not Phase.SERVING:
+        return f"{state.phase.value}{_progress(persistence)}"
+    if state.busy is not None:
+        return "a script takes long"
+    if state.disk_error is not None:
+        return f"the append-only file cannot be written: {state.disk_error}"
+    return None
+
+
+def _progress(persistence: Persistence) -> str:
+    """How far the loading of files is, if it is going on."""
+    if persistence.recovery is None:
+        return ""
+    fields = persistence.recovery.progress()
+    return f", {fields['loading_loaded_perc']} %"

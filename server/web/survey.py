@@ -7,9 +7,11 @@ own; whatever is added or removed meanwhile is in it or not.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from server.clients.blocking import BlockedClients
@@ -24,13 +26,15 @@ from server.web.metrics.stream_series import (
     group_values,
     stream_values,
 )
-from server.web.pace import Pace
-from server.web.text import Value, labels, readable
+from server.web.metrics.text import Value, labels, readable
 from storage.engine.groups import Group
-from storage.engine.pending import PendingSummary
+from storage.engine.pending import PendingList, PendingSummary
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
 from storage.keyspace.glob import matcher
+
+STEP_NS: Final = 1_000_000
+"""How long such work goes on before others have their turn."""
 
 _SOME: Final = 500
 """How many consumers are looked at before the time is."""
@@ -38,6 +42,52 @@ _SOME: Final = 500
 _HISTOGRAM_LINES: Final = len(DELIVERY_BOUNDS) + 3
 
 KINDS: Final = ("streams", "groups", "consumers")
+
+
+class Pace:
+    """Says when it is time for others; ``nanoseconds`` is a clock that never goes back."""
+
+    def __init__(self, nanoseconds: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._nanoseconds = nanoseconds
+        self._end = nanoseconds() + STEP_NS
+
+    async def rest(self) -> None:
+        """Lets the event loop serve others if the step has lasted long enough.
+
+        Whatever belongs to the server may have changed afterwards."""
+        if self._nanoseconds() >= self._end:
+            await asyncio.sleep(0)
+            self._end = self._nanoseconds() + STEP_NS
+
+
+async def streams_of(
+    keyspace: Keyspace, now: int, pace: Pace
+) -> AsyncIterator[tuple[int, bytes, Stream]]:
+    """Yields every stream behind the index of its database and its key."""
+    for database in keyspace.databases:
+        for bucket in database.scan.buckets() if len(database) else ():
+            for key in bucket:
+                stream = stream_at(database, key, now)
+                if stream is not None:
+                    yield database.index, key, stream
+            await pace.rest()
+
+
+def stream_at(database: Database, key: bytes, now: int) -> Stream | None:
+    """Return the stream at a key, if there is one; nothing is changed, not even the time of its
+    use."""
+    value = database.values.get(key)
+    if type(value) is not Stream or database.expires.get(key, now + 1) <= now:
+        return None
+    return value
+
+
+async def summary_of(pending: PendingList, pace: Pace) -> PendingSummary:
+    """Return what a group's pending entries amount to."""
+    summary = PendingSummary(DELIVERY_BOUNDS)
+    while summary.step(pending):
+        await pace.rest()
+    return summary
 
 
 class Rows:
@@ -98,13 +148,9 @@ class Surveyor:
     async def run(self, keyspace: Keyspace) -> Survey:
         """Gathers it; nothing is changed, not even the time of use of a key."""
         await self._count_parked()
-        for database in keyspace.databases:
-            for bucket in database.scan.buckets() if len(database) else ():
-                for key in bucket:
-                    stream = self._stream_at(database, key)
-                    if stream is not None:
-                        await self._add_stream(database.index, key, stream)
-                await self._pace.rest()
+        async for index, key, stream in streams_of(keyspace, self._now, self._pace):
+            if self._every or any(fits(key) for fits in self._patterns):
+                await self._add_stream(index, key, stream)
         return self._survey
 
     async def _count_parked(self) -> None:
@@ -113,13 +159,6 @@ class Surveyor:
             if group is not None:
                 self._parked.update((place, group) for place in waiter.places)
             await self._pace.rest()
-
-    def _stream_at(self, database: Database, key: bytes) -> Stream | None:
-        """The stream at a key, if it is one that there are series of."""
-        value = database.values.get(key)
-        if type(value) is not Stream or database.expires.get(key, self._now + 1) <= self._now:
-            return None
-        return value if self._every or any(fits(key) for fits in self._patterns) else None
 
     async def _add_stream(self, index: int, key: bytes, stream: Stream) -> None:
         if not self._survey.takes("streams", 1, len(STREAMS)):
@@ -138,9 +177,7 @@ class Surveyor:
             return
         names = {**around, "group": readable(group.name)}
         own = labels(names)
-        summary = PendingSummary(DELIVERY_BOUNDS)
-        while summary.step(group.pending):
-            await self._pace.rest()
+        summary = await summary_of(group.pending, self._pace)
         seen = await self._add_consumers(names, group)
         parked = self._parked[place, group.name]
         values = group_values(stream, group, summary, seen, parked, self._now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -20,7 +21,7 @@ from server.runtime.histogram import BOUNDS_NS, MICROSECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
 from server.services import Services
 from server.web.metrics.info_series import SERIES
-from server.web.text import COUNTER, Family
+from server.web.metrics.text import COUNTER, Family
 
 INSTANCE_LABELS: Final = ("redis_version", "redis_mode", "os", "process_id", "run_id", "tcp_port")
 """The labels of redis_instance_info that are fields of INFO's section *server*."""
@@ -254,3 +255,28 @@ def _times(name: str, help: str, histogram: Histogram) -> Metric:
         total += count
         buckets.append((bound, float(total)))
     return HistogramMetricFamily(name, help, buckets, histogram.total_ns / SECOND)
+
+
+EVERY_S: Final = 0.1
+
+
+class LoopLagProbe:
+    """Asks the event loop to call it ten times a second, and counts how late it does."""
+
+    def __init__(self) -> None:
+        self.times = Histogram()
+        self._timer: asyncio.TimerHandle
+
+    def start(self) -> None:
+        """Begins; an event loop must be running."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(loop.time() + EVERY_S, self._called, loop.time() + EVERY_S)
+
+    def _called(self, due: float) -> None:
+        late = asyncio.get_running_loop().time() - due
+        self.times.observe(max(0, int(late * SECOND)))
+        self.start()
+
+    def stop(self) -> None:
+        """Ends it; it must have begun."""
+        self._timer.cancel()

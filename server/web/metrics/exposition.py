@@ -14,9 +14,8 @@ from server.runtime.phase import Phase
 from server.services import Services
 from server.web.metrics.collector import ServerCollector
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
-from server.web.pace import Pace
-from server.web.survey import Rows, Survey, Surveyor
-from server.web.text import Family, Value
+from server.web.metrics.text import Family, Value
+from server.web.survey import Pace, Rows, Survey, Surveyor
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

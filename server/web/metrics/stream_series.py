@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from server.delivery.agenda import Agenda
-from server.web.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
+from server.web.metrics.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Consumer, PendingSummary

@@ -16,11 +16,10 @@ from protocol.encoder import bulk
 from server.net.admission import farewell
 from server.road.session import Session
 from server.services import Services
-from server.web.page.addresses import group_url, packed, url
 from server.web.page.document import csrf_field, hidden, notice
 from server.web.page.letters import letters_of, seen_ids
-from server.web.page.looking import Look, Refused
 from server.web.page.markup import Html, joined, tag
+from server.web.page.page_request import PageRequest, Refused, group_url, packed, url
 from server.web.page.preview import id_of
 from server.web.page.stream_screen import identity_of
 from server.web.page.wording import id_text, number, shown
@@ -53,52 +52,52 @@ class Action(NamedTuple):
         return hashlib.sha256(b"%d " % self.db + whole).hexdigest()
 
 
-async def act(look: Look) -> tuple[str, Html]:
+async def act(request: PageRequest) -> tuple[str, Html]:
     """The screen of an action: what would run, or, once that is confirmed, what has run; with its
     title. Raises :class:`Refused` if it may not run, and nothing has changed then."""
-    if not look.server.state.config.web_actions:
+    if not request.server.state.config.web_actions:
         raise Refused("This page is read-only: the setting web-actions is no.", 403)
-    login = look.viewer.login
-    if login is None or not login.sent(look.fields.secret("csrf")):
+    login = request.viewer.login
+    if login is None or not login.sent(request.fields.secret("csrf")):
         raise Refused("This form does not come from a page that you were shown.", 403)
-    kind = look.fields.text("kind")
+    kind = request.fields.text("kind")
     if kind not in _KINDS:
         raise Refused("There is no such action.", 400)
-    action = await _KINDS[kind](look)
+    action = await _KINDS[kind](request)
     for command in action.commands:
-        look.require(*command)
-    confirmed = look.fields.text("confirm")
+        request.require(*command)
+    confirmed = request.fields.text("confirm")
     if not confirmed:
-        return action.title, _ask(look, action)
+        return action.title, _ask(request, action)
     if confirmed != action.digest():
         raise Refused("Something has changed since the command was shown: nothing was done.", 409)
-    await run(look.server, look.viewer.user.name, look.peer, action)
+    await run(request.server, request.viewer.user.name, request.peer, action)
     return action.title, _done(action)
 
 
 # --- what there is to do ---------------------------------------------------------------------
 
 
-async def _set_to_time(look: Look) -> Action:
-    group = _seen_group(look)
-    first = identity_of(look.fields.text("to"))
+async def _set_to_time(request: PageRequest) -> Action:
+    group = _seen_group(request)
+    first = identity_of(request.fields.text("to"))
     position = first - 1 if first else ids.MIN
     about = f"Entries from {id_text(first)} on will be delivered (again)."
-    return _set_position(look, group, position, about)
+    return _set_position(request, group, position, about)
 
 
-async def _go_back(look: Look) -> Action:
-    by = look.fields.whole("by", 0, 0, MOST_BACK + 1)
+async def _go_back(request: PageRequest) -> Action:
+    by = request.fields.whole("by", 0, 0, MOST_BACK + 1)
     if not 1 <= by <= MOST_BACK:
         raise Refused(f"A group can go back by 1 to {number(MOST_BACK)} entries.", 400)
-    _, _, stream, group = look.group()
-    position, passed = await _before(look, stream.log, group.last_id, by)
-    group = _seen_group(look)
+    _, _, stream, group = request.group()
+    position, passed = await _before(request, stream.log, group.last_id, by)
+    group = _seen_group(request)
     about = f"The last {number(passed)} entries before the position will be delivered again."
-    return _set_position(look, group, position, about)
+    return _set_position(request, group, position, about)
 
 
-async def _before(look: Look, log: EntryLog, position: int, by: int) -> tuple[int, int]:
+async def _before(request: PageRequest, log: EntryLog, position: int, by: int) -> tuple[int, int]:
     """The position so many entries before another one, and how many there were."""
     passed, high = 0, position
     while passed < by and high > ids.MIN:
@@ -107,15 +106,15 @@ async def _before(look: Look, log: EntryLog, position: int, by: int) -> tuple[in
             break
         passed += len(entries)
         high = id_of(entries[-1]) - 1
-        await look.pace.rest()
+        await request.pace.rest()
     rest = log.reverse(ids.MIN, high, 1)
     return (id_of(rest[0]) if rest else ids.MIN), passed
 
 
-def _seen_group(look: Look) -> Group:
+def _seen_group(request: PageRequest) -> Group:
     """The group, if it is still where it was seen."""
-    _, _, _, group = look.group()
-    if look.fields.text("seen") != id_text(group.last_id):
+    _, _, _, group = request.group()
+    if request.fields.text("seen") != id_text(group.last_id):
         raise Refused(
             f"The group has moved on to {id_text(group.last_id)} since you saw it: nothing was"
             " done.",
@@ -124,20 +123,20 @@ def _seen_group(look: Look) -> Group:
     return group
 
 
-def _set_position(look: Look, group: Group, position: int, about: str) -> Action:
-    database, key, _, _ = look.group()
+def _set_position(request: PageRequest, group: Group, position: int, about: str) -> Action:
+    database, key, _, _ = request.group()
     command = [b"XGROUP", b"SETID", key, group.name, ids.text(position)]
     back = group_url(database.index, key, group.name)
     title = f"Move the position of {shown(group.name)}"
     return Action(title, about, database.index, [command], back)
 
 
-async def _redrive(look: Look) -> Action:
-    database, key, stream = look.stream()
-    look.require(b"XRANGE", key, b"-", b"+")
+async def _redrive(request: PageRequest) -> Action:
+    database, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
     commands: list[list[bytes]] = []
     to_groups: list[bytes] = []
-    letters = letters_of(stream, seen_ids(look.fields))
+    letters = letters_of(stream, seen_ids(request.fields))
     for identity, letter in letters:
         _need_stream(database, letter.origin)
         if letter.group is None:
@@ -146,7 +145,7 @@ async def _redrive(look: Look) -> Action:
         else:
             _need_group(database, letter.origin, letter.group)
             # The command itself asks for no right to the stream that it adds to.
-            look.require(b"XADD", letter.origin, b"*", *letter.fields)
+            request.require(b"XADD", letter.origin, b"*", *letter.fields)
             to_groups.append(ids.text(identity))
     if to_groups:
         commands.append([b"XGROUP", b"REDRIVE", key, *to_groups])
@@ -198,13 +197,17 @@ _KINDS: Final = {"setid-time": _set_to_time, "setid-back": _go_back, "redrive": 
 # --- showing it ------------------------------------------------------------------------------
 
 
-def _ask(look: Look, action: Action) -> Html:
+def _ask(request: PageRequest, action: Action) -> Html:
     kept = ("kind", "db", "key", "group", "seen", "to", "by")
     form = tag(
         "form",
-        csrf_field(look),
-        *(hidden(name, look.fields.secret(name)) for name in kept if look.fields.secret(name)),
-        *(hidden("id", value) for value in look.fields.every("id")),
+        csrf_field(request),
+        *(
+            hidden(name, request.fields.secret(name))
+            for name in kept
+            if request.fields.secret(name)
+        ),
+        *(hidden("id", value) for value in request.fields.every("id")),
         hidden("confirm", action.digest()),
         tag("button", "Run it", class_="danger"),
         tag("a", "Leave it", href=action.back, class_="button plain"),
@@ -212,7 +215,7 @@ def _ask(look: Look, action: Action) -> Html:
         action="/act",
         class_="filter",
     )
-    where = f"As user {shown(look.viewer.user.name)} in database {action.db}:"
+    where = f"As user {shown(request.viewer.user.name)} in database {action.db}:"
     return joined(
         [tag("h1", action.title), tag("p", action.about), tag("p", where), _list(action), form]
     )

@@ -8,8 +8,8 @@ from typing import Final
 from starlette.responses import HTMLResponse, Response
 
 from server.runtime.version import PENSTOCK_VERSION
-from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, tag
+from server.web.page.page_request import PageRequest
 from server.web.page.wording import shown
 
 SCREENS: Final = (("/", "Overview"), ("/letters", "Dead letters"), ("/server", "Server"))
@@ -55,8 +55,10 @@ def secured(response: Response, nonce: str | None = None) -> Response:
     return response
 
 
-def document(title: str, body: Child, look: Look | None = None, status: int = 200) -> Response:
-    """A whole screen; without a ``look`` nobody has logged in yet."""
+def document(
+    title: str, body: Child, request: PageRequest | None = None, status: int = 200
+) -> Response:
+    """A whole screen; without a ``request`` nobody has logged in yet."""
     nonce = secrets.token_urlsafe(18)
     head = tag(
         "head",
@@ -69,10 +71,10 @@ def document(title: str, body: Child, look: Look | None = None, status: int = 20
         *(tag("script", src=f"/static/{name}", nonce=nonce, defer=True) for name in _SCRIPTS),
     )
     main = tag("main", body, id="main")
-    live = look is not None
+    live = request is not None
     page = tag(
         "body",
-        _header(look),
+        _header(request),
         main,
         tag("footer", f"Penstock {PENSTOCK_VERSION}"),
         hx_ext="sse" if live else None,
@@ -82,27 +84,27 @@ def document(title: str, body: Child, look: Look | None = None, status: int = 20
     return secured(HTMLResponse(text, status), nonce)
 
 
-def _header(look: Look | None) -> Html:
+def _header(request: PageRequest | None) -> Html:
     brand = tag("a", "Penstock", class_="brand", href="/")
-    if look is None:
+    if request is None:
         return tag("header", brand)
-    here = look.address.partition("?")[0]
+    here = request.address.partition("?")[0]
     links = [
         tag("a", name, href=path, aria_current="page" if path == here else None)
         for path, name in SCREENS
     ]
-    return tag("header", brand, tag("nav", *links), _who(look))
+    return tag("header", brand, tag("nav", *links), _who(request))
 
 
-def _who(look: Look) -> Html:
+def _who(request: PageRequest) -> Html:
     """The user, and how to be another one."""
-    login = look.viewer.login
-    name = tag("span", shown(look.viewer.user.name), class_="user", title="the page's user")
+    login = request.viewer.login
+    name = tag("span", shown(request.viewer.user.name), class_="user", title="the page's user")
     if login is None:
         return tag("div", name, tag("a", "Log in", href="/login"), class_="who")
     out = tag(
         "form",
-        csrf_field(look),
+        csrf_field(request),
         tag("button", "Log out", class_="plain"),
         method="post",
         action="/logout",
@@ -110,9 +112,9 @@ def _who(look: Look) -> Html:
     return tag("div", name, out, class_="who")
 
 
-def csrf_field(look: Look) -> Html | None:
+def csrf_field(request: PageRequest) -> Html | None:
     """What a form needs to be taken for one of the user's own."""
-    login = look.viewer.login
+    login = request.viewer.login
     return None if login is None else hidden("csrf", login.csrf)
 
 
@@ -126,14 +128,14 @@ def notice(text: Child, kind: str = "info") -> Html:
     return tag("p", text, class_=f"notice {kind}", role="status")
 
 
-def live(name: str, look: Look, *children: Child, also: tuple[str, ...] = ()) -> Html:
+def live(name: str, request: PageRequest, *children: Child, also: tuple[str, ...] = ()) -> Html:
     """A part of the screen that is put in anew after each look of the sampler, and so are those
     that are called ``also``."""
     return tag(
         "div",
         *children,
         id=name,
-        hx_get=look.address,
+        hx_get=request.address,
         hx_trigger="sse:sample",
         hx_select=f"#{name}",
         hx_select_oob=",".join(f"#{other}" for other in also) or None,

@@ -14,11 +14,10 @@ from protocol.errors import CommandError
 from server.net.addresses import address_text
 from server.runtime.hosts import is_loopback
 from server.services import Services
-from server.web.page.addresses import Fields, url
 from server.web.page.document import document, hidden, notice, secured
-from server.web.page.logins import Login, Logins
+from server.web.page.logins import Login, Logins, Viewer
 from server.web.page.markup import Html, joined, tag
-from server.web.page.viewer import Viewer
+from server.web.page.page_request import Fields, url
 
 FAILURE_S: Final = 0.3
 """How long a login that fails takes at least: passwords are not to be tried in a row."""

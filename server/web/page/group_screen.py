@@ -8,11 +8,10 @@ from bisect import bisect_right
 from typing import Final
 
 from server.road.session import Waiter
-from server.web.page.addresses import group_url, packed, stream_url
 from server.web.page.charts import histogram
 from server.web.page.document import csrf_field, facts, hidden, live, notice, pages, section, table
-from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.page_request import PageRequest, group_url, packed, stream_url
 from server.web.page.policies import policies_of_group
 from server.web.page.preview import preview
 from server.web.page.sampling import Trace, behind_since, lag_of
@@ -45,9 +44,9 @@ _ORDERS: Final = {"age": "oldest first", "deliveries": "most delivered first", "
 _CHUNK: Final = 500
 
 
-async def group_screen(look: Look) -> Html:
+async def group_screen(request: PageRequest) -> Html:
     """The screen."""
-    database, key, stream, group = look.group()
+    database, key, stream, group = request.group()
     db = database.index
     return joined(
         [
@@ -60,23 +59,23 @@ async def group_screen(look: Look) -> Html:
             ),
             live(
                 "live",
-                look,
-                await _numbers(look, db, key, stream, group),
+                request,
+                await _numbers(request, db, key, stream, group),
                 also=("consumers", "pending", "deliveries"),
             ),
-            _over_time(look, (db, key, group.name)),
-            _position(look, db, key, group),
+            _over_time(request, (db, key, group.name)),
+            _position(request, db, key, group),
             tag(
                 "div",
                 tag(
                     "div",
-                    tag("div", await _consumers(look, db, key, group), id="consumers"),
-                    policies_of_group(look, db, key, stream, group),
+                    tag("div", await _consumers(request, db, key, group), id="consumers"),
+                    policies_of_group(request, db, key, stream, group),
                 ),
-                tag("div", _deliveries(look, (db, key, group.name)), id="deliveries"),
+                tag("div", _deliveries(request, (db, key, group.name)), id="deliveries"),
                 class_="pair",
             ),
-            tag("div", await _pending(look, db, key, stream, group), id="pending"),
+            tag("div", await _pending(request, db, key, stream, group), id="pending"),
         ]
     )
 
@@ -84,28 +83,28 @@ async def group_screen(look: Look) -> Html:
 # --- the group as a whole --------------------------------------------------------------------
 
 
-async def _numbers(look: Look, db: int, key: bytes, stream: Stream, group: Group) -> Html:
-    since = behind_since(stream, group, look.now)
-    row = look.sampler.index.get((db, key, group.name))
+async def _numbers(request: PageRequest, db: int, key: bytes, stream: Stream, group: Group) -> Html:
+    since = behind_since(stream, group, request.now)
+    row = request.sampler.index.get((db, key, group.name))
     oldest = None if row is None else row.oldest
     parked = sum(
         waiter.wait.reader_of == group.name
-        for waiter in list(look.server.blocking.waiting.get((db, key), ()))
+        for waiter in list(request.server.blocking.waiting.get((db, key), ()))
     )
     return facts(
         (
             "Lag",
-            number(await lag_of(stream, group, look.pace)),
+            number(await lag_of(stream, group, request.pace)),
             "entries not delivered yet"
             if since is None
-            else f"the first has waited for {duration(look.now - since)}",
+            else f"the first has waited for {duration(request.now - since)}",
         ),
         (
             "Pending",
             number(len(group.pending)),
             "delivered, not acknowledged"
             if oldest is None
-            else f"the oldest for {duration(look.now - oldest)}",
+            else f"the oldest for {duration(request.now - oldest)}",
         ),
         ("Consumers", number(len(group.consumers)), f"{number(parked)} readers wait"),
         ("Acknowledged", number(group.acked), "since the server's start"),
@@ -113,8 +112,8 @@ async def _numbers(look: Look, db: int, key: bytes, stream: Stream, group: Group
     )
 
 
-def _over_time(look: Look, name: tuple[int, bytes, bytes]) -> Html:
-    trace = look.sampler.traces.get(name)
+def _over_time(request: PageRequest, name: tuple[int, bytes, bytes]) -> Html:
+    trace = request.sampler.traces.get(name)
     points = chart_points(trace)
     chart = tag(
         "div",
@@ -136,8 +135,8 @@ def chart_points(trace: Trace | None) -> str:
     return json.dumps([[then / 1000 for then in trace.times], list(trace.lag), list(trace.pending)])
 
 
-def _deliveries(look: Look, name: tuple[int, bytes, bytes]) -> Html:
-    row = look.sampler.index.get(name)
+def _deliveries(request: PageRequest, name: tuple[int, bytes, bytes]) -> Html:
+    row = request.sampler.index.get(name)
     title = "Deliveries of pending entries"
     if row is None or not row.pending:
         return section(title, tag("p", "Nothing is pending.", class_="empty"))
@@ -147,7 +146,7 @@ def _deliveries(look: Look, name: tuple[int, bytes, bytes]) -> Html:
 # --- the position ----------------------------------------------------------------------------
 
 
-def _position(look: Look, db: int, key: bytes, group: Group) -> Html:
+def _position(request: PageRequest, db: int, key: bytes, group: Group) -> Html:
     what = facts(
         ("Last delivered", tag("code", id_text(group.last_id)), id_moment(group.last_id)),
         (
@@ -156,13 +155,13 @@ def _position(look: Look, db: int, key: bytes, group: Group) -> Html:
             "by its counter",
         ),
     )
-    if not look.viewer.may_act:
+    if not request.viewer.may_act:
         return section("Position", what)
-    denial = look.viewer.denial(b"XGROUP", b"SETID", key, group.name, b"0")
+    denial = request.viewer.denial(b"XGROUP", b"SETID", key, group.name, b"0")
     if denial is not None:
         return section("Position", what, notice(denial))
     to_time = _form(
-        look,
+        request,
         db,
         key,
         group,
@@ -175,7 +174,7 @@ def _position(look: Look, db: int, key: bytes, group: Group) -> Html:
         "Set to a time …",
     )
     back = _form(
-        look,
+        request,
         db,
         key,
         group,
@@ -191,11 +190,11 @@ def _position(look: Look, db: int, key: bytes, group: Group) -> Html:
 
 
 def _form(
-    look: Look, db: int, key: bytes, group: Group, kind: str, field: Html, button: str
+    request: PageRequest, db: int, key: bytes, group: Group, kind: str, field: Html, button: str
 ) -> Html:
     return tag(
         "form",
-        csrf_field(look),
+        csrf_field(request),
         hidden("kind", kind),
         hidden("db", db),
         hidden("key", packed(key)),
@@ -212,47 +211,50 @@ def _form(
 # --- consumers -------------------------------------------------------------------------------
 
 
-async def _consumers(look: Look, db: int, key: bytes, group: Group) -> Html:
-    denial = look.viewer.denial(b"XINFO", b"CONSUMERS", key, group.name)
+async def _consumers(request: PageRequest, db: int, key: bytes, group: Group) -> Html:
+    denial = request.viewer.denial(b"XINFO", b"CONSUMERS", key, group.name)
     if denial is not None:
         return section("Consumers", notice(denial))
-    page = look.fields.whole("cpage", 1, 1, 10**6)
+    page = request.fields.whole("cpage", 1, 1, 10**6)
     first = (page - 1) * PAGE
-    some = await _first_consumers(look, group, first + PAGE + 1)
-    parked = _parked(look, db, key, group)
-    rows = [_consumer(look, each, parked) for each in some[first : first + PAGE]]
+    some = await _first_consumers(request, group, first + PAGE + 1)
+    parked = _parked(request, db, key, group)
+    rows = [_consumer(request, each, parked) for each in some[first : first + PAGE]]
     heads = ("Consumer", "State", "Pending", "Last asked", "Last got something")
     return section(
         "Consumers",
         table(heads, rows, "The group has no consumers."),
         pages(
-            ("← Previous", _page(look, db, key, group, page - 1) if page > 1 else None),
-            ("Next →", _page(look, db, key, group, page + 1) if len(some) > first + PAGE else None),
+            ("← Previous", _page(request, db, key, group, page - 1) if page > 1 else None),
+            (
+                "Next →",
+                _page(request, db, key, group, page + 1) if len(some) > first + PAGE else None,
+            ),
         )
         if len(group.consumers) > PAGE
         else None,
     )
 
 
-async def _first_consumers(look: Look, group: Group, most: int) -> list[Consumer]:
+async def _first_consumers(request: PageRequest, group: Group, most: int) -> list[Consumer]:
     """Those with most pending entries first."""
     every = list(group.consumers.values())
     found: list[Consumer] = []
     for at in range(0, len(every), _CHUNK):
         some = found + every[at : at + _CHUNK]
         found = heapq.nsmallest(most, some, key=lambda each: (-each.owned, each.name))
-        await look.pace.rest()
+        await request.pace.rest()
     return found
 
 
-def _page(look: Look, db: int, key: bytes, group: Group, page: int) -> str:
-    order = look.fields.text("order") or None
+def _page(request: PageRequest, db: int, key: bytes, group: Group, page: int) -> str:
+    order = request.fields.text("order") or None
     return group_url(db, key, group.name, order=order, cpage=page) + "#consumers"
 
 
-def _parked(look: Look, db: int, key: bytes, group: Group) -> set[bytes]:
+def _parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:
     """The names of the consumers that wait for entries."""
-    waiting = look.server.blocking.waiting.get((db, key), ())
+    waiting = request.server.blocking.waiting.get((db, key), ())
     return {
         name
         for waiter in list(waiting)
@@ -269,7 +271,7 @@ def consumer_of(waiter: Waiter) -> bytes | None:
     return None
 
 
-def _consumer(look: Look, consumer: Consumer, parked: set[bytes]) -> list[Child]:
+def _consumer(request: PageRequest, consumer: Consumer, parked: set[bytes]) -> list[Child]:
     waits = consumer.name in parked
     return [
         shown(consumer.name),
@@ -279,19 +281,19 @@ def _consumer(look: Look, consumer: Consumer, parked: set[bytes]) -> list[Child]
             class_="badge good" if waits else "badge",
         ),
         number(consumer.owned),
-        f"{duration(look.now - consumer.seen)} ago",
-        NONE if consumer.active == NEVER else f"{duration(look.now - consumer.active)} ago",
+        f"{duration(request.now - consumer.seen)} ago",
+        NONE if consumer.active == NEVER else f"{duration(request.now - consumer.active)} ago",
     ]
 
 
 # --- pending entries -------------------------------------------------------------------------
 
 
-async def _pending(look: Look, db: int, key: bytes, stream: Stream, group: Group) -> Html:
-    denial = look.viewer.denial(b"XPENDING", key, group.name)
+async def _pending(request: PageRequest, db: int, key: bytes, stream: Stream, group: Group) -> Html:
+    denial = request.viewer.denial(b"XPENDING", key, group.name)
     if denial is not None:
         return section("Pending entries", notice(denial))
-    wanted = look.fields.text("order")
+    wanted = request.fields.text("order")
     order = wanted if wanted in _ORDERS else "age"
     links = [
         tag(
@@ -303,12 +305,12 @@ async def _pending(look: Look, db: int, key: bytes, stream: Stream, group: Group
         )
         for name, text in _ORDERS.items()
     ]
-    entries, whole, following = await _first_pending(look, group, order)
-    readable = look.viewer.may(b"XRANGE", key, b"-", b"+")
+    entries, whole, following = await _first_pending(request, group, order)
+    readable = request.viewer.may(b"XRANGE", key, b"-", b"+")
     rows = []
     for entry in entries:
-        rows.append(_entry(look, stream, entry, readable))
-        await look.pace.rest()
+        rows.append(_entry(request, stream, entry, readable))
+        await request.pace.rest()
     heads = ("ID", "Consumer", "Delivered", "Deliveries", "Fields")
     more = group_url(db, key, group.name, order="id", **{"from": id_text(following)}) + "#pending"
     return section(
@@ -321,12 +323,12 @@ async def _pending(look: Look, db: int, key: bytes, stream: Stream, group: Group
 
 
 async def _first_pending(
-    look: Look, group: Group, order: str
+    request: PageRequest, group: Group, order: str
 ) -> tuple[list[PendingEntry], bool, int]:
     """The entries that come first in an order, whether all were looked at for that, and where the
     next page by ID begins (0: there is none)."""
     if order == "id":
-        start = _start(look)
+        start = _start(request)
         some = group.pending.ids_from(start, PAGE + 1)
         entries = [entry for each in some[:PAGE] if (entry := group.pending.get(each)) is not None]
         return entries, True, some[PAGE] if len(some) > PAGE else 0
@@ -340,12 +342,12 @@ async def _first_pending(
         covered = segment.ids.at(-1)
         if segment.live:
             found = _merged(found, segment, order)
-        await look.pace.rest()
+        await request.pace.rest()
     return found, False, 0
 
 
-def _start(look: Look) -> int:
-    text = look.fields.text("from")
+def _start(request: PageRequest) -> int:
+    text = request.fields.text("from")
     try:
         return ids.parse(text.encode())
     except InvalidID:
@@ -375,7 +377,9 @@ def _by_deliveries(entry: PendingEntry) -> tuple[int, int]:
     return -entry.deliveries, entry.id
 
 
-def _entry(look: Look, stream: Stream, entry: PendingEntry, readable: bool) -> list[Child]:
+def _entry(
+    request: PageRequest, stream: Stream, entry: PendingEntry, readable: bool
+) -> list[Child]:
     payload = stream.log.get(entry.id) if readable else None
     if payload is not None:
         content: Child = fields_of(preview(payload))
@@ -384,19 +388,19 @@ def _entry(look: Look, stream: Stream, entry: PendingEntry, readable: bool) -> l
     owner = entry.owner
     return [
         tag("code", id_text(entry.id)),
-        _unowned(look, entry) if owner is None else shown(owner.name),
+        _unowned(request, entry) if owner is None else shown(owner.name),
         NONE
         if owner is None
-        else tag("span", f"{duration(look.now - entry.time)} ago", title=moment(entry.time)),
+        else tag("span", f"{duration(request.now - entry.time)} ago", title=moment(entry.time)),
         deliveries(entry.deliveries),
         content,
     ]
 
 
-def _unowned(look: Look, entry: PendingEntry) -> Html:
+def _unowned(request: PageRequest, entry: PendingEntry) -> Html:
     """Why an entry is with nobody: a policy keeps it back, or it was given back (XNACK)."""
-    if entry.time > look.now:
-        text = f"kept back for {duration(entry.time - look.now)}"
+    if entry.time > request.now:
+        text = f"kept back for {duration(entry.time - request.now)}"
     else:
         text = "given back" if entry.deliveries else "not delivered yet"
     return tag("small", text)

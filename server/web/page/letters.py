@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from server.delivery import dead_letters
-from server.web.page.addresses import Fields, group_url, packed, stream_url, url
 from server.web.page.document import csrf_field, hidden, pages, table
-from server.web.page.looking import Look, Refused
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.page_request import (
+    Fields,
+    PageRequest,
+    Refused,
+    group_url,
+    packed,
+    stream_url,
+    url,
+)
 from server.web.page.preview import WIDTH, id_of, preview
 from server.web.page.stream_screen import fields_of
 from server.web.page.wording import id_moment, id_text, moment, number, shown, size
@@ -65,15 +72,15 @@ def read_letter(payload: bytes) -> Letter | None:
     return None
 
 
-async def letters_screen(look: Look) -> Html:
+async def letters_screen(request: PageRequest) -> Html:
     """The streams of dead letters, or one of them."""
-    if look.fields.text("key"):
-        return await _one(look)
+    if request.fields.text("key"):
+        return await _one(request)
     found: dict[tuple[int, bytes], int] = {}
-    for row in look.sampler.rows:
-        if row.letters and len(found) < MOST_STREAMS and look.viewer.may_see(row.key):
+    for row in request.sampler.rows:
+        if row.letters and len(found) < MOST_STREAMS and request.viewer.may_see(row.key):
             found[row.db, row.key] = row.length
-        await look.pace.rest()
+        await request.pace.rest()
     rows: list[list[Child]] = [
         [tag("a", shown(key), href=_url(db, key)), f"db{db}", number(count)]
         for (db, key), count in sorted(found.items())
@@ -98,11 +105,11 @@ def _url(db: int, key: bytes, **fields: object) -> str:
     return url("/letters", db=db, key=packed(key), **fields)
 
 
-async def _one(look: Look) -> Html:
-    database, key, stream = look.stream()
-    look.require(b"XRANGE", key, b"-", b"+")
+async def _one(request: PageRequest) -> Html:
+    database, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
     db = database.index
-    start = _start(look)
+    start = _start(request)
     payloads = stream.log.range(start, ids.MAX, PAGE + 1)
     entries = [(id_of(payload), payload) for payload in payloads]
     following = (
@@ -113,10 +120,10 @@ async def _one(look: Look) -> Html:
     everything: list[int] = []
     for identity, payload in page:
         letter = read_letter(payload)
-        rows.append(_row(look, db, key, letter, payload))
+        rows.append(_row(request, db, key, letter, payload))
         everything += [identity] if letter is not None else []
-        await look.pace.rest()
-    heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if look.viewer.may_act else ()))
+        await request.pace.rest()
+    heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if request.viewer.may_act else ()))
     return joined(
         [
             tag(
@@ -127,20 +134,22 @@ async def _one(look: Look) -> Html:
             ),
             tag("p", f"{number(stream.log.length)} entries, the oldest first."),
             tag("section", table(heads, rows, "There are no entries.")),
-            _redrive(look, db, key, everything, f"Redrive the {len(everything)} shown …"),
+            _redrive(request, db, key, everything, f"Redrive the {len(everything)} shown …"),
             pages(("First", _url(db, key) if start else None), ("Next →", following)),
         ]
     )
 
 
-def _start(look: Look) -> int:
+def _start(request: PageRequest) -> int:
     try:
-        return ids.parse(look.fields.text("from").encode())
+        return ids.parse(request.fields.text("from").encode())
     except InvalidID:
         return ids.MIN
 
 
-def _row(look: Look, db: int, key: bytes, letter: Letter | None, payload: bytes) -> list[Child]:
+def _row(
+    request: PageRequest, db: int, key: bytes, letter: Letter | None, payload: bytes
+) -> list[Child]:
     identity = id_of(payload)
     name = joined([tag("code", id_text(identity)), tag("small", id_moment(identity))])
     if letter is None:
@@ -151,42 +160,42 @@ def _row(look: Look, db: int, key: bytes, letter: Letter | None, payload: bytes)
             size(len(payload)),
             fields_of(preview(payload)),
         ]
-        return [*row, None] if look.viewer.may_act else row
+        return [*row, None] if request.viewer.may_act else row
     row = [
         name,
-        _origin(look, db, letter),
+        _origin(request, db, letter),
         shown(letter.added[LAST], 2 * WIDTH),
         _fields(letter),
     ]
-    if look.viewer.may_act:
-        row.append(_redrive(look, db, key, [identity], "Redrive …"))
+    if request.viewer.may_act:
+        row.append(_redrive(request, db, key, [identity], "Redrive …"))
     return row
 
 
-def _origin(look: Look, db: int, letter: Letter) -> Html:
+def _origin(request: PageRequest, db: int, letter: Letter) -> Html:
     """The stream, as a link to where the entry was, and who tried to process it."""
     identity = letter.added.get(PREFIX + b"id", b"")
     at = {"at": shown(identity)} if _is_id(identity) else {}
     name: Html | str = shown(letter.origin)
-    if look.viewer.may_see(letter.origin):
+    if request.viewer.may_see(letter.origin):
         name = tag("a", name, href=stream_url(db, letter.origin, **at))
     others = [
-        tag("div", tag("b", shown(field.removeprefix(PREFIX))), _told(look, db, letter, field))
+        tag("div", tag("b", shown(field.removeprefix(PREFIX))), _told(request, db, letter, field))
         for field in letter.added
         if field not in (LAST, PREFIX + b"stream")
     ]
     return tag("div", tag("div", name), *others[:6], class_="fields")
 
 
-def _told(look: Look, db: int, letter: Letter, field: bytes) -> Html:
+def _told(request: PageRequest, db: int, letter: Letter, field: bytes) -> Html:
     """What a field says that was added: of a policy's letter the group as a link, and the time."""
     value = letter.added[field]
     if letter.group is not None and field == dead_letters.TIME and value.isdigit():
         return tag("span", moment(int(value[:MOST_DIGITS])))
     text = shown(value, WIDTH)
     if letter.group is not None and field == dead_letters.GROUP:
-        request = b"XINFO", b"GROUPS", letter.origin
-        if look.viewer.may_see(letter.origin) and look.viewer.may(*request):
+        words = b"XINFO", b"GROUPS", letter.origin
+        if request.viewer.may_see(letter.origin) and request.viewer.may(*words):
             return tag("span", tag("a", text, href=group_url(db, letter.origin, letter.group)))
     return tag("span", text)
 
@@ -210,13 +219,15 @@ def _fields(letter: Letter) -> Html:
     return tag("div", *lines, class_="fields")
 
 
-def _redrive(look: Look, db: int, key: bytes, identities: list[int], button: str) -> Html | None:
+def _redrive(
+    request: PageRequest, db: int, key: bytes, identities: list[int], button: str
+) -> Html | None:
     """A form that names the letters that are seen, and no others."""
-    if not look.viewer.may_act or not identities:
+    if not request.viewer.may_act or not identities:
         return None
     return tag(
         "form",
-        csrf_field(look),
+        csrf_field(request),
         hidden("kind", "redrive"),
         hidden("db", db),
         hidden("key", packed(key)),

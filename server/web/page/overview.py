@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from server.web.page.addresses import group_url, stream_url, url
 from server.web.page.charts import sparkline
 from server.web.page.document import facts, live, notice, pages, several, table
-from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.page_request import PageRequest, group_url, stream_url, url
 from server.web.page.sampling import Row, in_trouble, ordered
 from server.web.page.wording import NONE, deliveries, duration, number, shown
 
@@ -47,8 +46,8 @@ _HEADS: Final = (
 class _Wanted:
     """What is asked for: which rows, in which order, and which page of them."""
 
-    def __init__(self, look: Look) -> None:
-        fields = look.fields
+    def __init__(self, request: PageRequest) -> None:
+        fields = request.fields
         self.failing = bool(fields.text("failing"))
         self.match = fields.text("match")
         order = fields.text("order")
@@ -76,15 +75,15 @@ class _Wanted:
         }[self.order]
 
 
-async def overview(look: Look) -> Html:
+async def overview(request: PageRequest) -> Html:
     """The screen. Nothing is looked at here but what the sampler has found."""
-    wanted = _Wanted(look)
-    sampler = look.sampler
-    found, totals = await _select(look, wanted)
+    wanted = _Wanted(request)
+    sampler = request.sampler
+    found, totals = await _select(request, wanted)
     rows = []
     for row in found[:PAGE]:
-        rows.append(_row(look, row))
-        await look.pace.rest()
+        rows.append(_row(request, row))
+        await request.pace.rest()
     left_out = (
         notice(
             f"{number(sampler.left_out)} more streams and groups are not shown: there are too many."
@@ -97,7 +96,7 @@ async def overview(look: Look) -> Html:
     )
     content = live(
         "live",
-        look,
+        request,
         totals,
         left_out,
         table(_HEADS, rows, empty),
@@ -109,28 +108,28 @@ async def overview(look: Look) -> Html:
     return joined([tag("h1", "Streams by groups"), _form(wanted), content])
 
 
-async def _select(look: Look, wanted: _Wanted) -> tuple[list[Row], Html]:
+async def _select(request: PageRequest, wanted: _Wanted) -> tuple[list[Row], Html]:
     """The rows of the page and one more if there is one, and the numbers above them."""
     streams = groups = failing = pending = 0
     before: tuple[int, bytes] | None = None
     kept = []
-    for row in look.sampler.rows:
-        await look.pace.rest()
-        if not look.viewer.may_see(row.key):
+    for row in request.sampler.rows:
+        await request.pace.rest()
+        if not request.viewer.may_see(row.key):
             continue
         if before != (row.db, row.key):  # The rows of a stream follow each other.
             before = (row.db, row.key)
             streams += 1
         groups += row.group is not None
         pending += row.pending
-        in_need = bool(row.troubles(look.now))
+        in_need = bool(row.troubles(request.now))
         failing += in_need
         if (in_need or not wanted.failing) and _fits(row, wanted.match):
             kept.append(row)
     found: list[Row] = []
     skip = (wanted.page - 1) * PAGE
     if skip < len(kept):
-        async for row in ordered(kept, wanted.key(look.now), look.pace):
+        async for row in ordered(kept, wanted.key(request.now), request.pace):
             if skip:
                 skip -= 1
                 continue
@@ -142,7 +141,7 @@ async def _select(look: Look, wanted: _Wanted) -> tuple[list[Row], Html]:
         ("Groups", number(groups), ""),
         ("In trouble", tag("b", number(failing), class_="bad" if failing else "good"), ""),
         ("Pending entries", number(pending), ""),
-        ("Looked at", _age(look), ""),
+        ("Looked at", _age(request), ""),
     )
     return found, numbers
 
@@ -151,10 +150,10 @@ def _fits(row: Row, match: str) -> bool:
     return not match or match in shown(row.key) or match in shown(row.group or b"")
 
 
-def _age(look: Look) -> str:
-    if not look.sampler.number:
+def _age(request: PageRequest) -> str:
+    if not request.sampler.number:
         return "not yet"
-    return f"{duration(look.now - look.sampler.taken_ms)} ago"
+    return f"{duration(request.now - request.sampler.taken_ms)} ago"
 
 
 def _form(wanted: _Wanted) -> Html:
@@ -177,8 +176,8 @@ def _form(wanted: _Wanted) -> Html:
     )
 
 
-def _row(look: Look, row: Row) -> list[Child]:
-    trace = look.sampler.traces.get(row.name)
+def _row(request: PageRequest, row: Row) -> list[Child]:
+    trace = request.sampler.traces.get(row.name)
     lines = (
         []
         if trace is None or row.group is None
@@ -189,8 +188,8 @@ def _row(look: Look, row: Row) -> list[Child]:
         NONE
         if row.group is None
         else tag("a", shown(row.group), href=group_url(row.db, row.key, row.group)),
-        state(row, look.now),
-        NONE if row.oldest is None else duration(look.now - row.oldest),
+        state(row, request.now),
+        NONE if row.oldest is None else duration(request.now - row.oldest),
         NONE if row.group is None else number(row.lag),
         NONE if row.group is None else number(row.pending),
         f"up to {deliveries(row.most)}" if row.most else NONE,

@@ -4,31 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from server.runtime.phase import Phase
 from server.services import Services
 from server.web.page.actions import act
-from server.web.page.addresses import Fields
 from server.web.page.assets import Assets
 from server.web.page.document import document, notice, secured
-from server.web.page.events import Events
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
 from server.web.page.group_screen import chart_points, group_screen
 from server.web.page.letters import letters_screen
-from server.web.page.looking import Look, Refused
+from server.web.page.logins import Viewer
 from server.web.page.markup import Html, tag
 from server.web.page.overview import overview
+from server.web.page.page_request import Fields, PageRequest, Refused
 from server.web.page.sampling import Sampler
 from server.web.page.server_screen import server_screen
 from server.web.page.stream_screen import stream_screen
-from server.web.page.viewer import Viewer
 
-Screen = Callable[[Look], Awaitable[Html] | Html]
+MOST_LISTENERS: Final = 24
+"""How many browsers may listen at a time; each takes one of the port's connections."""
+
+SILENCE_S: Final = 15.0
+"""After so long without news a line is sent, which finds out whether the browser is still there."""
+
+
+class Events:
+    """All browsers that listen."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self._listening = 0
+
+    def response(self) -> Response:
+        """A stream of events, or a refusal if there are too many."""
+        if self._listening >= MOST_LISTENERS:
+            return PlainTextResponse("too many listen\n", 503)
+        return StreamingResponse(self._events(), media_type="text/event-stream")
+
+    async def _events(self) -> AsyncIterator[str]:
+        sampler = self._sampler
+        self._listening += 1
+        try:
+            yield "retry: 5000\n\n"
+            while not sampler.closing:
+                following = sampler.next
+                try:
+                    await asyncio.wait_for(following.wait(), SILENCE_S)
+                except TimeoutError:
+                    yield ": nothing new\n\n"
+                    continue
+                sampler.watch()
+                yield f"event: sample\ndata: {sampler.number}\n\n"
+        finally:
+            self._listening -= 1
+
+
+Screen = Callable[[PageRequest], Awaitable[Html] | Html]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -73,7 +110,7 @@ class Page:
         return checked
 
     def _seen(
-        self, answer: Callable[[Look], Awaitable[Response]], by_form: bool = False
+        self, answer: Callable[[PageRequest], Awaitable[Response]], by_form: bool = False
     ) -> Endpoint:
         """What a user is answered, whoever that is: one who has to log in does that first."""
 
@@ -89,10 +126,10 @@ class Page:
 
         return self._allowed(endpoint)
 
-    def _look(self, request: Request, viewer: Viewer, fields: Fields) -> Look:
+    def _look(self, request: Request, viewer: Viewer, fields: Fields) -> PageRequest:
         query = request.url.query
         address = f"{request.url.path}?{query}" if query else request.url.path
-        return Look(self._server, self.sampler, viewer, fields, address, peer(request))
+        return PageRequest(self._server, self.sampler, viewer, fields, address, peer(request))
 
     async def _ask(self, request: Request) -> Response:
         return self._gate.ask(request)
@@ -100,7 +137,7 @@ class Page:
     # --- answers --------------------------------------------------------------------------
 
     def _screen(self, title: str, screen: Screen) -> Endpoint:
-        async def answer(look: Look) -> Response:
+        async def answer(look: PageRequest) -> Response:
             if self._server.state.phase is not Phase.SERVING:
                 phase = self._server.state.phase.value
                 return document(title, notice(f"There is nothing to see yet: {phase}."), look, 503)
@@ -114,14 +151,14 @@ class Page:
 
         return self._seen(answer)
 
-    async def _act(self, look: Look) -> Response:
+    async def _act(self, look: PageRequest) -> Response:
         try:
             title, body = await act(look)
         except Refused as refused:
             return _refused("Not done", refused, look)
         return document(title, body, look)
 
-    async def _trace(self, look: Look) -> Response:
+    async def _trace(self, look: PageRequest) -> Response:
         try:
             database, key, _, group = look.group()
         except Refused as refused:
@@ -129,16 +166,16 @@ class Page:
         trace = self.sampler.traces.get((database.index, key, group.name))
         return secured(Response(chart_points(trace), media_type="application/json"))
 
-    async def _listen(self, look: Look) -> Response:
+    async def _listen(self, look: PageRequest) -> Response:
         return secured(self._events.response())
 
-    async def _log_out(self, look: Look) -> Response:
+    async def _log_out(self, look: PageRequest) -> Response:
         login = look.viewer.login
         if login is None or not login.sent(look.fields.secret("csrf")):
             return secured(PlainTextResponse("this is no form of this page\n", 403))
         return self._gate.log_out(login)
 
 
-def _refused(title: str, refused: Refused, look: Look) -> Response:
+def _refused(title: str, refused: Refused, look: PageRequest) -> Response:
     body = tag("div", tag("h1", title), notice(refused.text, "bad"))
     return document(title, body, look, refused.status)

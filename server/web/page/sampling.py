@@ -19,14 +19,12 @@ from typing import Any, Final, NamedTuple
 
 from server.runtime.phase import Phase
 from server.services import Services
-from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.pace import Pace
 from server.web.page.wording import EARLIEST_MS
+from server.web.survey import Pace, streams_of, summary_of
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, PendingSummary
+from storage.engine.pending import MOST
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database
 
 IDLE_S: Final = 10.0
 WATCHED_S: Final = 2.0
@@ -214,7 +212,7 @@ class Sampler:
     async def look(self) -> None:
         """Looks at everything once; what there is may change meanwhile."""
         pace = Pace()
-        found = _Gathering(self._server, pace)
+        found = StreamScan(self._server, pace)
         await found.run()
         now = self._server.state.clock()
         index: dict[Name, Row] = {}
@@ -235,7 +233,7 @@ class Sampler:
         self._tell()
 
 
-class _Gathering:
+class StreamScan:
     """One look."""
 
     def __init__(self, server: Services, pace: Pace) -> None:
@@ -247,13 +245,9 @@ class _Gathering:
 
     async def run(self) -> None:
         """Gathers the rows of all databases."""
-        for database in self._server.state.keyspace.databases:
-            for bucket in database.scan.buckets() if len(database) else ():
-                for key in bucket:
-                    stream = stream_at(database, key, self._now)
-                    if stream is not None:
-                        await self._add_stream(database.index, key, stream)
-                await self._pace.rest()
+        keyspace = self._server.state.keyspace
+        async for index, key, stream in streams_of(keyspace, self._now, self._pace):
+            await self._add_stream(index, key, stream)
 
     async def _add_stream(self, db: int, key: bytes, stream: Stream) -> None:
         letters = holds_letters(stream)
@@ -273,9 +267,7 @@ class _Gathering:
             self.left_out += 1
 
     async def _row(self, db: int, key: bytes, stream: Stream, group: Group, letters: bool) -> Row:
-        summary = PendingSummary(DELIVERY_BOUNDS)
-        while summary.step(group.pending):
-            await self._pace.rest()
+        summary = await summary_of(group.pending, self._pace)
         oldest = None if summary.earliest == MOST else summary.earliest
         return Row(
             db,
@@ -294,14 +286,6 @@ class _Gathering:
 
 def _size(stream: Stream) -> tuple[int, int]:
     return stream.log.length, stream.entries_added
-
-
-def stream_at(database: Database, key: bytes, now: int) -> Stream | None:
-    """The stream at a key, if there is one; nothing is changed, not even the time of its use."""
-    value = database.values.get(key)
-    if type(value) is not Stream or database.expires.get(key, now + 1) <= now:
-        return None
-    return value
 
 
 def holds_letters(stream: Stream) -> bool:

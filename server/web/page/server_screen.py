@@ -10,10 +10,9 @@ from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info_sections import SECTIONS
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
-from server.web.page.addresses import url
 from server.web.page.document import facts, live, notice, pages, section, table
-from server.web.page.looking import Look
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.page_request import PageRequest, url
 from server.web.page.wording import NONE, duration, moment, number, shown, size
 
 PAGE: Final = 50
@@ -23,36 +22,40 @@ MOST: Final = 50
 """How many entries of a log are shown."""
 
 
-def server_screen(look: Look) -> Html:
+def server_screen(request: PageRequest) -> Html:
     """The screen."""
     return joined(
         [
             tag("h1", "Server"),
-            live("live", look, _durability(look), also=("clients",)),
-            tag("div", _clients(look), id="clients"),
-            _slow_log(look),
-            _acl_log(look),
-            _user(look),
+            live("live", request, _durability(request), also=("clients",)),
+            tag("div", _clients(request), id="clients"),
+            _slow_log(request),
+            _acl_log(request),
+            _user(request),
         ]
     )
 
 
-def _durability(look: Look) -> Html:
+def _durability(request: PageRequest) -> Html:
     title = "Memory and durability"
-    denial = look.viewer.denial(b"INFO")
+    denial = request.viewer.denial(b"INFO")
     if denial is not None:
         return section(title, notice(denial))
-    server = look.server
+    server = request.server
     config, state = server.state.config, server.state
     memory = int(str(SECTIONS["memory"](server)["used_memory"]))
     limit = f"of {size(config.maxmemory)}" if config.maxmemory else "no limit"
-    uptime = ("Up for", duration(look.now - state.started_ms), f"since {moment(state.started_ms)}")
-    return section(title, facts(uptime, ("Memory", size(memory), limit), *_file(look)))
+    uptime = (
+        "Up for",
+        duration(request.now - state.started_ms),
+        f"since {moment(state.started_ms)}",
+    )
+    return section(title, facts(uptime, ("Memory", size(memory), limit), *_file(request)))
 
 
-def _file(look: Look) -> list[tuple[str, Child, str]]:
+def _file(request: PageRequest) -> list[tuple[str, Child, str]]:
     """What there is to say about the append-only file."""
-    server = look.server
+    server = request.server
     if not server.persistence.on:
         off = tag("b", "off", class_="bad")
         saves = server.persistence.saves_by_itself
@@ -79,26 +82,26 @@ def _file(look: Look) -> list[tuple[str, Child, str]]:
 # --- clients ---------------------------------------------------------------------------------
 
 
-def _clients(look: Look) -> Html:
-    denial = look.viewer.denial(b"CLIENT", b"LIST")
+def _clients(request: PageRequest) -> Html:
+    denial = request.viewer.denial(b"CLIENT", b"LIST")
     if denial is not None:
         return section("Clients", notice(denial))
-    after = look.fields.whole("after", 0, 0, 2**63)
-    sessions = look.server.state.sessions
+    after = request.fields.whole("after", 0, 0, 2**63)
+    sessions = request.server.state.sessions
     # Numbers ascend in there.
     some = list(islice((each for number, each in sessions.items() if number > after), PAGE + 1))
     heads = ("No.", "Address", "Name", "User", "Flags", "Last command", "Idle", "Age", "Memory")
     following = url("/server", after=some[PAGE - 1].id) + "#clients" if len(some) > PAGE else None
     return section(
         f"Clients ({number(len(sessions))})",
-        table(heads, [_client(look, each) for each in some[:PAGE]], "No client is connected."),
+        table(heads, [_client(request, each) for each in some[:PAGE]], "No client is connected."),
         pages(("First", url("/server") + "#clients" if after else None), ("Next →", following))
         if after or following
         else None,
     )
 
 
-def _client(look: Look, session: Session) -> list[Child]:
+def _client(request: PageRequest, session: Session) -> list[Child]:
     command = session.command
     return [
         number(session.id),
@@ -107,8 +110,8 @@ def _client(look: Look, session: Session) -> list[Child]:
         shown(session.user),
         client_flags(session),
         NONE if command is None else command.fullname,
-        duration(look.now - session.seen_ms),
-        duration(look.now - session.created_ms),
+        duration(request.now - session.seen_ms),
+        duration(request.now - session.created_ms),
         size(client_memory(session)),
     ]
 
@@ -116,11 +119,11 @@ def _client(look: Look, session: Session) -> list[Child]:
 # --- logs ------------------------------------------------------------------------------------
 
 
-def _slow_log(look: Look) -> Html:
-    denial = look.viewer.denial(b"SLOWLOG", b"GET")
+def _slow_log(request: PageRequest) -> Html:
+    denial = request.viewer.denial(b"SLOWLOG", b"GET")
     if denial is not None:
         return section("Slow log", notice(denial))
-    log = look.server.state.timings.slow_log
+    log = request.server.state.timings.slow_log
     rows = [_slow(each) for each in islice(log.entries, MOST)]
     return section(
         f"Slow log ({number(len(log.entries))})",
@@ -140,12 +143,12 @@ def _slow(entry: SlowCommand) -> list[Child]:
     ]
 
 
-def _acl_log(look: Look) -> Html:
-    denial = look.viewer.denial(b"ACL", b"LOG")
+def _acl_log(request: PageRequest) -> Html:
+    denial = request.viewer.denial(b"ACL", b"LOG")
     if denial is not None:
         return section("Denied", notice(denial))
-    log = look.server.access.log
-    rows = [_denied(look, each) for each in log.entries[:MOST]]
+    log = request.server.access.log
+    rows = [_denied(request, each) for each in log.entries[:MOST]]
     return section(
         f"Denied ({number(len(log.entries))})",
         table(("Last", "Times", "Why", "What", "User", "Client"), rows, "Nothing was denied."),
@@ -153,12 +156,12 @@ def _acl_log(look: Look) -> Html:
     )
 
 
-def _denied(look: Look, entry: LogEntry) -> list[Child]:
+def _denied(request: PageRequest, entry: LogEntry) -> list[Child]:
     fields = dict(
         word.partition(b"=")[::2] for word in entry.client.split(b" ") if word.startswith(b"addr=")
     )
     return [
-        f"{duration(look.now - entry.updated_ms)} ago",
+        f"{duration(request.now - entry.updated_ms)} ago",
         number(entry.count),
         entry.reason,
         shown(entry.subject),
@@ -170,21 +173,21 @@ def _denied(look: Look, entry: LogEntry) -> list[Child]:
 # --- who looks -------------------------------------------------------------------------------
 
 
-def _user(look: Look) -> Html:
-    user, login = look.viewer.user, look.viewer.login
+def _user(request: PageRequest) -> Html:
+    user, login = request.viewer.user, request.viewer.login
     selectors = [selector.show() for selector in (user.root, *user.selectors)]
     rules = [tag("code", shown(rule, 2000)) for rule in selectors]
     how = "logged in" if login is not None else "the default user, who needs no password"
-    actions = "may change what its rights allow" if look.viewer.may_act else "read-only"
+    actions = "may change what its rights allow" if request.viewer.may_act else "read-only"
     return section(
         "You",
-        facts(("User", shown(user.name), how), ("This page", actions, _why(look))),
+        facts(("User", shown(user.name), how), ("This page", actions, _why(request))),
         tag("p", *rules),
         id="you",
     )
 
 
-def _why(look: Look) -> str:
-    if not look.server.state.config.web_actions:
+def _why(request: PageRequest) -> str:
+    if not request.server.state.config.web_actions:
         return "web-actions is no"
-    return "" if look.viewer.login is not None else "log in to change anything"
+    return "" if request.viewer.login is not None else "log in to change anything"

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-from server.web.page.addresses import group_url, packed, stream_url, url
 from server.web.page.document import (
     facts,
     hidden,
@@ -17,8 +16,8 @@ from server.web.page.document import (
     several,
     table,
 )
-from server.web.page.looking import Look, Refused
 from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.page_request import PageRequest, Refused, group_url, packed, stream_url, url
 from server.web.page.policies import policies_of_stream
 from server.web.page.preview import Preview, has, id_of, preview
 from server.web.page.sampling import behind_since, lag_of
@@ -50,20 +49,20 @@ _BATCH: Final = 50
 _TIMES: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
 
-async def stream_screen(look: Look) -> Html:
+async def stream_screen(request: PageRequest) -> Html:
     """The screen."""
-    database, key, stream = look.stream()
+    database, key, stream = request.stream()
     return joined(
         [
             tag("h1", tag("small", f"db{database.index} "), shown(key)),
             live(
                 "live",
-                look,
-                _numbers(look, database.index, key, stream),
-                await _groups(look, database.index, key, stream),
+                request,
+                _numbers(request, database.index, key, stream),
+                await _groups(request, database.index, key, stream),
             ),
-            policies_of_stream(look, database.index, key, stream),
-            await _entries(look, database.index, key, stream),
+            policies_of_stream(request, database.index, key, stream),
+            await _entries(request, database.index, key, stream),
         ]
     )
 
@@ -71,12 +70,12 @@ async def stream_screen(look: Look) -> Html:
 # --- the stream as a whole -------------------------------------------------------------------
 
 
-def _numbers(look: Look, db: int, key: bytes, stream: Stream) -> Html:
+def _numbers(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
     log = stream.log
     some = log.length > 0
     return facts(
         ("Entries", number(log.length), f"{number(stream.entries_added)} were ever added"),
-        ("Rate", _rate(look, db, key, stream), "entries added a second, last minute"),
+        ("Rate", _rate(request, db, key, stream), "entries added a second, last minute"),
         ("Memory", f"about {size(log.memory_usage())}", "of the entries"),
         (
             "First",
@@ -92,23 +91,23 @@ def _numbers(look: Look, db: int, key: bytes, stream: Stream) -> Html:
     )
 
 
-def _rate(look: Look, db: int, key: bytes, stream: Stream) -> str:
+def _rate(request: PageRequest, db: int, key: bytes, stream: Stream) -> str:
     """Of any group of which the past is known, or of the stream if it has none."""
     names = list(islice(stream.groups, MOST_GROUPS)) or [b""]
-    traces = look.sampler.traces
+    traces = request.sampler.traces
     trace = next((found for name in names if (found := traces.get((db, key, name)))), None)
     rate = None if trace is None else trace.rate()
     return NONE if rate is None else f"{rate:,.1f}"
 
 
-async def _groups(look: Look, db: int, key: bytes, stream: Stream) -> Html:
-    denial = look.viewer.denial(b"XINFO", b"GROUPS", key)
+async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
+    denial = request.viewer.denial(b"XINFO", b"GROUPS", key)
     if denial is not None:
         return section("Groups", notice(denial))
     rows = []
     for group in list(islice(stream.groups.values(), MOST_GROUPS)):
-        rows.append(await _group(look, db, key, stream, group))
-        await look.pace.rest()
+        rows.append(await _group(request, db, key, stream, group))
+        await request.pace.rest()
     more = len(stream.groups) - len(rows)
     heads = ("Group", "Lag", "Waits since", "Pending", "Consumers", "Last delivered")
     return section(
@@ -120,12 +119,14 @@ async def _groups(look: Look, db: int, key: bytes, stream: Stream) -> Html:
     )
 
 
-async def _group(look: Look, db: int, key: bytes, stream: Stream, group: Group) -> list[Child]:
-    since = behind_since(stream, group, look.now)
+async def _group(
+    request: PageRequest, db: int, key: bytes, stream: Stream, group: Group
+) -> list[Child]:
+    since = behind_since(stream, group, request.now)
     return [
         tag("a", shown(group.name), href=group_url(db, key, group.name)),
-        number(await lag_of(stream, group, look.pace)),
-        NONE if since is None else duration(look.now - since),
+        number(await lag_of(stream, group, request.pace)),
+        NONE if since is None else duration(request.now - since),
         number(len(group.pending)),
         number(len(group.consumers)),
         id_text(group.last_id),
@@ -138,8 +139,8 @@ async def _group(look: Look, db: int, key: bytes, stream: Stream, group: Group) 
 class _Search:
     """Which entries are wanted: from where on, in which direction, and with which field."""
 
-    def __init__(self, look: Look) -> None:
-        fields = look.fields
+    def __init__(self, request: PageRequest) -> None:
+        fields = request.fields
         self.name = fields.text("field")
         self.value = fields.text("value")
         self.at = fields.text("at")
@@ -180,12 +181,12 @@ class _Found:
         self.more = False
 
 
-async def _entries(look: Look, db: int, key: bytes, stream: Stream) -> Html:
-    denial = look.viewer.denial(b"XRANGE", key, b"-", b"+")
+async def _entries(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
+    denial = request.viewer.denial(b"XRANGE", key, b"-", b"+")
     if denial is not None:
         return section("Entries", notice(denial))
-    search = _Search(look)
-    found = await _find(look, stream.log, search)
+    search = _Search(request)
+    found = await _find(request, stream.log, search)
     rows: list[list[Child]] = [
         [
             joined([tag("code", id_text(entry.identity)), tag("small", id_moment(entry.identity))]),
@@ -203,7 +204,7 @@ async def _entries(look: Look, db: int, key: bytes, stream: Stream) -> Html:
     )
 
 
-async def _find(look: Look, log: EntryLog, search: _Search) -> _Found:
+async def _find(request: PageRequest, log: EntryLog, search: _Search) -> _Found:
     """The entries of a page; looks at no more than :data:`SEARCHED`, a few at a time."""
     found = _Found()
     looked = 0
@@ -228,7 +229,7 @@ async def _find(look: Look, log: EntryLog, search: _Search) -> _Found:
         if looked >= SEARCHED:
             found.stopped = reached
             break
-        await look.pace.rest()
+        await request.pace.rest()
     if search.upwards:
         found.entries.reverse()
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from server.web.text import readable
+from server.web.metrics.text import readable
 from storage.engine import ids
 
 NONE: Final = "\N{EN DASH}"

@@ -7,7 +7,7 @@ import redis
 
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
-from server.web.pace import Pace
+from server.web.survey import Pace
 from tests.server.replication.conftest import Follow
 from tests.server.web.reading import samples, value
 from tests.support.servers import PenstockThread

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
-from server.web.pace import Pace
+from server.web.survey import Pace
 from tests.support.direct import Direct
 
 Labels = frozenset[tuple[str, str]]

@@ -26,10 +26,9 @@ from server.runtime.log import Log
 from server.runtime.phase import Phase
 from server.web import connections
 from server.web import http as http_module
-from server.web.http import _LogHandler
+from server.web.connections import _reason
+from server.web.http import _LogHandler, obstacle
 from server.web.metrics.exposition import CONTENT_TYPE
-from server.web.readiness import obstacle
-from server.web.sockets import _reason
 from tests.server.web.reading import samples, value
 from tests.support.direct import Direct
 from tests.support.missing import check_extra

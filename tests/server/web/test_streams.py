@@ -9,7 +9,7 @@ import pytest
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
 from server.web.metrics.stream_series import CONSUMERS, GROUPS, MOST_BLOCKS, STREAMS
-from server.web.pace import STEP_NS, Pace
+from server.web.survey import STEP_NS, Pace
 from tests.server.web.reading import samples, samples_of, streams_of, text_of, value
 from tests.support.direct import START_MS, Direct, DirectClient
 

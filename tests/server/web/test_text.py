@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from server.web.text import GAUGE, Family, labels, readable
+from server.web.metrics.text import GAUGE, Family, labels, readable
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from server.net.output_gate import OutputGate
 from server.web.page import actions
 from server.web.page.actions import Action
-from server.web.page.looking import Refused
+from server.web.page.page_request import Refused
 from tests.server.web.page.asking import Answer, Asking
 from tests.server.web.page.filling import Filled
 from tests.support.direct import Direct

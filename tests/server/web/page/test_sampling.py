@@ -8,7 +8,6 @@ import io
 import pytest
 
 from server.runtime.log import Log
-from server.web.pace import Pace
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
 from server.web.page.sampling import (
@@ -19,8 +18,8 @@ from server.web.page.sampling import (
     in_trouble,
     lag_of,
     ordered,
-    stream_at,
 )
+from server.web.survey import Pace, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
 

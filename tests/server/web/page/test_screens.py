@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from server.runtime.phase import Phase
-from server.web.page import events, group_screen, overview, server_screen, stream_screen
+from server.web.page import group_screen, overview, routes, server_screen, stream_screen
 from server.web.page.sampling import Sampler
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import HOSTILE, Filled, fill, fill_with_hostile_names
@@ -474,14 +474,14 @@ def test_browsers_are_told_of_each_look(filled: Filled) -> None:
 def test_only_so_many_browsers_are_told(
     filled: Filled, asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "MOST", 0)
+    monkeypatch.setattr(routes, "MOST_LISTENERS", 0)
     assert asking.get("/events").status == 503
 
 
 async def test_a_browser_that_hears_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "SILENCE_S", 0.001)
+    monkeypatch.setattr(routes, "SILENCE_S", 0.001)
     sampler = Sampler(Direct().server.services)
-    told = events.Events(sampler)._events()
+    told = routes.Events(sampler)._events()
     assert await anext(told) == "retry: 5000\n\n"
     assert await anext(told) == ": nothing new\n\n"
     sampler.closing = True
