@@ -42,7 +42,6 @@ ms late, where deadlines here are exact. Decision 6.
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable
 from typing import Final
 
@@ -51,12 +50,11 @@ from server.road.outcomes import Wait
 from server.road.session import Place, Session, Waiter
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
+from server.runtime.clockwork import Deadlines
 from storage.engine.stream import Stream
 
 SYNCED: Final[Place] = (-1, b"")
 """Where those wait who want their changes on the disk; no database has this index."""
-
-_FEW_TIMERS: Final = 64
 
 AGAIN_AFTER_MS: Final = 50
 """While a script takes long no command runs again: after so long it is tried once more."""
@@ -75,10 +73,9 @@ class BlockedClients:
         self.waiters: dict[Waiter, None] = {}
         self.ready: dict[Place, None] = {}
         """The keys that have been signalled, and whose waiters have not been served yet."""
-        self._timers: list[tuple[int, int, Waiter]] = []
-        self._timer_count = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0
+        self._deadlines = Deadlines(state.timekeeper, self._ring)
+        self._scheduled = 0
+        """How many times have been added to them: what is due first at one time was added first."""
 
     # --- parking --------------------------------------------------------------------------
 
@@ -116,11 +113,12 @@ class BlockedClients:
             if not queue:
                 del self.waiting[place]
         if not self.waiters:
-            self._timers.clear()
-            self.close()
-        elif len(self._timers) > max(_FEW_TIMERS, 4 * len(self.waiters)):
-            self._timers = [timer for timer in self._timers if timer[2] in self.waiters]
-            heapq.heapify(self._timers)
+            self._deadlines.clear()
+        else:
+            self._deadlines.sweep(len(self.waiters), self._is_waiting)
+
+    def _is_waiting(self, at: int, waiter: Waiter) -> bool:
+        return waiter in self.waiters
 
     def abandon(self, waiter: Waiter) -> None:
         """The waiting client is gone: nobody wants the reply."""
@@ -182,28 +180,11 @@ class BlockedClients:
             self._schedule(max(waiter.wait.wake_at, self._state.clock() + 1), waiter)
 
     def _schedule(self, at: int, waiter: Waiter) -> None:
-        self._timer_count += 1
-        heapq.heappush(self._timers, (at, self._timer_count, waiter))
-        self._arm()
+        self._scheduled += 1
+        self._deadlines.add(at, self._scheduled, waiter)
 
-    def _arm(self) -> None:
-        """Sets the one timer of the loop to the earliest time somebody waits for. While the clock
-        stands still that time does not come by itself."""
-        if not self._timers or self._state.timekeeper.frozen:
-            return
-        at = self._timers[0][0]
-        if self._timer is not None:
-            if at >= self._timer_at:
-                return
-            self._timer.cancel()
-        delay = max(0, at - self._state.clock()) / 1000
-        self._timer_at = at
-        self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
+    def _ring(self) -> None:
         self.when_due(self._state.clock())
-        self._arm()
 
     def turn_clock(self, by_ms: int) -> None:
         """The clock has been moved: waits whose deadline has come end, and none lasts longer.
@@ -211,21 +192,21 @@ class BlockedClients:
         A time at which a command is worth running again belongs to its data, which has not moved.
         """
         if by_ms < 0:
-            self._timers.clear()
+            self._deadlines.clear()
             for waiter in self.waiters:
                 if waiter.deadline is not None:
                     waiter.deadline += by_ms
                     self._schedule(waiter.deadline, waiter)
                 self._schedule_retry(waiter)
-        self.when_due(self._state.clock())
-        self.close()
-        self._arm()
+        self._ring()
+        self._deadlines.arm_anew()
 
     def next_due(self, now_ms: int) -> Waiter | None:
         """The next waiter whose command is worth running again by now, if there is one; the waits
         whose deadline has come before that are ended."""
-        while self._timers and self._timers[0][0] <= now_ms:
-            at, _, waiter = heapq.heappop(self._timers)
+        while (due := self._deadlines.take(now_ms)) is not None:
+            at: int = due[0]
+            waiter: Waiter = due[1]
             if waiter not in self.waiters:
                 continue
             if waiter.deadline is not None and waiter.deadline <= at:
@@ -238,6 +219,4 @@ class BlockedClients:
 
     def close(self) -> None:
         """Stops the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadlines.stop()

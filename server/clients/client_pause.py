@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from server.road import reasons
 from server.road.session import Session
 from server.road.state import ServerState
-
-LONG_S: Final = 86_400
-"""How long a timer runs while the clock stands still: it is set anew when the clock moves."""
+from server.runtime.clockwork import Alarm
 
 
 class ClientPause:
@@ -22,9 +19,10 @@ class ClientPause:
         self.held: dict[Session, Callable[[], None]] = {}
         """Who waits, and what lets each of them go on."""
         self.until_ms = 0
+        """When the pause ends; 0 if there is none."""
         self.everything = False
         self._stalled = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(state.timekeeper, self.unpause)
 
     def pause(self, until_ms: int, everything: bool) -> None:
         """Holds back writes, or every command, until then; a longer pause is never cut short."""
@@ -38,28 +36,19 @@ class ClientPause:
     @property
     def active(self) -> bool:
         """Whether any request has to wait."""
-        return self._timer is not None or self._stalled
+        return self.until_ms > 0 or self._stalled
 
     def _note(self) -> None:
         self._state.note(reasons.PAUSE, self.active)
 
     def _arm(self) -> None:
-        self.close()
-        delay = max(0, self.until_ms - self._state.clock()) / 1000
-        if self._state.timekeeper.frozen:
-            delay = LONG_S
-        self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+        self._alarm.stop()
+        self._alarm.set(self.until_ms)
         self._note()
-
-    def _on_timer(self) -> None:
-        if self._state.timekeeper.frozen:
-            self._arm()
-        else:
-            self.unpause()
 
     def turn_clock(self, by_ms: int) -> None:
         """The clock has been moved: the pause ends if its time is up, and never lasts longer."""
-        if self._timer is None:
+        if not self.until_ms:
             return
         self.until_ms += min(by_ms, 0)
         if self.until_ms <= self._state.clock():
@@ -71,7 +60,6 @@ class ClientPause:
         """Lets every request that was held back go on, unless commands that write are stalled."""
         self.close()
         self.everything = False
-        self.until_ms = 0
         held, self.held = self.held, {}
         for session, resume in held.items():
             session.paused = False
@@ -86,7 +74,7 @@ class ClientPause:
     def unstall(self) -> None:
         """Lets writes go on, unless there is a pause that holds them back as well."""
         self._stalled = False
-        if self._timer is None:
+        if not self.until_ms:
             self.unpause()
 
     def hold(self, session: Session, resume: Callable[[], None]) -> None:
@@ -101,7 +89,6 @@ class ClientPause:
 
     def close(self) -> None:
         """Stops the timer, and with it the pause that it ends."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.stop()
+        self.until_ms = 0
         self._note()

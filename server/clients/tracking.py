@@ -22,7 +22,6 @@ client is left that has ever tracked. Decision 31.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
@@ -33,6 +32,7 @@ from server.road.outcomes import Outcome, Wait
 from server.road.session import ClientTracking, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, Handler, every
+from server.runtime.clockwork import EndOfRound
 from storage.engine import effects as e
 
 CHANNEL: Final = "__redis__:invalidate"
@@ -129,6 +129,7 @@ class KeyTracking:
         self.prefixes: dict[bytes, Prefix] = {}
         self._lengths: list[int] = []
         self._pending: dict[bytes, Prefix] = {}
+        self._round = EndOfRound(self.broadcast)
         self._most = 0
         self._later: list[tuple[ClientTracking, Notice]] = []
         state.config.listen("tracking-table-max-keys", self._bound)
@@ -343,9 +344,8 @@ class KeyTracking:
             prefix = self.prefixes.get(beginning)
             if prefix is not None:
                 prefix.changed[key] = writer
-                if not self._pending:
-                    asyncio.get_running_loop().call_soon(self.broadcast)
                 self._pending[beginning] = prefix
+                self._round.schedule()
 
     def broadcast(self) -> None:
         """Tells clients of the keys that have changed and begin with their prefixes."""

@@ -71,7 +71,7 @@ class Policies:
         self.active = False
         """Whether any stream or group may have policies."""
         self.tally = Tally()
-        self.due = DueTimes(lambda: state.clock(), lambda: state.timekeeper.frozen, self.run_due)
+        self.due = DueTimes(state.timekeeper, self.run_due)
         self.settle: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
         self.require: Callable[[Session, Arguments], None] = lambda session, request: None

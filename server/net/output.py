@@ -17,12 +17,12 @@ on, until one has less.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from server.config.types import Limits
 from server.net.turns import Turns
+from server.runtime.clockwork import EndOfRound
 
 DIRECT: Final = 64
 """How many pieces of output are sent directly before a round is looked at again."""
@@ -53,14 +53,12 @@ class RoundOutput:
         self._turns = turns
         self._keepers: list[Keeper] = []
         self._sent = 0
-        self._scheduled = False
+        self._round = EndOfRound(self._end_round)
         self._until_ns = 0
 
     def add(self, keeper: Keeper) -> None:
         """Lets a connection send what it keeps at the end of the round."""
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._end_round)
+        self._round.schedule()
         keepers = self._keepers
         if not keepers:
             self._until_ns = self._turns.nanoseconds + PATIENCE_NS
@@ -76,7 +74,6 @@ class RoundOutput:
 
     def _end_round(self) -> None:
         """Sends what is left, and judges whether to go on like this."""
-        self._scheduled = False
         self._send()
         if self._sent < FEW:
             self.direct = DIRECT

@@ -8,11 +8,12 @@ that the clients with much to do share what others leave of the time.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
+
+from server.runtime.clockwork import EndOfRound, Slice
 
 SHARE_NS: Final = 2_000_000
 """How long a client's requests run at most before others have their turn."""
@@ -35,7 +36,7 @@ class Turns:
 
     def __init__(self, share_ns: int = SHARE_NS) -> None:
         self._waiting: deque[Callable[[int], None]] = deque()
-        self._scheduled = False
+        self._next_turn = EndOfRound(self._run)
         self._full_share_ns = share_ns
         self.share_ns = share_ns
         self.cycles = 0
@@ -45,25 +46,19 @@ class Turns:
         """Lets a client go on later; ``go_on`` takes for how many nanoseconds it may."""
         self._waiting.append(go_on)
         self.share_ns = min(SMALL_SHARE_NS, self._full_share_ns)
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._run)
+        self._next_turn.schedule()
 
     def _run(self) -> None:
         """One turn: each client goes on once at most."""
-        end = now_ns() + TURN_NS
-        self._scheduled = False
+        turn = Slice(TURN_NS)
         try:
             for _ in range(len(self._waiting)):
                 self._waiting.popleft()(self._full_share_ns)
-                if now_ns() >= end:
+                if turn.is_over:
                     break
         finally:
             if self._waiting:
-                self._schedule()
+                self._next_turn.schedule()
             else:
                 self.share_ns = self._full_share_ns
 

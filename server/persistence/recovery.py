@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import time
@@ -15,6 +14,7 @@ from server.persistence.appender import reason
 from server.persistence.rdb_items import ItemLoader
 from server.road.dispatcher import Dispatcher
 from server.road.state import ServerState
+from server.runtime.clockwork import Slice
 from storage.aof.check import cut
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk
@@ -22,7 +22,7 @@ from storage.aof.folder import Folder
 from storage.aof.preamble import Preamble, begins_with_rdb, read_preamble
 from storage.aof.reader import Batch, Damaged, Reader, TakeRun
 
-TURN_S: Final = 0.01
+TURN_NS: Final = 10_000_000
 """For how long files are loaded before clients have a turn."""
 REPORT_S: Final = 2.0
 """How often the log tells how far loading has come."""
@@ -77,14 +77,13 @@ class Recovery:
         """Loads everything, and gives clients a turn now and then. Raises
         :class:`RecoveryError`, and :class:`RecoveryStopped` if the server is to end; the files are
         as before then."""
-        turn = time.monotonic()
+        turn = Slice(TURN_NS)
         for _ in self._steps():
-            if time.monotonic() - turn > TURN_S:
+            if turn.is_over:
                 self._report()
-                await asyncio.sleep(0)
+                await turn.rest()
                 if self._state.stopping.is_set():
                     raise RecoveryStopped
-                turn = time.monotonic()
                 # What clients may do meanwhile takes place at their time.
                 self._state.keyspace.now_ms = 0
 

@@ -7,7 +7,6 @@ share it, so one that is slow takes no memory of its own but for what the backlo
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, NamedTuple
 
 from server.net.output import OutputLimits
@@ -15,6 +14,7 @@ from server.replication.feed import Feed
 from server.replication.snapshot_file import SnapshotFile
 from server.road.session import Session
 from server.road.state import ServerState
+from server.runtime.clockwork import EndOfRound
 from storage.rdb import codes
 
 WAITING: Final = "wait_bgsave"
@@ -107,7 +107,7 @@ class Replica:
         self._snapshot: SnapshotFile | None = None
         self._read = 0
         self._choked = False
-        self._scheduled = False
+        self._soon = EndOfRound(self._go_on)
 
     # --- what it is -----------------------------------------------------------------------
 
@@ -182,12 +182,9 @@ class Replica:
 
     def resume_soon(self) -> None:
         """Sends more, once what is going on now has been done."""
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+        self._soon.schedule()
 
     def _go_on(self) -> None:
-        self._scheduled = False
         if self.session.follower is self:
             self.pump()
 

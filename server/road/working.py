@@ -19,6 +19,7 @@ from server.road.reactions import Reactions
 from server.road.session import Job, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
+from server.runtime.clockwork import EndOfRound, Slice
 
 TURN_NS: Final = 4_000_000
 """How long work goes on before others are answered again."""
@@ -37,7 +38,7 @@ class SteppedCommands:
         self._reactions = reactions
         self.nanoseconds = nanoseconds
         self._jobs: dict[Job, None] = {}
-        self._scheduled = False
+        self._next_turn = EndOfRound(self._run)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -92,12 +93,10 @@ class SteppedCommands:
             self.abandon(job)
 
     def _schedule(self) -> None:
-        if self._jobs and not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._run)
+        if self._jobs:
+            self._next_turn.schedule()
 
     def _run(self) -> None:
-        self._scheduled = False
         try:
             self.turn()
         finally:
@@ -127,16 +126,17 @@ class SteppedCommands:
 
     def _work(self, job: Job) -> Pieces | None:
         """One turn of work; the reply, if that is done."""
-        started = now = self.nanoseconds()
+        turn = Slice(TURN_NS, self.nanoseconds)
         pieces: Pieces | None = None
         try:
-            while now - started < TURN_NS:
+            while True:
                 next(job.work)
-                now = self.nanoseconds()
+                if turn.is_over:
+                    break
         except StopIteration as stop:
             pieces = stop.value
         finally:
-            self._spend(job, self.nanoseconds() - started)
+            self._spend(job, turn.elapsed_ns)
             self._apply_effects(job.session)
         if pieces is not None:
             self._count(job)

@@ -338,7 +338,7 @@ def with_long_strings(edited: bool) -> Direct:
         if edited:
             client.send("SETRANGE", key, "0", value[:1])
     one_step_a_turn(direct)
-    direct.server.services.working._scheduled = True  # Only the test lets the work go on.
+    direct.server.services.working._next_turn.scheduled = True  # Only the test lets the work go on.
     return direct
 
 

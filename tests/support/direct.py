@@ -30,6 +30,7 @@ from server.config.registry import Config
 from server.net.admission import farewell
 from server.net.turns import Turns
 from server.road.session import Session
+from server.runtime.clock import Clock
 from server.runtime.phase import Phase
 from tests.support.folders import folder_of
 
@@ -153,7 +154,9 @@ class Direct:
         self.server = Server(Config(**settings), clock=self._clock)
         self.server.state.enter(Phase.SERVING)
         # Policies act when the test lets time pass, not when the machine's clock says so.
-        self.server.services.policies.due._stands_still = lambda: True
+        still = Clock(self._clock)
+        still.freeze()
+        self.server.services.policies.due._deadlines._alarm._clock = still
         self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
         self.server.services.turns = Turns(ENDLESS_NS)
         self.server.services.cron.disposing.nanoseconds = lambda: 0

@@ -55,7 +55,7 @@ def entries(*ids: str, key: str = "k") -> bytes:
 
 
 def nothing_is_left(blocking: BlockedClients) -> bool:
-    return not blocking.waiters and not blocking.waiting and not blocking._timers
+    return not blocking.waiters and not blocking.waiting and not len(blocking._deadlines)
 
 
 # --- waking ----------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_timers_of_waits_that_ended_early_do_not_pile_up(
         reader = read(direct, "k", block=10**6)
         say(writer, f"XADD k {number}-1 a b")
         assert not reader.parked
-    assert len(direct.server.services.blocking._timers) < 100
+    assert len(direct.server.services.blocking._deadlines) < 100
     assert stays.parked
 
 
@@ -376,7 +376,7 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     reader.disconnect()
     assert waiter.future.cancelled()
     assert nothing_is_left(direct.server.services.blocking)
-    assert direct.server.services.blocking._timer is None
+    assert not direct.server.services.blocking._deadlines.is_armed
     say(writer, "XADD k 1-1 a b")
     assert writer.send("XPENDING", "k", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
 

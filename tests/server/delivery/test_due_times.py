@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from server.delivery.due_times import DueTimes
+from server.runtime.clock import Clock
 
 
 async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
@@ -18,7 +19,7 @@ async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
                 return
         ended.set()
 
-    due = DueTimes(lambda: 7, lambda: False, when_due)
+    due = DueTimes(Clock(lambda: 7), when_due)
     due.note((0, b"stream 0"), 7)
     async with asyncio.timeout(60):
         await ended.wait()
@@ -27,11 +28,11 @@ async def test_what_is_noted_while_something_is_done_is_done_next() -> None:
 
 async def test_no_timer_is_left_where_nothing_is_due() -> None:
     done = list[object]()
-    due = DueTimes(lambda: 7, lambda: False, lambda: done.append(due.take(7)))
+    due = DueTimes(Clock(lambda: 7), lambda: done.append(due.take(7)))
     due.note((0, b"stream"), 7)
     async with asyncio.timeout(60):
         while not done:
             await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert done == [(0, b"stream")]
-    assert due._timer is None
+    assert not due.is_armed

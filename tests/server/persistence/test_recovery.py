@@ -219,7 +219,7 @@ async def test_a_file_that_belongs_to_nothing_is_named(start: Start, tmp_path: P
 async def loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     """A server that loads a file as slowly as possible, since its clients always have a turn."""
     put(tmp_path, BASE, base=encoded(*(xadd(number, b"v" * 1000) for number in range(1, 2001))))
-    monkeypatch.setattr(recovery, "TURN_S", -1)
+    monkeypatch.setattr(recovery, "TURN_NS", -1)
     monkeypatch.setattr(recovery, "REPORT_S", 0)
     rig = Rig(tmp_path)
     steps = Recovery._load

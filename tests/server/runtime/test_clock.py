@@ -368,15 +368,16 @@ async def test_the_timer_of_a_wait_is_set_anew_after_a_turn() -> None:
     direct = Direct(enable_debug_command="yes")
     reader, client = wait_for_entries(direct, 2 * HOUR), direct.client()
     blocking = direct.server.services.blocking
-    before = blocking._timer
+    alarm = blocking._deadlines._alarm
+    before = alarm._timer
     assert before is not None
     advance(client, HOUR)
     assert before.cancelled()
-    assert blocking._timer is not None
+    assert alarm._timer is not None
     # Half an hour is left for a slow machine.
-    assert before.when() - blocking._timer.when() > HOUR / 2 / 1000
+    assert before.when() - alarm._timer.when() > HOUR / 2 / 1000
     reader.disconnect()
-    assert blocking._timer is None
+    assert alarm._timer is None
 
 
 # --- what follows for a pause ----------------------------------------------------------------
@@ -484,9 +485,9 @@ def test_a_blocked_reader_waits_until_the_time_that_stands_still_is_moved(
     assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
     assert reader.send("XREAD", "BLOCK", 50, "STREAMS", "k", "$") is None
     blocking = direct.server.services.blocking
-    assert blocking._timer is None, "it would wake up every millisecond for nothing"
+    assert not blocking._deadlines.is_armed, "it would wake up every millisecond for nothing"
     direct.now_ms += 1000
-    blocking._on_timer()
+    blocking._ring()
     assert reader.parked
     advance(client, 49)
     assert reader.parked
@@ -500,10 +501,10 @@ def test_a_reader_that_waited_already_goes_on_waiting_when_time_stops(
     reader = direct.client()
     assert reader.send("XREAD", "BLOCK", 50, "STREAMS", "k", "$") is None
     assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
-    assert direct.server.services.blocking._timer is None
+    assert not direct.server.services.blocking._deadlines.is_armed
     direct.now_ms += 20
     assert client.send("DEBUG", "CLOCK", "RESET") == OK
-    assert direct.server.services.blocking._timer is not None
+    assert direct.server.services.blocking._deadlines.is_armed
     direct.advance(30)
     assert reader.reply_when_woken == NIL
 
@@ -515,13 +516,13 @@ def test_a_pause_lasts_until_the_time_that_stands_still_is_moved(
     assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
     assert client.send("CLIENT", "PAUSE", 100) == OK
     direct.now_ms += 1000
-    in_loop(pauses._on_timer)
+    in_loop(pauses._alarm._run)
     assert pauses.active
     advance(client, 100)
     assert not pauses.active
     assert client.send("DEBUG", "CLOCK", "RESET") == OK
     assert client.send("CLIENT", "PAUSE", 100) == OK
-    pauses._on_timer()
+    pauses._alarm._run()
     assert not pauses.active
 
 
@@ -546,7 +547,7 @@ def test_what_policies_do_waits_until_the_time_that_stands_still_is_moved(
     client.send("XREADGROUP", "GROUP", "g", "alice", "STREAMS", "k", ">")
     waiting = direct.client()
     assert waiting.send("XREADGROUP", "GROUP", "g", "bob", "BLOCK", 0, "STREAMS", "k", ">") is None
-    assert direct.server.services.policies.due._timer is None
+    assert not direct.server.services.policies.due.is_armed
     advance(client, 999)
     assert waiting.parked
     advance(client, 1)
