@@ -13,15 +13,7 @@ from typing import Any, Final, NamedTuple
 from server.clients.pubsub import PubSub
 from server.config.types import KeyspaceEvents
 from storage.engine import effects as e
-
-GENERIC: Final = "g"
-STRING: Final = "$"
-EXPIRED: Final = "x"
-STREAM: Final = "t"
-NEW: Final = "n"
-OVERWRITTEN: Final = "o"
-TYPE_CHANGED: Final = "c"
-MISS: Final = "m"
+from storage.engine.effects import GENERIC, MISS, NEW, OVERWRITTEN, STREAM, TYPE_CHANGED
 
 
 class Event(NamedTuple):
@@ -89,25 +81,10 @@ def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[Event]
     return [*events, Event(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
 
 
-def _string_changed(effect: e.StringSet | e.StringEdited) -> list[Event]:
-    """A string that is new is announced as such; one whose expiry changed has two events."""
-    events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
-    # What only changes a string, INCR or APPEND for one, does not overwrite it.
-    if isinstance(effect, e.StringSet) and effect.event.split()[0] in ("set", "restore"):
-        events += _replaced(effect.db, effect.key, not effect.created, effect.retyped)
-    for name in effect.event.split():
-        letter = GENERIC if name in ("expire", "persist", "restore") else STRING
-        events.append(Event(letter, name, effect.db, effect.key))
-    return events
-
-
-def _key_deleted(effect: e.KeyDeleted) -> list[Event]:
-    letter = EXPIRED if effect.event == "expired" else GENERIC
-    return [Event(letter, effect.event, effect.db, effect.key)]
-
-
-def _keys_deleted(effect: e.KeysDeleted) -> list[Event]:
-    return [Event(GENERIC, "del", effect.db, key) for key in effect.keys]
+def _changed(effect: e.Changed) -> list[Event]:
+    return [
+        Event(letter, name, effect.db, key) for key in effect.keys for letter, name in effect.events
+    ]
 
 
 def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
@@ -161,12 +138,7 @@ def _group_position_set(effect: e.GroupPositionSet) -> list[Event]:
 
 
 EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
-    e.StringSet: _string_changed,
-    e.StringEdited: _string_changed,
-    e.KeyDeleted: _key_deleted,
-    e.KeysDeleted: _keys_deleted,
-    e.ExpirySet: _one(GENERIC, "expire"),
-    e.ExpiryCleared: _one(GENERIC, "persist"),
+    e.Changed: _changed,
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.StreamRestored: _stream_restored,

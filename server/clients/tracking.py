@@ -44,12 +44,7 @@ def _own(effect: Any) -> tuple[bytes, ...]:
 
 
 CHANGED: Final[dict[type, Callable[[Any], tuple[bytes, ...]]]] = {
-    e.StringSet: _own,
-    e.StringEdited: _own,
-    e.KeyDeleted: _own,
-    e.KeysDeleted: lambda effect: effect.keys,
-    e.ExpirySet: _own,
-    e.ExpiryCleared: _own,
+    e.Changed: lambda effect: effect.keys,
     e.KeyRenamed: lambda effect: (effect.key, effect.target),
     e.KeyCopied: lambda effect: (effect.target,),
     e.KeyMoved: _own,
@@ -253,7 +248,7 @@ class KeyTracking:
             if find is None:
                 continue
             writer = session
-            if isinstance(effect, e.KeyDeleted) and effect.event == "expired":
+            if isinstance(effect, e.Changed) and effect.expired:
                 writer = None
             for key in find(effect):
                 if self.prefixes:

@@ -55,7 +55,7 @@ from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram
-from storage.aof.encode_effects import Forms
+from storage.aof.encode_effects import EffectEncoder
 from storage.aof.writer import Writer
 from storage.engine.effects import Effect
 
@@ -95,7 +95,7 @@ class Appender:
         self._pauses = pauses
         self._jobs = jobs
         self._replace_broken = replace_broken
-        self.forms = Forms(state.keyspace)
+        self.forms = EffectEncoder(state.keyspace)
         self.buffer: list[bytes] = []
         self.writer: Writer | None = None
         self.provisional = False

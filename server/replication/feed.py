@@ -17,7 +17,7 @@ from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from storage.aof.commands import command
-from storage.aof.encode_effects import Forms
+from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
 
 
@@ -33,7 +33,7 @@ class Feed:
         self._state = state
         self._reactions = reactions
         self._on_news = on_news
-        self._forms = Forms(state.keyspace)
+        self._forms = EffectEncoder(state.keyspace)
         self._buffer: list[bytes] = []
         self._unit: list[Effect] | None = None
         self._units_open = 0

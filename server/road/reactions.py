@@ -29,11 +29,6 @@ from storage.engine import effects as e
 
 MODIFYING: Final[frozenset[type]] = frozenset(
     {
-        e.StringSet,
-        e.StringEdited,
-        e.KeyDeleted,
-        e.ExpirySet,
-        e.ExpiryCleared,
         e.KeyRenamed,
         e.KeyMoved,
         e.StreamRestored,
@@ -49,9 +44,6 @@ MODIFYING: Final[frozenset[type]] = frozenset(
 
 WAKING: Final[frozenset[type]] = frozenset(
     {
-        e.StringSet,
-        e.StringEdited,
-        e.KeyDeleted,
         e.KeyRenamed,
         e.KeyMoved,
         e.StreamRestored,
@@ -242,17 +234,12 @@ class Reactions:
         if isinstance(effect, e.Flushed | e.Swapped):
             self._settle_databases(effect)
             return
-        if isinstance(effect, e.LibraryLoaded | e.LibraryDeleted | e.LibrariesFlushed):
+        if isinstance(effect, e.Changed):
+            self._settle_changed(effect)
             return
         watching, blocking = self._watching, self._blocking
-        if isinstance(effect, e.KeysDeleted):
-            self._settle_deleted(effect)
-            return
         if watching.watchers and kind in MODIFYING:
-            if isinstance(effect, e.KeyDeleted) and effect.event == "expired":
-                watching.expire(effect.db, effect.key)
-            else:
-                watching.touch(effect.db, effect.key)
+            watching.touch(effect.db, effect.key)
         if blocking.waiting and kind in WAKING:
             blocking.signal(effect.db, effect.key)
         if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
@@ -266,10 +253,16 @@ class Reactions:
         self._watching.touch(db, key)
         self._blocking.signal(db, key)
 
-    def _settle_deleted(self, effect: e.KeysDeleted) -> None:
-        for key in effect.keys if self._watching.watchers or self._blocking.waiting else ():
-            self._watching.touch(effect.db, key)
-            self._blocking.signal(effect.db, key)
+    def _settle_changed(self, effect: e.Changed) -> None:
+        """Does what the effect says that follows."""
+        watching, blocking = self._watching, self._blocking
+        if watching.watchers:
+            note = watching.expire if effect.expired else watching.touch
+            for key in effect.keys:
+                note(effect.db, key)
+        if effect.wakes and blocking.waiting:
+            for key in effect.keys:
+                blocking.signal(effect.db, key)
         if self._notifier.active:
             self._notifier.announce(effect)
 

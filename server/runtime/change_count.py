@@ -10,9 +10,7 @@ from typing import Any, Final
 from storage.engine import effects as e
 
 _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
-    e.StringEdited: lambda effect: len(effect.pieces),
-    e.StringLeft: lambda effect: 0,
-    e.KeysDeleted: lambda effect: len(effect.keys),
+    e.Changed: lambda effect: effect.weight,
     e.Flushed: lambda effect: len(effect.held),
     e.StreamCreated: lambda effect: 0,
     e.EntriesAdded: lambda effect: len(effect.run),

@@ -2,15 +2,15 @@
 """Encodes effects for the append-only file: as Redis's commands, or as records where it has none.
 
 The commands are those that Redis 8.0 propagates for the same effects, so that its file and this one
-are equivalent. Each call of :meth:`Forms.append` writes one unit, which is loaded completely or not
-at all: if it takes more than one command, they are wrapped in MULTI and EXEC. Deliveries of new
-entries of one group, one after the other, share a unit as long as it has not been taken to be
-written (:class:`_Deliveries`).
+are equivalent. Each call of :meth:`EffectEncoder.append` writes one unit, which is loaded
+completely or not at all: if it takes more than one command, they are wrapped in MULTI and EXEC.
+Deliveries of new entries of one group, one after the other, share a unit as long as it has not been
+taken to be written (:class:`_Deliveries`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from storage.aof import extension_records as own
@@ -26,8 +26,7 @@ from storage.aof.commands import (
     deliver,
     number,
 )
-from storage.aof.encode_strings import PLAIN, create_group, set_group_position
-from storage.aof.seen_times import SeenTimes
+from storage.aof.effect_commands import PLAIN, create_group, set_group_position
 from storage.aof.snapshot import stream_commands
 from storage.engine import effects as e
 from storage.engine.stream import Stream
@@ -37,9 +36,6 @@ _NO_DATABASE: Final = -1
 
 _REPLACING: Final[frozenset[type]] = frozenset(
     {
-        e.StringSet,
-        e.KeyDeleted,
-        e.KeysDeleted,
         e.KeyRenamed,
         e.KeyCopied,
         e.KeyMoved,
@@ -50,7 +46,10 @@ _REPLACING: Final[frozenset[type]] = frozenset(
         e.GroupDestroyed,
     }
 )
-"""Effects after which another group may have the same name."""
+"""Effects after which another group may have the same name ..."""
+
+_REPLACING_WORDS: Final = frozenset({b"SET", b"DEL"})
+"""... and the first words of those :class:`~storage.engine.effects.Changed` that are such, too."""
 
 _Group = tuple[int, bytes, bytes]
 _OfConsumer = e.Delivered | e.ConsumerCreated | e.ConsumerSeen
@@ -65,6 +64,53 @@ bring other ones."""
 def _group_of(effect: _OfConsumer | e.GroupPositionSet) -> _Group:
     """Which group an effect is about."""
     return effect.db, effect.key, effect.group
+
+
+def _replaces(effect: e.Effect) -> bool:
+    """Whether another group may have the same name behind the effect."""
+    if isinstance(effect, e.Changed):
+        return effect.words[0] in _REPLACING_WORDS
+    return type(effect) in _REPLACING
+
+
+def _deleted(effect: e.Effect, db: int) -> tuple[bytes, ...]:
+    """Return the keys of the database that the effect deletes, if that is all it does."""
+    if isinstance(effect, e.Changed) and effect.db == db and effect.words[0] == b"DEL":
+        return effect.keys
+    return ()
+
+
+class _SeenTimes:
+    """Seen-times and active-times of consumers that are not in the file yet, in Unix milliseconds.
+
+    Every poll of a consumer changes its seen-time. Writing each change would make up most of the
+    file; the latest time of each consumer is kept here and written periodically.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[_Group, dict[bytes, tuple[int, int]]] = {}
+
+    def note(self, group: _Group, consumer: bytes, seen: int, active: int) -> None:
+        """The consumer was last seen and active at these times."""
+        consumers = self._groups.get(group)
+        if consumers is None:
+            consumers = self._groups[group] = {}
+        consumers[consumer] = (seen, active)
+
+    def forget(self, group: _Group, consumer: bytes) -> None:
+        """The file says it by itself."""
+        consumers = self._groups.get(group)
+        if consumers is not None:
+            consumers.pop(consumer, None)
+
+    def take(self) -> Iterator[tuple[_Group, list[tuple[bytes, int, int]]]]:
+        """What has been noted, by group: name, seen-time and active-time. It is then forgotten."""
+        groups, self._groups = self._groups, {}
+        for group, consumers in groups.items():
+            if consumers:
+                yield group, [(name, seen, active) for name, (seen, active) in consumers.items()]
 
 
 class _Deliveries:
@@ -125,7 +171,7 @@ class _Deliveries:
         out.append(self._end)
 
 
-class Forms:
+class EffectEncoder:
     """Writes effects as commands. ``keyspace`` is what they were had on, in its present state."""
 
     __slots__ = (
@@ -143,13 +189,14 @@ class Forms:
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self._limits = keyspace.limits
-        self._seen = SeenTimes()
+        self._seen = _SeenTimes()
         self._deliveries = _Deliveries()
         self._db = _NO_DATABASE
         self._settings = (0, 0, 0, 0)
         self._unit: list[bytes] = []
         self._commands = 0
         self._forms: dict[type, Callable[[Sequence[e.Effect], int], int]] = {
+            e.Changed: self._changed,
             e.EntryAdded: self._entry_added,
             e.EntriesAdded: self._entries_added,
             e.Delivered: self._delivered,
@@ -158,8 +205,6 @@ class Forms:
             e.GroupPositionSet: self._group_position_set,
             e.StreamCreated: self._stream_created,
             e.StreamPutBack: self._stream_put_back,
-            e.KeyDeleted: self._keys_deleted,
-            e.KeysDeleted: self._keys_deleted,
             e.Flushed: self._flushed,
         }
 
@@ -341,7 +386,7 @@ class Forms:
 
     def _last_id(self, effects: Sequence[e.Effect], delivered: e.Delivered) -> int:
         """The group's last-delivered-id, 0 if it may be another group's by now."""
-        if any(type(effect) in _REPLACING for effect in effects):
+        if any(map(_replaces, effects)):
             return 0
         value = self._keyspace.databases[delivered.db].values[delivered.key]
         assert isinstance(value, Stream)
@@ -407,22 +452,19 @@ class Forms:
         self._write(effect.db, create_group(effect, make_stream=True))
         return at + 2
 
-    def _keys_deleted(self, effects: Sequence[e.Effect], at: int) -> int:
-        """DEL of all keys that go one after the other."""
+    def _changed(self, effects: Sequence[e.Effect], at: int) -> int:
+        """The command that the effect names; one DEL of all keys that go one after the other."""
         effect = effects[at]
-        keys: list[bytes] = []
-        while at < len(effects):
-            following = effects[at]
-            if following.db != effect.db:
-                break
-            if isinstance(following, e.KeysDeleted):
-                keys += following.keys
-            elif isinstance(following, e.KeyDeleted):
-                keys.append(following.key)
-            else:
-                break
+        assert isinstance(effect, e.Changed)
+        at += 1
+        if effect.words[0] != b"DEL":
+            self._write(effect.db, command(*effect.words))
+            return at
+        words = list(effect.words)
+        while at < len(effects) and (more := _deleted(effects[at], effect.db)):
+            words += more
             at += 1
-        self._write(effect.db, command(b"DEL", *keys))
+        self._write(effect.db, command(*words))
         return at
 
     def _stream_put_back(self, effects: Sequence[e.Effect], at: int) -> int:

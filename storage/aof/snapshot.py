@@ -15,14 +15,16 @@ from typing import Final
 
 from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
-from storage.aof.encode_strings import counter, encode_again, load_library, release, set_position
+from storage.aof.effect_commands import counter, release, set_position
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.idempotency import IdempotencyTable
 from storage.engine.limits import StreamLimits
 from storage.engine.pending import Consumer, PendingList
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database, Keyspace, Value
+from storage.keyspace.databases import Database, Keyspace, library_words
+from storage.types.kinds import Value
+from storage.types.strings import words_for_encoding
 
 CHUNK: Final = 64 * 1024
 """How many bytes a chunk has at least, but for the last one."""
@@ -53,7 +55,7 @@ def snapshot(keyspace: Keyspace) -> Iterator[bytes]:
 def _pieces(keyspace: Keyspace) -> Iterator[bytes]:
     yield own.settings(keyspace.limits)
     for code in keyspace.libraries.values():
-        yield load_library(code)
+        yield command(*library_words(code))
     for database in keyspace.databases:
         if database.values:
             yield command(b"SELECT", number(database.index))
@@ -74,7 +76,9 @@ def _value(database: Database, key: bytes, value: Value) -> Iterator[bytes]:
     else:
         string = bytes(value)
         yield command(b"SET", key, string)
-        yield from encode_again(key, string, database.encodings.get(key))
+        again = words_for_encoding(key, string, database.encodings.get(key))
+        if again:
+            yield command(*again)
 
 
 def serialized_length(database: Database, key: bytes) -> int:

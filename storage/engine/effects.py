@@ -5,6 +5,22 @@ Effects carry final IDs, absolute times and delivery counts, so applying them in
 keyspace gives an equal state, independent of the form of the commands. Waking blocked clients,
 WATCH, keyspace events and durability all work from effects, never from commands.
 
+There are two sorts. A :class:`Changed` says itself what follows from it, and names the command that
+stands for it. Every other class has rows in the tables of those who let something follow
+(``tests/server/test_effect_tables.py`` lists them), and the encoder for the append-only file knows
+how to say it (:mod:`storage.aof.encode_effects`).
+
+One command emits its effects in the order in which they happened. Some stand side by side, and the
+encoder relies on that, so that a file says what Redis would have said:
+
+* an :class:`EntryAdded` has the :class:`StreamTrimmed` of the same XADD behind it;
+* a :class:`StreamCreated` has the :class:`GroupCreated` of the same XGROUP CREATE behind it;
+* a :class:`Delivered` of new entries has the :class:`GroupPositionSet` of the read behind it, while
+  XCLAIM LASTID sets the position first;
+* a :class:`ConsumerCreated` stands before what the consumer gets, with an :class:`Acknowledged` in
+  between for what a claim has dropped;
+* an :class:`EntriesAdded` stands alone.
+
 ``db`` is the index of the database, times are Unix milliseconds, IDs are integers as in
 :mod:`storage.engine.ids`. The most frequent effects are classes with slots, which compiled code
 creates in a fifth of the time that a named tuple takes."""
@@ -23,75 +39,55 @@ Calling the class does the same in up to three times as long: what is made for e
 every entry is made like this."""
 
 
-class StringSet(NamedTuple):
-    """The key now holds this string; ``expires_at`` is its expiry, if it has one.
+Events = tuple[tuple[str, str], ...]
+"""Keyspace events: the letter of the class and the name of each, in the order of publishing."""
 
-    ``event`` names what happened, for keyspace events: ``set``, ``incrby``, ``append``, ..., or
-    ``set expire`` where the expiry is part of the news. ``encoding`` is what OBJECT ENCODING says
-    of it, if that does not follow from the value. ``retyped`` tells that it was no string."""
+GENERIC: Final = "g"
+STRING: Final = "$"
+EXPIRED: Final = "x"
+STREAM: Final = "t"
+NEW: Final = "n"
+OVERWRITTEN: Final = "o"
+TYPE_CHANGED: Final = "c"
+MISS: Final = "m"
+"""The letters that notify-keyspace-events has for classes of events."""
 
-    db: int
-    key: bytes
-    value: bytes
-    expires_at: int | None
-    event: str
-    created: bool
-    encoding: str | None = None
-    retyped: bool = False
-
-
-Piece = tuple[int, bytes]
-"""Bytes of a string, and the offset at which they begin."""
+DELETED: Final[Events] = ((GENERIC, "del"),)
+HAS_EXPIRED: Final[Events] = ((EXPIRED, "expired"),)
 
 
-class StringEdited(NamedTuple):
-    """Parts of the string were overwritten, in this order, with zeros before what is beyond its
-    end; a string that was ``created`` was empty. Its expiry stays.
+class Changed:
+    """A command changed what is at ``keys``; the instance says what follows from that.
 
-    ``event`` is empty if listeners are not told, but of a key that is new."""
+    ``words`` are the command that Redis would propagate for it, with everything resolved: it
+    gives the same values elsewhere. ``events`` are published of each key. ``wakes`` tells that
+    clients that wait for one of the keys have to look again. ``weight`` is what it counts in
+    ``rdb_changes_since_last_save``. Of an effect without keys nothing follows but its words: the
+    libraries of functions belong to no key, and an encoding is no change.
+    """
 
-    db: int
-    key: bytes
-    pieces: tuple[Piece, ...]
-    event: str
-    created: bool
+    __slots__ = ("db", "events", "keys", "wakes", "weight", "words")
 
+    def __init__(
+        self,
+        db: int,
+        keys: tuple[bytes, ...],
+        words: tuple[bytes, ...],
+        events: Events = (),
+        wakes: bool = False,
+        weight: int = 1,
+    ) -> None:
+        self.db = db
+        self.keys = keys
+        self.words = words
+        self.events = events
+        self.wakes = wakes
+        self.weight = weight
 
-class StringLeft(NamedTuple):
-    """An edit of the string changed nothing but its encoding, which is raw now."""
-
-    db: int
-    key: bytes
-
-
-class KeyDeleted(NamedTuple):
-    """The key is gone: ``event`` is ``del`` or ``expired``."""
-
-    db: int
-    key: bytes
-    event: str
-
-
-class KeysDeleted(NamedTuple):
-    """Several keys are gone, which a client has deleted with one command."""
-
-    db: int
-    keys: tuple[bytes, ...]
-
-
-class ExpirySet(NamedTuple):
-    """The key will expire at ``at``."""
-
-    db: int
-    key: bytes
-    at: int
-
-
-class ExpiryCleared(NamedTuple):
-    """The key no longer expires."""
-
-    db: int
-    key: bytes
+    @property
+    def expired(self) -> bool:
+        """Whether nobody did it: the time of the key had come."""
+        return self.events == HAS_EXPIRED
 
 
 class KeyRenamed(NamedTuple):
@@ -421,35 +417,8 @@ class DuplicateSuppressed(NamedTuple):
     key: bytes
 
 
-class LibraryLoaded(NamedTuple):
-    """A library of functions was loaded, in place of one of the same name if there was one."""
-
-    db: int
-    name: bytes
-    code: bytes
-
-
-class LibraryDeleted(NamedTuple):
-    """A library of functions is gone."""
-
-    db: int
-    name: bytes
-
-
-class LibrariesFlushed(NamedTuple):
-    """There are no libraries of functions any more."""
-
-    db: int
-
-
 Effect = (
-    StringSet
-    | StringEdited
-    | StringLeft
-    | KeyDeleted
-    | KeysDeleted
-    | ExpirySet
-    | ExpiryCleared
+    Changed
     | KeyRenamed
     | KeyCopied
     | KeyMoved
@@ -477,7 +446,4 @@ Effect = (
     | IdempotencyConfigured
     | IdempotentIDRecorded
     | DuplicateSuppressed
-    | LibraryLoaded
-    | LibraryDeleted
-    | LibrariesFlushed
 )

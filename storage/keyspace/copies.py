@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database, Keyspace, Value
+from storage.keyspace.databases import Database, Keyspace
+from storage.types.kinds import Value
 
 
 class Kept(NamedTuple):

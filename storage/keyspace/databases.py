@@ -1,8 +1,8 @@
 # Compiled by mypyc.
 """Databases: which key holds what, and until when.
 
-A value is a stream or a string. Reading a key that is past its expiry removes it first, which
-emits an effect like any other removal.
+:mod:`storage.types.kinds` says what a value may be. Reading a key that is past its expiry removes
+it first, which emits an effect like any other removal.
 """
 
 from __future__ import annotations
@@ -12,28 +12,21 @@ from itertools import filterfalse, islice
 from typing import Final
 
 from storage.engine.effects import (
+    DELETED,
+    GENERIC,
+    HAS_EXPIRED,
+    Changed,
     Effect,
-    ExpiryCleared,
-    ExpirySet,
+    Events,
     Flushed,
     KeyCopied,
-    KeyDeleted,
     KeyMoved,
     KeyRenamed,
-    KeysDeleted,
-    LibrariesFlushed,
-    LibraryDeleted,
-    LibraryLoaded,
-    Piece,
     PolicySet,
     StreamCreated,
     StreamPutBack,
     StreamRestored,
-    StringEdited,
-    StringLeft,
-    StringSet,
     Swapped,
-    make,
 )
 from storage.engine.groups import Group
 from storage.engine.limits import StreamLimits
@@ -41,18 +34,20 @@ from storage.engine.stream import Stream
 from storage.errors import WrongType
 from storage.keyspace.expiry import ExpiryQueue
 from storage.keyspace.scan_index import ScanIndex
-from storage.types.buffers import overwrite
-from storage.types.lending import Lending
-
-Value = Stream | bytes | bytearray
-"""A string is ``bytes``, or a ``bytearray`` from an edit in place until it is needed as a whole."""
+from storage.types.kinds import Value, kind_of
+from storage.types.strings import Lending, Piece, news_of, overwrite, words_for_encoding
 
 _NONE: Final[set[bytes]] = set()
+
+_EXPIRE: Final[Events] = ((GENERIC, "expire"),)
+_PERSIST: Final[Events] = ((GENERIC, "persist"),)
+
+_FUNCTION: Final = b"FUNCTION"
 
 
 def _differ(former: Value | None, value: Value) -> bool:
     """Whether a value replaces one of another type."""
-    return former is not None and isinstance(former, Stream) != isinstance(value, Stream)
+    return former is not None and kind_of(former) is not kind_of(value)
 
 
 class Database:
@@ -173,7 +168,7 @@ class Database:
         if at is not None and at <= self.keyspace.now_ms:
             self._remove(key)
             self.keyspace.expired += 1
-            self.emit(KeyDeleted(self.index, key, "expired"))
+            self.emit(Changed(self.index, (key,), (b"DEL", key), HAS_EXPIRED, True))
 
     # --- changing -------------------------------------------------------------------------
 
@@ -266,8 +261,24 @@ class Database:
         ``encoding`` is what OBJECT ENCODING says of it, if that does not follow from the value."""
         former = self.get(key)
         self._place(key, value, expires_at, encoding)
-        told = (former is None, encoding, isinstance(former, Stream))
-        self.emit(make(StringSet, (self.index, key, value, expires_at, event, *told)))
+        news = news_of(event)
+        if former is None:
+            events = news.created
+        else:
+            events = news.retyped if _differ(former, value) else news.replaced
+        words: tuple[bytes, ...] = (b"SET", key, value)
+        if event == "incrbyfloat":
+            words = (b"SET", key, value, b"KEEPTTL")
+        elif expires_at is not None:
+            words = (b"SET", key, value, b"PXAT", b"%d" % expires_at)
+        self.emit(Changed(self.index, (key,), words, events, True))
+        if encoding is not None:
+            self._tell_encoding(words_for_encoding(key, value, encoding))
+
+    def _tell_encoding(self, words: tuple[bytes, ...]) -> None:
+        """Emits what gives a string its encoding, if it takes a command; it is no change."""
+        if words:
+            self.emit(Changed(self.index, (), words, weight=0))
 
     def edit(self, key: bytes) -> bytearray:
         """The string at the key for editing in place; an empty one, not stored, if there is none.
@@ -284,9 +295,16 @@ class Database:
 
     def edited(self, key: bytes, buffer: bytearray, pieces: tuple[Piece, ...], event: str) -> None:
         """Stores the string that :meth:`edit` returned; ``pieces`` say what was changed in it."""
-        created = key not in self.values
+        news = news_of(event)
+        events = news.replaced if key in self.values else news.created
         self._place(key, buffer, self.expires.get(key), "raw")
-        self.emit(make(StringEdited, (self.index, key, pieces, event, created)))
+        for offset, data in pieces:
+            # Only APPEND can add nothing and be a change.
+            words: tuple[bytes, ...] = (b"APPEND", key, data)
+            if event != "append":
+                words = (b"SETRANGE", key, b"%d" % offset, data)
+            self.emit(Changed(self.index, (key,), words, events, True))
+            events = ()
 
     def left(self, key: bytes) -> None:
         """Ends an :meth:`edit` of an existing key that changed nothing. The string is no longer
@@ -294,7 +312,7 @@ class Database:
         self.used[key] = self.keyspace.now_ms
         if self.encodings.get(key) != "raw":
             self.encodings[key] = "raw"
-            self.emit(StringLeft(self.index, key))
+            self._tell_encoding((b"APPEND", key, b""))
 
     def overwrite(self, key: bytes, offset: int, data: bytes, event: str) -> int:
         """Writes ``data`` over a part of the string at the key; returns the length of the string.
@@ -311,7 +329,7 @@ class Database:
         if self.get(key) is None:
             return False
         self._remove(key)
-        self.emit(make(KeyDeleted, (self.index, key, "del")))
+        self._tell_deleted((key,))
         return True
 
     def delete_all(self, keys: Sequence[bytes]) -> int:
@@ -324,7 +342,7 @@ class Database:
         told = 0
         for key in keys:
             if key in overdue:
-                self._tell_deleted(gone[told:])
+                self._tell_deleted(tuple(gone[told:]))
                 told = len(gone)
                 self._expire_if_due(key)
             value = self.values.pop(key, None)
@@ -332,7 +350,7 @@ class Database:
                 gone.append(key)
                 values.append(value)
         self._forget(gone)
-        self._tell_deleted(gone[told:])
+        self._tell_deleted(tuple(gone[told:]))
         self.keyspace.limits.disposal.drop(values)
         return len(gone)
 
@@ -344,18 +362,18 @@ class Database:
                     table.pop(key, None)
         self.scan.discard_all(gone, self.values)
 
-    def _tell_deleted(self, gone: list[bytes]) -> None:
+    def _tell_deleted(self, gone: tuple[bytes, ...]) -> None:
         if gone:
-            self.emit(KeysDeleted(self.index, tuple(gone)))
+            self.emit(Changed(self.index, gone, (b"DEL", *gone), DELETED, True, len(gone)))
 
     def expire_at(self, key: bytes, at: int) -> None:
         """Sets the expiry of an existing key; removes it if ``at`` is not in the future."""
         if at <= self.keyspace.now_ms:
             self._remove(key)
-            self.emit(KeyDeleted(self.index, key, "del"))
+            self._tell_deleted((key,))
             return
         self.schedule(key, at)
-        self.emit(make(ExpirySet, (self.index, key, at)))
+        self.emit(Changed(self.index, (key,), (b"PEXPIREAT", key, b"%d" % at), _EXPIRE))
 
     def schedule(self, key: bytes, at: int) -> None:
         """Lets an existing key expire at ``at``, without an effect."""
@@ -366,7 +384,7 @@ class Database:
         """Removes the key's expiry; false if it had none."""
         if self.use(key) is None or self.expires.pop(key, None) is None:
             return False
-        self.emit(ExpiryCleared(self.index, key))
+        self.emit(Changed(self.index, (key,), (b"PERSIST", key), _PERSIST))
         return True
 
     def rename(self, key: bytes, target: bytes) -> None:
@@ -380,7 +398,7 @@ class Database:
         """Copies an existing key's value and expiry to ``target`` of ``to``, replacing it."""
         former = to.get(target)
         value = self.values[key]
-        copied = value if isinstance(value, bytes) else value.copy()
+        copied = kind_of(value).copy(value)
         to._place(target, copied, self.expires.get(key), self.encodings.get(key))
         replaced, retyped = former is not None, _differ(former, value)
         self.emit(KeyCopied(self.index, key, to.index, target, replaced, retyped))
@@ -463,16 +481,20 @@ class Database:
         self._expiries.check()
         self.scan.check(self.values)
         for key, value in self.values.items():
-            if isinstance(value, Stream):
-                value.check()
-            elif isinstance(value, bytearray):
+            kind_of(value).check(value)
+            if isinstance(value, bytearray):
                 assert self.encodings[key] == "raw"
 
 
 def _string_only(value: Value | None) -> bytes | bytearray | None:
-    if isinstance(value, Stream):
-        raise WrongType
-    return value
+    if value is None or type(value) is bytes or type(value) is bytearray:
+        return value
+    raise WrongType
+
+
+def library_words(code: bytes) -> tuple[bytes, ...]:
+    """Return the command that loads a library, whatever is there by its name."""
+    return (_FUNCTION, b"LOAD", b"REPLACE", code)
 
 
 class Keyspace:
@@ -511,17 +533,17 @@ class Keyspace:
     def keep_library(self, db: int, name: bytes, code: bytes) -> None:
         """Stores a library's code; ``db`` is the database of the client that loaded it."""
         self.libraries[name] = code
-        self.effects.append(LibraryLoaded(db, name, code))
+        self.effects.append(Changed(db, (), library_words(code)))
 
     def drop_library(self, db: int, name: bytes) -> None:
         """Removes an existing library."""
         del self.libraries[name]
-        self.effects.append(LibraryDeleted(db, name))
+        self.effects.append(Changed(db, (), (_FUNCTION, b"DELETE", name)))
 
     def drop_libraries(self, db: int) -> None:
         """Removes every library."""
         self.libraries.clear()
-        self.effects.append(LibrariesFlushed(db))
+        self.effects.append(Changed(db, (), (_FUNCTION, b"FLUSH")))
 
     def swap(self, first: int, second: int) -> None:
         """Exchanges the contents of two databases."""

@@ -16,8 +16,8 @@ from storage.engine.groups import Group
 from storage.engine.ids import HALF
 from storage.engine.pending import Consumer, PendingEntry
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Value
 from storage.rdb import codes, listpack
+from storage.types.kinds import Value
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
 _LONGEST: Final = 11

@@ -7,12 +7,12 @@ from typing import Final
 
 from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
-from storage.keyspace.databases import Value
 from storage.rdb import codes
 from storage.rdb.encode import needed_version, value_pieces, value_type
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import read_value, type_name
 from storage.rdb.source import Source
+from storage.types.kinds import Value
 
 _SUM: Final = 8
 _FOOTER: Final = 2 + _SUM

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from storage.engine.limits import StreamLimits
-from storage.keyspace.databases import Value
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.skip import name_of, skip_module, skip_value
 from storage.rdb.source import Source
+from storage.types.kinds import Value
 
 _MAGIC: Final = 9
 """Bytes of the name of the format with its version."""

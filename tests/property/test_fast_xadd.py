@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from protocol import additions, additions_plain
 from server.net.adding import Adder, Cut
 from server.road.table import every
-from storage.aof.encode_effects import Forms
+from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
 from storage.engine.stream import Stream
 from tests.support.direct import Direct
@@ -43,7 +43,7 @@ class Road:
         adder = None if cut is None else Adder(server.services, cut)
         server.listening.connections.adder = adder
         self.file: list[bytes] = []
-        self._forms = Forms(server.state.keyspace)
+        self._forms = EffectEncoder(server.state.keyspace)
         server.services.reactions.record = self._record
         self.wire = Wire(self.direct)
         self.reader = self.direct.client()

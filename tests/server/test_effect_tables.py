@@ -15,15 +15,14 @@ from server.clients.keyspace_events import EVENTS
 from server.clients.tracking import CHANGED
 from server.road.reactions import MODIFYING, WAKING
 from server.runtime import change_count
-from storage.aof.encode_effects import Forms
-from storage.aof.encode_strings import PLAIN
+from storage.aof.effect_commands import PLAIN
+from storage.aof.encode_effects import EffectEncoder
 from storage.engine import effects as e
 from tests.support import replay
 from tests.support.direct import Direct
 
 EVERY: Final = frozenset[type](get_args(e.Effect))
 
-LIBRARIES: Final = {e.LibraryLoaded, e.LibraryDeleted, e.LibrariesFlushed}
 DATABASES: Final = {e.Flushed, e.Swapped}
 """Code of its own looks at each key that a whole database held or holds."""
 ENTRIES_OF_GROUPS: Final = {e.Delivered, e.Redelivered, e.Acknowledged, e.ConsumerSeen}
@@ -51,31 +50,29 @@ def table_of_policies() -> Collection[type]:
 
 
 def table_of_the_file() -> Collection[type]:
-    return [*Forms(Direct().server.state.keyspace)._forms, *PLAIN]
+    return [*EffectEncoder(Direct().server.state.keyspace)._forms, *PLAIN]
 
 
 TABLES: Final = {
     "the transaction of a client that watches the key fails": Table(
         lambda: MODIFYING,
-        # Their keys are more than one, or the target's.
-        beside={e.KeysDeleted, e.KeyCopied, *DATABASES},
-        # Redis counts a change of a group as none of its key. A string that is let go of has not
-        # changed since its last edit.
-        nothing=GROUPS | BESIDE_ENTRIES | LIBRARIES | {e.StringLeft},
+        # A Changed says so itself; the key of a copy is the target's.
+        beside={e.Changed, e.KeyCopied, *DATABASES},
+        # Redis counts a change of a group as none of its key.
+        nothing=GROUPS | BESIDE_ENTRIES,
     ),
     "a parked client looks at its key again": Table(
         lambda: WAKING,
-        beside={e.KeysDeleted, e.KeyCopied, *DATABASES},
+        beside={e.Changed, e.KeyCopied, *DATABASES},
         # A wait ends by an entry that can be read, or by a key or group that is there no more.
         nothing=GROUPS - {e.GroupDestroyed, e.Released}
         | BESIDE_ENTRIES
-        | LIBRARIES
-        | {e.StringLeft, e.ExpirySet, e.ExpiryCleared, e.StreamTrimmed, e.EntriesDeleted},
+        | {e.StreamTrimmed, e.EntriesDeleted},
     ),
     "clients forget their copy of the key": Table(
         lambda: CHANGED,
         beside=DATABASES,
-        nothing=GROUPS | BESIDE_ENTRIES | LIBRARIES | {e.StringLeft},
+        nothing=GROUPS | BESIDE_ENTRIES,
     ),
     "an event is published": Table(
         lambda: EVENTS,
@@ -83,18 +80,14 @@ TABLES: Final = {
         beside={e.EntriesAdded},
         nothing=ENTRIES_OF_GROUPS
         | BESIDE_ENTRIES - {e.StreamPositionSet}
-        | LIBRARIES
         | DATABASES
-        | {e.Released, e.StringLeft},
+        | {e.Released},
     ),
     "the deadlines of policies change": Table(
         table_of_policies,
         # What is gone or has become another is found out when it is due.
         beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted, e.GroupDestroyed},
-        nothing=LIBRARIES
-        | BESIDE_ENTRIES - {e.PolicySet}
-        | {e.StringSet, e.StringEdited, e.StringLeft, e.ExpirySet, e.ExpiryCleared}
-        | {e.KeyDeleted, e.KeysDeleted, e.Flushed, e.ConsumerSeen},
+        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.Changed, e.Flushed, e.ConsumerSeen},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()

@@ -5,19 +5,13 @@ from __future__ import annotations
 import pytest
 
 from storage.engine.effects import (
+    Changed,
     Effect,
-    ExpiryCleared,
-    ExpirySet,
     Flushed,
     KeyCopied,
-    KeyDeleted,
     KeyMoved,
     KeyRenamed,
-    KeysDeleted,
     StreamCreated,
-    StringEdited,
-    StringLeft,
-    StringSet,
     Swapped,
 )
 from storage.engine.stream import Stream
@@ -39,12 +33,27 @@ def db(keyspace: Keyspace) -> Database:
     return keyspace.databases[0]
 
 
-def taken(keyspace: Keyspace) -> list[Effect]:
-    """The effects since the last call."""
+def taken(keyspace: Keyspace) -> list[Effect | str]:
+    """The effects since the last call, those of commands as :func:`shown`."""
     keyspace.check()
-    effects = list(keyspace.effects)
+    effects: list[Effect | str] = [
+        shown(each) if isinstance(each, Changed) else each for each in keyspace.effects
+    ]
     keyspace.effects.clear()
     return effects
+
+
+def shown(effect: Changed) -> str:
+    """The command and, for each key, what is told of it; ``wakes`` if clients look again."""
+    words = b" ".join(effect.words).decode()
+    told = "; ".join(f"{key.decode()}: {_names(effect)}" for key in effect.keys)
+    assert effect.db == 0
+    assert effect.weight == len(effect.keys)
+    return f"{words} | {told}{' (wakes)' * effect.wakes}"
+
+
+def _names(effect: Changed) -> str:
+    return ", ".join(f"{letter} {name}" for letter, name in effect.events)
 
 
 # --- looking up ------------------------------------------------------------------------------
@@ -129,8 +138,8 @@ def test_the_first_string_at_a_key_creates_it(keyspace: Keyspace, db: Database) 
     db.set_string(b"k", b"1")
     db.set_string(b"k", b"2", NOW + 10, "set expire")
     assert taken(keyspace) == [
-        StringSet(0, b"k", b"1", None, "set", True),
-        StringSet(0, b"k", b"2", NOW + 10, "set expire", False),
+        "SET k 1 | k: n new, $ set (wakes)",
+        f"SET k 2 PXAT {NOW + 10} | k: o overwritten, $ set, g expire (wakes)",
     ]
 
 
@@ -155,7 +164,7 @@ def test_deleting_tells_whether_there_was_a_key(keyspace: Keyspace, db: Database
     taken(keyspace)
     assert db.delete(b"k") is True
     assert db.delete(b"k") is False
-    assert taken(keyspace) == [KeyDeleted(0, b"k", "del")]
+    assert taken(keyspace) == ["DEL k | k: g del (wakes)"]
 
 
 def test_a_key_is_gone_at_the_millisecond_of_its_expiry(keyspace: Keyspace, db: Database) -> None:
@@ -168,7 +177,7 @@ def test_a_key_is_gone_at_the_millisecond_of_its_expiry(keyspace: Keyspace, db: 
     assert db.get(b"k") is None
     assert len(db) == 0
     assert keyspace.expired == 1
-    assert taken(keyspace) == [KeyDeleted(0, b"k", "expired")]
+    assert taken(keyspace) == ["DEL k | k: x expired (wakes)"]
 
 
 def test_a_stream_expires_like_a_string(keyspace: Keyspace, db: Database) -> None:
@@ -183,8 +192,8 @@ def test_a_key_that_has_expired_can_be_made_anew(keyspace: Keyspace, db: Databas
     taken(keyspace)
     db.set_string(b"k", b"new")
     assert taken(keyspace) == [
-        KeyDeleted(0, b"k", "expired"),
-        StringSet(0, b"k", b"new", None, "set", True),
+        "DEL k | k: x expired (wakes)",
+        "SET k new | k: n new, $ set (wakes)",
     ]
 
 
@@ -192,7 +201,7 @@ def test_an_expiry_in_the_past_deletes_at_once(keyspace: Keyspace, db: Database)
     db.set_string(b"k", b"v")
     taken(keyspace)
     db.expire_at(b"k", NOW)
-    assert taken(keyspace) == [KeyDeleted(0, b"k", "del")]
+    assert taken(keyspace) == ["DEL k | k: g del (wakes)"]
     assert keyspace.expired == 0
 
 
@@ -203,7 +212,10 @@ def test_an_expiry_can_be_set_and_taken_away(keyspace: Keyspace, db: Database) -
     assert db.persist(b"k") is True
     assert db.persist(b"k") is False
     assert db.persist(b"absent") is False
-    assert taken(keyspace) == [ExpirySet(0, b"k", NOW + 10), ExpiryCleared(0, b"k")]
+    assert taken(keyspace) == [
+        f"PEXPIREAT k {NOW + 10} | k: g expire",
+        "PERSIST k | k: g persist",
+    ]
 
 
 def test_the_keys_that_are_due_are_removed_a_few_at_a_time(
@@ -215,7 +227,7 @@ def test_the_keys_that_are_due_are_removed_a_few_at_a_time(
     keyspace.now_ms = NOW + 100
     taken(keyspace)
     assert db.expire_due(3) == 3
-    assert taken(keyspace) == [KeyDeleted(0, b"%d" % number, "expired") for number in range(3)]
+    assert taken(keyspace) == [f"DEL {each} | {each}: x expired (wakes)" for each in range(3)]
     assert db.expire_due(3) == 2
     assert db.expire_due(3) == 0
     assert list(db.values) == [b"stays"]
@@ -245,7 +257,7 @@ def test_renaming_to_a_key_that_has_expired_removes_that_first(
     db.set_string(b"b", b"2", NOW - 1)
     taken(keyspace)
     db.rename(b"a", b"b")
-    assert taken(keyspace) == [KeyDeleted(0, b"b", "expired"), KeyRenamed(0, b"a", b"b")]
+    assert taken(keyspace) == ["DEL b | b: x expired (wakes)", KeyRenamed(0, b"a", b"b")]
 
 
 def test_a_copy_of_a_stream_is_its_own(keyspace: Keyspace, db: Database) -> None:
@@ -342,7 +354,7 @@ def test_deleting_several_keys_is_one_effect(keyspace: Keyspace, db: Database) -
         db.set_string(key, b"1", NOW + 10)
     taken(keyspace)
     assert db.delete_all([b"c", b"none", b"a", b"c"]) == 2
-    assert taken(keyspace) == [KeysDeleted(0, (b"c", b"a"))]
+    assert taken(keyspace) == ["DEL c a | c: g del; a: g del (wakes)"]
     assert db.values == {b"b": b"1"}
     assert db.delete_all([b"c", b"a"]) == 0
     assert taken(keyspace) == []
@@ -358,9 +370,9 @@ def test_a_key_that_has_expired_is_not_among_those_deleted(
     keyspace.now_ms = NOW + 10
     assert db.delete_all([b"a", b"b", b"c"]) == 2
     assert taken(keyspace) == [
-        KeysDeleted(0, (b"a",)),
-        KeyDeleted(0, b"b", "expired"),
-        KeysDeleted(0, (b"c",)),
+        "DEL a | a: g del (wakes)",
+        "DEL b | b: x expired (wakes)",
+        "DEL c | c: g del (wakes)",
     ]
     keyspace.check()
 
@@ -410,9 +422,9 @@ def test_a_string_is_written_over_and_grows(db: Database) -> None:
     assert db.overwrite(b"k", 0, b"ab", "setrange") == 4
     assert db.overwrite(b"k", 3, b"cd", "append") == 5
     assert taken(db.keyspace) == [
-        StringEdited(0, b"k", ((2, b"xy"),), "setrange", True),
-        StringEdited(0, b"k", ((0, b"ab"),), "setrange", False),
-        StringEdited(0, b"k", ((3, b"cd"),), "append", False),
+        "SETRANGE k 2 xy | k: n new, $ setrange (wakes)",
+        "SETRANGE k 0 ab | k: $ setrange (wakes)",
+        "APPEND k cd | k: $ append (wakes)",
     ]
     assert db.string(b"k") == b"abxcd"
 
@@ -436,7 +448,7 @@ def test_an_edit_that_changes_nothing_only_makes_the_string_raw(db: Database) ->
     for _ in range(2):
         assert db.edit(b"k") == b"1"
         db.left(b"k")
-    assert taken(db.keyspace) == [StringLeft(0, b"k")]
+    assert taken(db.keyspace) == ["APPEND k  | "]
     assert db.encodings == {b"k": "raw"}
 
 

@@ -70,57 +70,59 @@ def test_every_kind_of_effect_can_be_applied() -> None:
 # --- keys ------------------------------------------------------------------------------------
 
 
+def changed(*words: bytes, db: int = 0) -> e.Changed:
+    return e.Changed(db, (), words)
+
+
 def test_a_string_is_set_with_its_expiry() -> None:
+    at = b"%d" % LATER
     database = replayed(
-        e.StringSet(0, b"s", b"one", None, "set", True),
-        e.StringSet(0, b"s", b"two", LATER, "set", False),
+        changed(b"SET", b"s", b"one"), changed(b"SET", b"s", b"two", b"PXAT", at)
     ).databases[0]
     assert (database.values, database.expires) == ({b"s": b"two"}, {b"s": LATER})
+    database = replayed(
+        changed(b"SET", b"s", b"1", b"PXAT", at), changed(b"SET", b"s", b"1.5", b"KEEPTTL")
+    ).databases[0]
+    assert (database.values, database.expires) == ({b"s": b"1.5"}, {b"s": LATER})
 
 
 def test_a_string_is_edited_and_keeps_its_expiry() -> None:
     database = replayed(
-        e.StringSet(0, b"s", b"one", LATER, "set", True),
-        e.StringEdited(0, b"s", ((1, b"xy"), (5, b"z")), "setbit", False),
-        e.StringEdited(0, b"t", ((2, b"a"),), "setrange", True),
+        changed(b"SET", b"s", b"one", b"PXAT", b"%d" % LATER),
+        changed(b"SETRANGE", b"s", b"1", b"xy"),
+        changed(b"SETRANGE", b"s", b"5", b"z"),
+        changed(b"SETRANGE", b"t", b"2", b"a"),
+        changed(b"APPEND", b"t", b"b"),
     ).databases[0]
-    assert (database.string(b"s"), database.string(b"t")) == (b"oxy\0\0z", b"\0\0a")
+    assert (database.string(b"s"), database.string(b"t")) == (b"oxy\0\0z", b"\0\0ab")
     assert (database.expires, database.encodings) == ({b"s": LATER}, {b"s": "raw", b"t": "raw"})
 
 
 def test_a_string_gets_its_encoding() -> None:
     database = replayed(
-        e.StringSet(0, b"s", b"1", None, "set", True, "embstr"),
-        e.StringSet(0, b"t", b"1", None, "set", True),
-        e.StringLeft(0, b"t"),
+        changed(b"SET", b"s", b"1"),
+        changed(b"INCRBYFLOAT", b"s", b"0"),
+        changed(b"SET", b"t", b"1"),
+        changed(b"APPEND", b"t", b""),
     ).databases[0]
     assert database.encodings == {b"s": "embstr", b"t": "raw"}
 
 
-@pytest.mark.parametrize("event", ["del", "expired"])
-def test_a_key_is_deleted(event: str) -> None:
-    keyspace = replayed(*THREE_ENTRIES, e.KeyDeleted(0, KEY, event))
+def test_keys_are_deleted() -> None:
+    sets = [changed(b"SET", key, b"1") for key in (b"a", b"b")]
+    keyspace = replayed(*THREE_ENTRIES, *sets, changed(b"DEL", KEY), changed(b"DEL", b"a", b"b"))
     assert keyspace.databases[0].values == {}
 
 
-def test_several_keys_are_deleted() -> None:
-    database = replayed(
-        e.StringSet(0, b"a", b"1", None, "set", True),
-        e.StringSet(0, b"b", b"1", None, "set", True),
-        e.KeysDeleted(0, (b"a", b"b")),
-    ).databases[0]
-    assert database.values == {}
-
-
 def test_an_expiry_is_set_and_cleared() -> None:
-    expiring: list[e.Effect] = [*THREE_ENTRIES, e.ExpirySet(0, KEY, LATER)]
+    expiring: list[e.Effect] = [*THREE_ENTRIES, changed(b"PEXPIREAT", KEY, b"%d" % LATER)]
     assert replayed(*expiring).databases[0].expires == {KEY: LATER}
-    assert replayed(*expiring, e.ExpiryCleared(0, KEY)).databases[0].expires == {}
+    assert replayed(*expiring, changed(b"PERSIST", KEY)).databases[0].expires == {}
 
 
 def test_a_key_is_renamed() -> None:
     database = replayed(
-        *THREE_ENTRIES, e.ExpirySet(0, KEY, LATER), e.KeyRenamed(0, KEY, b"new")
+        *THREE_ENTRIES, changed(b"PEXPIREAT", KEY, b"%d" % LATER), e.KeyRenamed(0, KEY, b"new")
     ).databases[0]
     assert list(database.values) == [b"new"]
     assert database.expires == {b"new": LATER}
@@ -138,16 +140,18 @@ def test_a_key_is_moved_into_another_database() -> None:
 
 
 def test_libraries_are_kept_and_dropped() -> None:
-    loaded = [e.LibraryLoaded(0, name, name + b"()") for name in (b"one", b"two", b"one")]
-    assert replayed(*loaded).libraries == {b"one": b"one()", b"two": b"two()"}
-    assert replayed(*loaded, e.LibraryDeleted(0, b"one")).libraries == {b"two": b"two()"}
-    assert replayed(*loaded, e.LibrariesFlushed(0), loaded[0]).libraries == {b"one": b"one()"}
+    one, two = (b"#!lua name=%b" % name for name in (b"one", b"two"))
+    loaded = [changed(b"FUNCTION", b"LOAD", b"REPLACE", code) for code in (one, two, one)]
+    assert replayed(*loaded).libraries == {b"one": one, b"two": two}
+    assert replayed(*loaded, changed(b"FUNCTION", b"DELETE", b"one")).libraries == {b"two": two}
+    emptied = replayed(*loaded, changed(b"FUNCTION", b"FLUSH"), loaded[0])
+    assert emptied.libraries == {b"one": one}
 
 
 def test_a_database_is_emptied() -> None:
     keyspace = replayed(
         *THREE_ENTRIES,
-        e.StringSet(1, b"s", b"one", None, "set", True),
+        changed(b"SET", b"s", b"one", db=1),
         e.Flushed(0, {KEY}),
     )
     assert [list(database.values) for database in keyspace.databases] == [[], [b"s"]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hiredis import Reader
 
 from server.persistence.aof_replay import Loader
-from storage.aof.encode_effects import Forms
+from storage.aof.encode_effects import EffectEncoder
 from storage.aof.snapshot import snapshot
 from storage.engine.effects import Effect
 from tests.support.direct import Argument, Direct, DirectClient
@@ -19,7 +19,7 @@ class Recording:
     def __init__(self, direct: Direct | None = None) -> None:
         self.direct = direct or Direct()
         self.keyspace = self.direct.server.state.keyspace
-        self.forms = Forms(self.keyspace)
+        self.forms = EffectEncoder(self.keyspace)
         self.client: DirectClient = self.direct.client()
         self.out: list[bytes] = []
         self._effects: list[Effect] = []

@@ -42,36 +42,53 @@ def _group(keyspace: Keyspace, effect: Any) -> Group:
 # --- keys ------------------------------------------------------------------------------------
 
 
-def _string_set(keyspace: Keyspace, effect: e.StringSet) -> None:
-    database = _database(keyspace, effect)
-    database.set_string(effect.key, effect.value, effect.expires_at, effect.event, effect.encoding)
+def _changed(keyspace: Keyspace, effect: e.Changed) -> None:
+    name, *words = effect.words
+    if name == b"FUNCTION":
+        _change_libraries(keyspace, *words)
+    else:
+        _COMMANDS[name](_database(keyspace, effect), *words)
 
 
-def _string_edited(keyspace: Keyspace, effect: e.StringEdited) -> None:
-    for offset, data in effect.pieces:
-        _database(keyspace, effect).overwrite(effect.key, offset, data, effect.event)
+def _set(database: Database, key: bytes, value: bytes, *options: bytes) -> None:
+    at = int(options[1]) if options[:1] == (b"PXAT",) else None
+    database.set_string(key, value, database.expires.get(key) if options == (b"KEEPTTL",) else at)
 
 
-def _string_left(keyspace: Keyspace, effect: e.StringLeft) -> None:
-    database = _database(keyspace, effect)
-    database.edit(effect.key)
-    database.left(effect.key)
+def _append(database: Database, key: bytes, data: bytes) -> None:
+    database.overwrite(key, len(database.buffer(key) or b""), data, "append")
 
 
-def _key_deleted(keyspace: Keyspace, effect: e.KeyDeleted) -> None:
-    _database(keyspace, effect).delete(effect.key)
+def _setrange(database: Database, key: bytes, offset: bytes, data: bytes) -> None:
+    database.overwrite(key, int(offset), data, "setrange")
 
 
-def _keys_deleted(keyspace: Keyspace, effect: e.KeysDeleted) -> None:
-    _database(keyspace, effect).delete_all(effect.keys)
+def _add_nothing(database: Database, key: bytes, zero: bytes) -> None:
+    value = database.string(key)
+    assert (value is not None, zero) == (True, b"0")
+    database.set_string(key, value or b"", database.expires.get(key), "incrbyfloat", "embstr")
 
 
-def _expiry_set(keyspace: Keyspace, effect: e.ExpirySet) -> None:
-    _database(keyspace, effect).expire_at(effect.key, effect.at)
+_COMMANDS: Final[dict[bytes, Callable[..., object]]] = {
+    b"SET": _set,
+    b"APPEND": _append,
+    b"SETRANGE": _setrange,
+    b"INCRBYFLOAT": _add_nothing,
+    b"DEL": lambda database, *keys: database.delete_all(keys),
+    b"PEXPIREAT": lambda database, key, at: database.expire_at(key, int(at)),
+    b"PERSIST": lambda database, key: database.persist(key),
+}
+"""The commands that an effect may consist of, done as a server does them."""
 
 
-def _expiry_cleared(keyspace: Keyspace, effect: e.ExpiryCleared) -> None:
-    _database(keyspace, effect).persist(effect.key)
+def _change_libraries(keyspace: Keyspace, subcommand: bytes, *words: bytes) -> None:
+    if subcommand == b"LOAD":
+        code = words[-1]
+        keyspace.keep_library(0, code.split(b"name=")[1].split()[0], code)
+    elif subcommand == b"DELETE":
+        keyspace.drop_library(0, *words)
+    else:
+        keyspace.drop_libraries(0)
 
 
 def _key_renamed(keyspace: Keyspace, effect: e.KeyRenamed) -> None:
@@ -111,18 +128,6 @@ def _flushed(keyspace: Keyspace, effect: e.Flushed) -> None:
 
 def _swapped(keyspace: Keyspace, effect: e.Swapped) -> None:
     keyspace.swap(effect.db, effect.other)
-
-
-def _library_loaded(keyspace: Keyspace, effect: e.LibraryLoaded) -> None:
-    keyspace.keep_library(effect.db, effect.name, effect.code)
-
-
-def _library_deleted(keyspace: Keyspace, effect: e.LibraryDeleted) -> None:
-    keyspace.drop_library(effect.db, effect.name)
-
-
-def _libraries_flushed(keyspace: Keyspace, effect: e.LibrariesFlushed) -> None:
-    keyspace.drop_libraries(effect.db)
 
 
 # --- streams ---------------------------------------------------------------------------------
@@ -241,13 +246,7 @@ def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
 
 
 _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
-    e.StringSet: _string_set,
-    e.StringEdited: _string_edited,
-    e.StringLeft: _string_left,
-    e.KeyDeleted: _key_deleted,
-    e.KeysDeleted: _keys_deleted,
-    e.ExpirySet: _expiry_set,
-    e.ExpiryCleared: _expiry_cleared,
+    e.Changed: _changed,
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.KeyMoved: _key_moved,
@@ -264,9 +263,6 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.IdempotencyConfigured: _idempotency_configured,
     e.IdempotentIDRecorded: _idempotent_id_recorded,
     e.DuplicateSuppressed: _duplicate_suppressed,
-    e.LibraryLoaded: _library_loaded,
-    e.LibraryDeleted: _library_deleted,
-    e.LibrariesFlushed: _libraries_flushed,
     e.GroupCreated: _group_created,
     e.GroupPositionSet: _group_position_set,
     e.GroupDestroyed: _group_destroyed,

@@ -17,10 +17,11 @@ from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database, Value
+from storage.keyspace.databases import Database
 from storage.rdb import codes
 from storage.rdb.errors import DamagedRDB
 from storage.rdb.payload import OtherType, WrongFooter, dump, restore
+from storage.types.kinds import Value
 
 _MOST_FREQUENT: Final = 255
 _RESTORE_KEYS: Final = [KeySpec("OW update")]

@@ -17,9 +17,10 @@ from server.road.table import Arguments, command
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database, Value
+from storage.keyspace.databases import Database
 from storage.keyspace.glob import Matcher, matcher
 from storage.keyspace.scan_index import Bucket
+from storage.types.kinds import Value
 
 _CURSORS: Final = 2**64
 _LENIENT_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")

@@ -16,9 +16,7 @@ from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import integer
 from server.services import Services
-from storage.engine.effects import Piece
-from storage.types.buffers import lengthen, overwrite
-from storage.types.lending import Buffer
+from storage.types.strings import Buffer, Piece, lengthen, overwrite
 
 _TYPE: Final = re.compile(rb"(?:i([1-9]|[1-5][0-9]|6[0-4])|u([1-9]|[1-5][0-9]|6[0-3]))")
 _POLICIES: Final = frozenset({b"WRAP", b"SAT", b"FAIL"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final
 
-from storage.types.lending import Buffer
+from storage.types.strings import Buffer
 
 PIECE: Final = 4096
 """How many bytes become one number."""

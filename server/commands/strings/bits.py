@@ -16,7 +16,7 @@ from server.road.session import Session
 from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import INT64_MAX, integer, parse_integer
 from server.services import Services
-from storage.types.lending import Buffer, Loan
+from storage.types.strings import Buffer
 
 _READ: Final = [KeySpec("RO access")]
 _BITS: Final = {b"0": 0, b"1": 1}
@@ -151,8 +151,8 @@ def _go_through(
     """What the search finds at the places of a string, which is lent to it meanwhile."""
     loan = server.state.keyspace.lending.lend(buffer)
 
-    def work(loan: Loan) -> Generator[None, None, Reply]:
-        return (yield from search(loan.buffer, places))
+    def work(kept: memoryview) -> Generator[None, None, Reply]:
+        return (yield from search(buffer, places))
 
     return reply_of(work(loan), session.resp3, long=len(places) > LONG * 8)
 

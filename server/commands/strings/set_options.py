@@ -11,7 +11,7 @@ from protocol.errors import CommandError
 from server.commands.strings import errors as string_errors
 from server.road.table import Arguments
 from server.runtime.arguments import expiry_time, integer
-from storage.keyspace.databases import Value
+from storage.types.kinds import Value
 from storage.types.xxh3 import xxh3_64
 
 _UNITS_MS: Final = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}

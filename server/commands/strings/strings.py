@@ -24,7 +24,8 @@ from server.road.table import Arguments, KeySpec, command
 from server.runtime.arguments import INT32_MAX, parse_integer
 from server.services import Services
 from storage.errors import WrongType
-from storage.keyspace.databases import Database, Value
+from storage.keyspace.databases import Database
+from storage.types.kinds import Value
 
 _LIFETIMES: Final = (
     "EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds"

@@ -88,7 +88,7 @@ class TestWhatItCosts:
 
     def test_effects_that_touch_watched_keys_are_those_that_are_told(self) -> None:
         # What changes a key other than its own is not among those of WATCH.
-        assert set(CHANGED) == {*MODIFYING, e.KeysDeleted, e.KeyCopied}
+        assert set(CHANGED) == {*MODIFYING, e.Changed, e.KeyCopied}
 
 
 class TestTheTable:
@@ -223,7 +223,7 @@ class TestPrefixes:
         other = tracker(direct, "BCAST")
 
         def change(*writers: DirectClient) -> list[bytes]:
-            effect = e.StringSet(0, b"k", b"v", None, "set", False)
+            effect = e.Changed(0, (b"k",), (b"SET", b"k", b"v"), (), True)
 
             async def run() -> None:
                 for writer in writers:

@@ -13,7 +13,7 @@ from server.commands.streams.ranges import resolve
 from server.commands.strings import bitmaps
 from server.commands.strings.bitop import _OPERATIONS
 from storage.engine.stepwise import result
-from storage.types.lending import Buffer
+from storage.types.strings import Buffer
 from tests.support.direct import DirectClient
 
 SIMILAR = st.one_of(

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from storage.keyspace.databases import Value
+from storage.types.kinds import Value
 from tests.support.direct import Direct, DirectClient
 from tests.support.listening import Listener
 

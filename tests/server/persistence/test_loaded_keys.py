@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.persistence.aof_replay import Loader, LoadError
-from storage.keyspace.databases import Keyspace, Value
+from storage.keyspace.databases import Keyspace
+from storage.types.kinds import Value
 from tests.support.direct import START_MS, Direct
 
 LATER = START_MS + 1000

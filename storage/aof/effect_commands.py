@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -17,56 +16,13 @@ OWNERLESS: Final = b""
 """Under this consumer other servers see entries that have no owner. They have been idle since 1970,
 so whoever claims idle entries gets them first."""
 
-_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-_EMBEDDED: Final = 44
-"""Strings up to this length are embedded if nobody says otherwise."""
-
 
 def counter(entries_read: int | None) -> bytes:
     """A group's entries-read as a word."""
     return b"-1" if entries_read is None else number(signed(entries_read))
 
 
-def encode_again(key: bytes, value: bytes, encoding: str | None) -> list[bytes]:
-    """What gives the string at a key an encoding that a SET of its value would not give it."""
-    if encoding == "raw" and len(value) <= _EMBEDDED:
-        return [command(b"APPEND", key, b"")]
-    if encoding == "embstr" and _INTEGER.fullmatch(value) is not None:
-        return [command(b"INCRBYFLOAT", key, b"0")]
-    return []
-
-
 # --- keys ------------------------------------------------------------------------------------
-
-
-def _string_set(effect: e.StringSet) -> list[bytes]:
-    words = [b"SET", effect.key, effect.value]
-    if effect.event == "incrbyfloat":
-        words.append(b"KEEPTTL")
-    elif effect.expires_at is not None:
-        words += (b"PXAT", number(effect.expires_at))
-    return [command(*words), *encode_again(effect.key, effect.value, effect.encoding)]
-
-
-def _string_edited(effect: e.StringEdited) -> list[bytes]:
-    """What was changed, and not the whole string. Only APPEND can add nothing and be a change."""
-    if effect.event == "append":
-        return [command(b"APPEND", effect.key, data) for _, data in effect.pieces]
-    return [
-        command(b"SETRANGE", effect.key, number(offset), data) for offset, data in effect.pieces
-    ]
-
-
-def _string_left(effect: e.StringLeft) -> list[bytes]:
-    return [command(b"APPEND", effect.key, b"")]
-
-
-def _expiry_set(effect: e.ExpirySet) -> list[bytes]:
-    return [command(b"PEXPIREAT", effect.key, number(effect.at))]
-
-
-def _expiry_cleared(effect: e.ExpiryCleared) -> list[bytes]:
-    return [command(b"PERSIST", effect.key)]
 
 
 def _key_renamed(effect: e.KeyRenamed) -> list[bytes]:
@@ -86,26 +42,6 @@ def _key_moved(effect: e.KeyMoved) -> list[bytes]:
 
 def _swapped(effect: e.Swapped) -> list[bytes]:
     return [command(b"SWAPDB", number(effect.db), number(effect.other))]
-
-
-# --- libraries of functions ------------------------------------------------------------------
-
-
-def load_library(code: bytes) -> bytes:
-    """The command that loads a library, whatever is there by its name."""
-    return command(b"FUNCTION", b"LOAD", b"REPLACE", code)
-
-
-def _library_loaded(effect: e.LibraryLoaded) -> list[bytes]:
-    return [load_library(effect.code)]
-
-
-def _library_deleted(effect: e.LibraryDeleted) -> list[bytes]:
-    return [command(b"FUNCTION", b"DELETE", effect.name)]
-
-
-def _libraries_flushed(effect: e.LibrariesFlushed) -> list[bytes]:
-    return [command(b"FUNCTION", b"FLUSH")]
 
 
 # --- streams ---------------------------------------------------------------------------------
@@ -228,17 +164,9 @@ def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
 
 
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
-    e.StringSet: _string_set,
-    e.StringEdited: _string_edited,
-    e.StringLeft: _string_left,
-    e.ExpirySet: _expiry_set,
-    e.ExpiryCleared: _expiry_cleared,
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,
     e.KeyMoved: _key_moved,
-    e.LibraryLoaded: _library_loaded,
-    e.LibraryDeleted: _library_deleted,
-    e.LibrariesFlushed: _libraries_flushed,
     e.Swapped: _swapped,
     e.StreamRestored: _stream_restored,
     e.StreamTrimmed: _stream_trimmed,

@@ -1,0 +1,49 @@
+# Compiled by mypyc.
+"""The types of values that a key may hold, a row each.
+
+A value is looked up by its class, as strings are bare bytes, on which nothing could hang. Whatever
+differs by type is a column here, or a table by class where it belongs to a form of files
+(:mod:`storage.rdb.encode`, :mod:`storage.aof.snapshot`); nobody else asks what a value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from storage.engine.stream import Stream
+from storage.types.strings import encoding_of
+
+Value = Stream | bytes | bytearray
+
+
+class Kind(NamedTuple):
+    """A type of values."""
+
+    name: str
+    """What TYPE says."""
+    copy: Callable[[Any], Any]
+    """Makes a value of its own, which does not change with the other one."""
+    memory: Callable[[Any], int]
+    """The bytes that a value takes, about."""
+    encoding: Callable[[Any], str]
+    """What OBJECT ENCODING says of a value of which nothing else is known."""
+    check: Callable[[Any], None]
+    """Verifies the invariants of a value."""
+
+
+def _nothing_to_check(value: bytes) -> None:
+    """Any bytes are a string."""
+
+
+STRING: Final = Kind("string", bytes, len, encoding_of, _nothing_to_check)
+STREAM: Final = Kind(
+    "stream", Stream.copy, Stream.memory_usage, lambda stream: "stream", Stream.check
+)
+
+KINDS: Final[dict[type, Kind]] = {Stream: STREAM, bytes: STRING, bytearray: STRING}
+
+
+def kind_of(value: Value) -> Kind:
+    """Return the row of a value's type."""
+    return KINDS[type(value)]
