@@ -18,7 +18,7 @@ from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
 from server.scripting import errors as script_errors
-from server.scripting import shebang
+from server.scripting import first_line
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
 
@@ -38,7 +38,7 @@ class Script:
 
     __slots__ = ("function", "header", "sha1", "source")
 
-    def __init__(self, source: bytes, header: shebang.Header, function: Any) -> None:
+    def __init__(self, source: bytes, header: first_line.Header, function: Any) -> None:
         self.source = source
         self.sha1 = hashlib.sha1(source).hexdigest().encode()
         self.header = header
@@ -86,7 +86,7 @@ class Scripting:
         return script.sha1
 
     def _add(self, source: bytes) -> Script:
-        header = shebang.read(source)
+        header = first_line.read(source)
         script = Script(source, header, self._lua().interpreter.compile(header.body))
         self._by_source[source] = self._by_sha1[script.sha1] = script
         return script
@@ -122,7 +122,7 @@ class Scripting:
     def may_write(self, source: bytes) -> bool:
         """Whether a script is not marked as one that does not write."""
         try:
-            return not shebang.read(source).no_writes
+            return not first_line.read(source).no_writes
         except CommandError:
             return True
 

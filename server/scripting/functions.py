@@ -16,7 +16,7 @@ from server.road.outcomes import Wait
 from server.road.session import Session
 from server.road.table import Arguments
 from server.scripting import errors as script_errors
-from server.scripting import metadata, payload
+from server.scripting import first_line, payload
 from server.scripting.running import Job, Runner
 from storage.keyspace.databases import Keyspace
 
@@ -79,7 +79,7 @@ class Functions:
         """Loads a library for a client of database ``db``; its name.
 
         Raises :class:`CommandError`, and nothing has changed then."""
-        name = metadata.name_of(code)
+        name = first_line.name_of(code)
         if name in self.libraries and not replace:
             raise CommandError(script_errors.library_exists(name))
         library = self._compile(name, code)
@@ -180,7 +180,7 @@ class Functions:
         codes = _codes(data)
         libraries: dict[bytes, Library] = {}
         for code in codes:
-            name = metadata.name_of(code)
+            name = first_line.name_of(code)
             if name in libraries or (policy == b"APPEND" and name in self.libraries):
                 raise CommandError(script_errors.restored_library_exists(name))
             libraries[name] = self._compile(name, code)
