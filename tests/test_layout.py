@@ -104,7 +104,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.migration.rdb_file": {"storage", "server"},
     "penstock.pipeline": {"pyspark_redis_streams"},
     # The page of a run is made of parts of the server's page.
-    "penstock.pipeline.watch": {"pyspark_redis_streams", "server"},
+    "penstock.pipeline.status_http": {"pyspark_redis_streams", "server"},
     "penstock.check_aof": {"storage"},
     "penstock.debug": set(),
     "penstock.cli": {"server"},

@@ -9,7 +9,7 @@ import pandas as pd
 import redis
 
 from examples.flights.data import folder
-from penstock.pipeline.tools.dead_letters import unpack
+from penstock.pipeline.dead_letters import unpack
 
 KEPT: Final = ("carrier", "flight", "tailnum", "origin", "dest", "scheduled", "dep_delay")
 HOURS: Final = ("carrier", "hour", "flights", "total_delay", "longest_delay", "late")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -11,17 +14,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.extras import extra_missing
-from penstock.pipeline.cli_base import FAILED, INTERRUPTED, OK
-from penstock.pipeline.cli_base import command as _command
-from penstock.pipeline.cli_base import output as _output
-from penstock.pipeline.cli_new import add_demo, add_new
-from penstock.pipeline.cli_samples import add_preview, add_test
-from penstock.pipeline.cli_watch import add_status, add_watching
 from penstock.pipeline.errors import PipelineError
-from penstock.terminal import Parser
+from penstock.terminal import Parser, console
 
 if TYPE_CHECKING:
-    from penstock.pipeline.cli_base import Commands
+    from rich.console import Console
+
+    from penstock.client.retrying import RetryingClient
+    from penstock.pipeline.model import Pipeline
+    from penstock.pipeline.samples.entries import Entry
+    from penstock.pipeline.samples.propose import Wanted
+
+    Commands = argparse._SubParsersAction[Parser]
+
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+def command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    """Adds a command with its function and the line that describes it; returns its parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text, allow_abbrev=False
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def output() -> Console:
+    """Standard output, whose lines are not broken."""
+    return console(soft_wrap=True)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1; raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
+    return int(text)
+
 
 _EPILOG: Final = """\
 Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
@@ -72,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_run(commands: Commands) -> None:
-    parser = _command(commands, "run", _run, "Runs the pipeline of a file.")
+    parser = command(commands, "run", _run, "Runs the pipeline of a file.")
     parser.add_argument("file", metavar="FILE.toml", type=Path)
     parser.add_argument(
         "--once", action="store_true", help="end when everything that is there now is done"
@@ -87,15 +121,15 @@ def _add_run(commands: Commands) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from penstock.pipeline.config.load import load
+    from penstock.pipeline.file import load
 
     pipeline = load(given.file)
-    from penstock.pipeline.run.queries import query_names
-    from penstock.pipeline.run.report import Bars, Reporter, open_records
-    from penstock.pipeline.run.supervisor import run
-    from penstock.pipeline.watch.watched import Watch, watched
+    from penstock.pipeline.queries import query_names
+    from penstock.pipeline.report import Bars, Reporter, open_records
+    from penstock.pipeline.supervise import run
+    from penstock.pipeline.watch import Watch, watched
 
-    screen = _output()
+    screen = output()
     screen.quiet = given.json
     kind = Bars if given.once and screen.is_terminal and not given.json else Reporter
     with ExitStack() as stack:
@@ -111,7 +145,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _add_validate(commands: Commands) -> None:
-    parser = _command(commands, "validate", _validate, "Checks a file without looking at data.")
+    parser = command(commands, "validate", _validate, "Checks a file without looking at data.")
     parser.add_argument("file", metavar="FILE.toml", type=Path)
     parser.add_argument(
         "--sql", action="store_true", help="start Spark as well, and check the SQL with it"
@@ -124,11 +158,11 @@ def _add_validate(commands: Commands) -> None:
 
 
 def _validate(given: argparse.Namespace) -> int:
-    from penstock.pipeline.config.load import load
+    from penstock.pipeline.file import load
 
     pipeline = load(given.file)
     if given.connect:
-        from penstock.pipeline.live.report import look_at_servers
+        from penstock.pipeline.servers import look_at_servers
 
         report = look_at_servers(pipeline)
         print(*report.lines, sep="\n")
@@ -138,7 +172,7 @@ def _validate(given: argparse.Namespace) -> int:
             print(f"{given.file}: {problems} on the servers", file=sys.stderr)
             return FAILED
     if given.sql:
-        from penstock.pipeline.run.validate import check_sql
+        from penstock.pipeline.supervise import check_sql
 
         check_sql(pipeline)
     print(f"{given.file}: no problems")
@@ -146,15 +180,15 @@ def _validate(given: argparse.Namespace) -> int:
 
 
 def _add_plan(commands: Commands) -> None:
-    parser = _command(commands, "plan", _plan, "Prints what a pipeline will do.")
+    parser = command(commands, "plan", _plan, "Prints what a pipeline will do.")
     parser.add_argument("file", metavar="FILE.toml", type=Path)
 
 
 def _plan(given: argparse.Namespace) -> int:
-    from penstock.pipeline.config.load import load
+    from penstock.pipeline.file import load
     from penstock.pipeline.plan import describe
 
-    _output().print(describe(load(given.file)), end="", markup=False)
+    output().print(describe(load(given.file)), end="", markup=False)
     return OK
 
 
@@ -177,7 +211,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 def _add_redrive(commands: Commands) -> None:
     text = "Sends dead letters back to the streams they are from, or to another."
-    parser = _command(commands, "redrive", _redrive, text)
+    parser = command(commands, "redrive", _redrive, text)
     _add_server(parser)
     add = parser.add_argument
     add("--dead-letters", metavar="STREAM", help="where they are, if no file says so")
@@ -189,8 +223,8 @@ def _add_redrive(commands: Commands) -> None:
 
 
 def _redrive(given: argparse.Namespace) -> int:
+    from penstock.pipeline.tools.client import open_client
     from penstock.pipeline.tools.redrive import Choice, redrive
-    from penstock.pipeline.tools.stream_client import open_client
 
     with open_client(given.file, given.url, given.option) as client:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
@@ -199,14 +233,14 @@ def _redrive(given: argparse.Namespace) -> int:
             client.dead_letters(given.dead_letters),
             choice,
             given.dry_run,
-            _output(),
+            output(),
         )
     return OK
 
 
 def _add_archive(commands: Commands) -> None:
     text = "Copies streams to Parquet, and may trim what has been copied."
-    parser = _command(commands, "archive", _archive, text)
+    parser = command(commands, "archive", _archive, text)
     _add_server(parser)
     add = parser.add_argument
     add("folder", metavar="FOLDER", type=Path, help="the archive; it goes on where it was")
@@ -218,16 +252,16 @@ def _add_archive(commands: Commands) -> None:
 
 def _archive(given: argparse.Namespace) -> int:
     from penstock.pipeline.tools.archive import archive
-    from penstock.pipeline.tools.stream_client import open_client
+    from penstock.pipeline.tools.client import open_client
 
     with open_client(given.file, given.url, given.option) as client:
         streams = client.streams(given.stream, given.pattern)
-        return archive(client, streams, given.folder, given.trim, given.file_rows, _output())
+        return archive(client, streams, given.folder, given.trim, given.file_rows, output())
 
 
 def _add_replay(commands: Commands) -> None:
     text = "Adds what is archived to a stream again, with the same IDs."
-    parser = _command(commands, "replay", _replay, text)
+    parser = command(commands, "replay", _replay, text)
     _add_server(parser)
     add = parser.add_argument
     add("folder", metavar="FOLDER", type=Path, help="the archive")
@@ -238,8 +272,8 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    from penstock.pipeline.tools.replay import replay, window
-    from penstock.pipeline.tools.stream_client import open_client
+    from penstock.pipeline.tools.archive import replay, window
+    from penstock.pipeline.tools.client import open_client
 
     bounds = window(given.since, given.until)
     with open_client(given.file, given.url, given.option) as client:
@@ -249,9 +283,267 @@ def _replay(given: argparse.Namespace) -> int:
             given.stream,
             given.to or given.stream,
             bounds,
-            _output(),
+            output(),
         )
     return OK
+
+
+LOCAL = "redis://127.0.0.1:6379"
+SHOWN = 20
+"""The most streams that are listed to choose from."""
+
+
+def add_new(commands: Commands) -> None:
+    """Adds the command ``new``."""
+    text = "Writes a pipeline file for a stream, with columns and types from its last entries."
+    parser = command(commands, "new", _new, text)
+    add = parser.add_argument
+    add("file", metavar="FILE.toml", type=Path, nargs="?", help="default: the stream's name")
+    add("--url", metavar="URL", help="the server; with a password it is not written to the file")
+    add("--stream", metavar="STREAM", help="the stream to read")
+    add("--output", metavar="PLACE", help="a folder for Parquet, stream:NAME, or console")
+    add("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)")
+
+
+def add_demo(commands: Commands) -> None:
+    """Adds the command ``demo``."""
+    text = "Starts a server, runs a pipeline over made-up orders, and shows the table."
+    parser = command(commands, "demo", _demo, text)
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, default=Path("penstock-demo"), help="a new folder"
+    )
+
+
+def _demo(given: argparse.Namespace) -> int:
+    # What it runs in another process would say that packages are missing, but later.
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+
+    from penstock.pipeline.demo import demo
+
+    demo(given.out.resolve(), lambda line: print(line, flush=True))
+    return OK
+
+
+def _new(given: argparse.Namespace) -> int:
+    if not (given.url and given.stream and given.output) and not sys.stdin.isatty():
+        print(
+            "give --url, --stream and --output, or run it on a terminal to be asked",
+            file=sys.stderr,
+        )
+        return USAGE
+    from penstock.pipeline.servers import reached, single
+
+    url = given.url or _asked("Server", LOCAL)
+    with reached(single({"url": url})[0]) as client:
+        stream = given.stream or _asked("Stream", _offered(client))
+        file = given.file or Path(f"{_name(stream)}.toml")
+        _refuse_existing(file)
+        output = given.output or _asked("Folder for Parquet, stream:NAME or console", _name(stream))
+        _write(file, client, _wanted(url, stream, output), given.last)
+    return OK
+
+
+def _wanted(url: str, stream: str, output: str) -> Wanted:
+    from penstock.pipeline.samples.propose import Wanted
+
+    return Wanted(url, stream, output)
+
+
+def _name(stream: str) -> str:
+    return _wanted(LOCAL, stream, "").name
+
+
+def _asked(question: str, default: str) -> str:
+    try:
+        answer = input(f"{question} [{default}]: " if default else f"{question}: ").strip()
+    except EOFError:
+        raise PipelineError("no answer: nothing was written") from None
+    if not (answer or default):
+        raise PipelineError("no answer: nothing was written")
+    return answer or default
+
+
+def _offered(client: RetryingClient) -> str:
+    """Shows the streams of the server; returns the first of them."""
+    from penstock.pipeline.servers import matching
+
+    names = matching(client, "*")
+    for name in names[:SHOWN]:
+        print(f"  {name}")
+    if len(names) > SHOWN:
+        print(f"  ... and {len(names) - SHOWN:,} more")
+    return names[0] if names else ""
+
+
+def _write(file: Path, client: RetryingClient, wanted: Wanted, most: int) -> None:
+    from penstock.pipeline.file import load
+    from penstock.pipeline.samples.entries import entries_of
+    from penstock.pipeline.samples.propose import VARIABLE, file_text, propose
+
+    entries = list(entries_of(client, wanted.stream, most))
+    if not entries:
+        raise PipelineError(f"stream '{wanted.stream}' holds no entry: there is nothing to sample")
+    proposed = propose(entries)
+    if not proposed.columns:
+        raise PipelineError(f"no field of stream '{wanted.stream}' has a text for its name")
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(file_text(wanted, proposed))
+    except FileExistsError:
+        _refuse_existing(file)
+    load(file, {**os.environ, VARIABLE: wanted.url})
+    if wanted.has_secret:
+        print(f"The URL holds credentials, so the file reads it from the variable {VARIABLE}.")
+    columns = "1 column" if len(proposed.columns) == 1 else f"{len(proposed.columns)} columns"
+    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    print(f"{file}: {columns} from {count} of '{wanted.stream}'")
+    print(f"Now look at its rows: penstock pipeline preview {file}")
+
+
+def _refuse_existing(file: Path) -> None:
+    if file.exists():
+        raise PipelineError(f"'{file}' is there already, and stays as it is: name another file")
+
+
+def add_test(commands: Commands) -> None:
+    """Adds the command ``test``."""
+    text = "Runs cases: entries in, and the rows that are expected of them. No server is asked."
+    parser = command(commands, "test", _test, text)
+    parser.add_argument("file", metavar="FILE.toml", type=Path)
+    parser.add_argument(
+        "cases", metavar="CASES.toml", type=Path, nargs="?", help="default: FILE.test.toml"
+    )
+    parser.add_argument(
+        "--case", action="append", metavar="NAME", help="only this case; may be repeated"
+    )
+
+
+def _test(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+    from penstock.pipeline.samples.cases import chosen, default_file, read_cases
+
+    pipeline = load(given.file)
+    cases = chosen(read_cases(given.cases or default_file(given.file), pipeline), given.case)
+    from penstock.pipeline.samples.tables import run_cases, small_session
+
+    with small_session(pipeline) as spark:
+        return OK if run_cases(spark, pipeline, cases, console()) else FAILED
+
+
+def add_preview(commands: Commands) -> None:
+    """Adds the command ``preview``."""
+    text = "Shows the first rows of each table, and dead letters with their reasons."
+    parser = command(commands, "preview", _preview, text)
+    add = parser.add_argument
+    add("file", metavar="FILE.toml", type=Path)
+    add("--rows", metavar="N", type=positive, default=10, help="the most rows of a table (10)")
+    add("--entries", metavar="FILE", type=Path, help="sample entries, a line of JSON for each")
+    add(
+        "--last",
+        metavar="N",
+        type=positive,
+        default=200,
+        help="without a file: so many last entries of each stream (200)",
+    )
+    add("--save", metavar="FILE", type=Path, help="write the sample entries to a new file")
+
+
+def _preview(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+
+    pipeline = load(given.file)
+    entries = _entries(given, pipeline)
+    if given.save is not None:
+        _save(given.save, entries)
+    screen = console()
+    if not entries:
+        screen.print("the streams of the source hold no entry: there is nothing to show")
+        return FAILED
+    from penstock.pipeline.samples.compare import show_rows
+    from penstock.pipeline.samples.tables import Samples, small_session, table_names
+
+    with small_session(pipeline) as spark:
+        samples = Samples(spark, pipeline, entries)
+        for name in table_names(pipeline):
+            show_rows(screen, samples.table(name, given.rows))
+        if pipeline.parse is not None:
+            show_rows(screen, samples.dead_letters(given.rows))
+    return OK
+
+
+def _entries(given: argparse.Namespace, pipeline: Pipeline) -> list[Entry]:
+    from penstock.pipeline.samples.entries import read_lines, single_stream
+
+    if given.entries is not None:
+        return read_lines(given.entries, single_stream(pipeline.source))
+    from penstock.pipeline.samples.entries import last_entries
+
+    return last_entries(pipeline, given.last)
+
+
+def _save(file: Path, entries: list[Entry]) -> None:
+    from penstock.pipeline.samples.entries import line_of
+
+    try:
+        with file.open("x", encoding="utf-8") as lines:
+            lines.writelines(line_of(entry) + "\n" for entry in entries)
+    except FileExistsError:
+        raise PipelineError(f"'{file}' is there already, and stays as it is") from None
+
+
+def add_watching(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``run`` for those who watch."""
+    add = parser.add_argument
+    add(
+        "--metrics-port",
+        metavar="PORT",
+        type=_port,
+        help="serve series for Prometheus (/metrics) and a page there; 0 takes a free port",
+    )
+    add(
+        "--metrics-bind",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="the address for that (default: 127.0.0.1, which others can't reach)",
+    )
+    add(
+        "--metrics-hosts",
+        metavar="NAMES",
+        default="",
+        help="names with a dot under which that is asked for, with blanks between; * for any",
+    )
+    add("--status-file", metavar="FILE", type=Path, help="where the status goes")
+    add("--spark-ui", action="store_true", help="turn on Spark's own page, and say where it is")
+
+
+def add_status(commands: Commands) -> None:
+    """Adds the command ``status``."""
+    text = "Shows how a run is doing: rate, lag, ages, the last error; also when it is dead."
+    parser = command(commands, "status", _status, text)
+    parser.add_argument("file", metavar="FILE.toml", type=Path)
+    parser.add_argument("--status-file", metavar="FILE", type=Path, help="where the run puts it")
+    parser.add_argument("--json", action="store_true", help="print an object of JSON")
+
+
+def _status(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+    from penstock.pipeline.status import GOOD, default_path, read_status, show_status, state_of
+
+    path = given.status_file or default_path(load(given.file))
+    status = read_status(path)
+    now = time.time()
+    if given.json:
+        state = state_of(status, now)
+        print(json.dumps({**status, "state": state}))
+        return OK if state in GOOD else FAILED
+    return OK if show_status(console(), status, now) else FAILED
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port")
+    return int(text)
 
 
 _COMMANDS: Final = (

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.pipeline.config.options import address, snake
-from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Column, Parse, Pipeline, Transform
-from penstock.pipeline.parse.settings import Payload
+from penstock.pipeline.model import (
+    DEAD_LETTERS,
+    ENTRIES,
+    Column,
+    Parse,
+    Payload,
+    Pipeline,
+    Transform,
+)
+from penstock.pipeline.options import address, snake
 from penstock.pipeline.sinks.base import Sink
 
 SECRET: Final = ("auth", "password", "user", "redis.username", "url")

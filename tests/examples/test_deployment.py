@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from penstock.pipeline.cli import parser
-from penstock.pipeline.config.load import load
+from penstock.pipeline.file import load
 from pyspark_redis_streams.settings import read_settings
 from tests.test_layout import ROOT
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock import cli, extras
-from penstock.pipeline.parse.errors import Unavailable
-from penstock.pipeline.parse.packages import need
+from penstock.pipeline.errors import Unavailable, need
 from tests.support.missing import check_extra, check_packages, project
 from tests.support.process import ROOT
 

@@ -67,7 +67,7 @@ def url(backend: Backend) -> str:
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, as a pipeline starts it."""
     from penstock.pipeline.model import Pipeline, Retry
-    from penstock.pipeline.run.session import start
+    from penstock.pipeline.session import start
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -110,7 +110,7 @@ Load = Callable[..., "Pipeline"]
 @pytest.fixture
 def load_text(tmp_path: Path) -> Load:
     """Reads a pipeline from a text, with the given environment."""
-    from penstock.pipeline.config.load import load
+    from penstock.pipeline.file import load
 
     def read(text: str, **environment: str) -> Pipeline:
         file = tmp_path / "p.toml"

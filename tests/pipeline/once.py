@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.run.queries import queries
-from penstock.pipeline.run.report import Reporter
-from penstock.pipeline.run.supervisor import Run, Stopping, follow
+from penstock.pipeline.queries import queries
+from penstock.pipeline.report import Reporter
+from penstock.pipeline.supervise import Run, Stopping, follow
 
 
 class Once:

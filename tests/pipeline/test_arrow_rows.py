@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipeline.errors import NotWritable
-from penstock.pipeline.sinks.arrow_rows import plain, split
-from penstock.pipeline.sinks.arrow_schema import completed, fitted
-from penstock.pipeline.sinks.changes import Changes
+from penstock.pipeline.sinks.arrow import completed, fitted, plain, split
+from penstock.pipeline.sinks.table import Changes
 
 UPSERT = Changes("upsert", ("k",))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.config.load import load
+from penstock.pipeline.file import load
 from tests.pipeline.conftest import ROOT
 from tests.spark.standalone import standalone_cluster
 

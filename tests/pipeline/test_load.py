@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.config.load import load
+from penstock.pipeline.decode.protobuf import compile_files
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.model import Column, Deduplicate, Parse, Retry, Watermark
-from penstock.pipeline.parse.proto_compile import compile_files
-from penstock.pipeline.parse.settings import Registry
+from penstock.pipeline.file import load
+from penstock.pipeline.model import Column, Deduplicate, Parse, Registry, Retry, Watermark
 from penstock.pipeline.plan import describe
 from penstock.pipeline.sinks.kinds import KINDS
 from penstock.pipeline.sinks.parquet import ParquetSink

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.errors import InvalidFile, PipelineError
+from penstock.pipeline.frames import source_options
 from penstock.pipeline.plan import describe
-from penstock.pipeline.run.frames import source_options
-from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
-from penstock.pipeline.sinks.iceberg import IcebergSink
-from penstock.pipeline.sinks.iceberg_partitions import Partition
+from penstock.pipeline.sinks.iceberg import IcebergSink, Partition
 from penstock.pipeline.sinks.jdbc import JdbcSink, SparkJdbcSink
+from penstock.pipeline.sinks.table import Changes
 from tests.pipeline.conftest import Load
 from tests.support.missing import check_extra
 from tests.support.pipelines import ONE_SINK

@@ -9,9 +9,8 @@ import pytest
 import redis
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.pipeline.run import origins
-from penstock.pipeline.run.frames import parsed
-from penstock.pipeline.run.queries import write_group
+from penstock.pipeline.frames import named_rows, parsed
+from penstock.pipeline.queries import write_group
 from pyspark_redis_streams.read.columns import default_schema
 from tests.pipeline.conftest import Load
 from tests.spark.driving import contents
@@ -84,5 +83,5 @@ def test_only_rows_that_are_known_to_be_one_of_each_entry_are_named(
     spark: SparkSession, load_text: Load, table: str, expected: bool
 ) -> None:
     pipeline = load_text(head("redis://h", GROUP) + PARSE + SINKS + sink(table))
-    frame = origins.named(parsed(entries(spark, 1), pipeline), pipeline, pipeline.sinks[0])
+    frame = named_rows(parsed(entries(spark, 1), pipeline), pipeline, pipeline.sinks[0])
     assert (frame is not None) is expected

@@ -12,9 +12,9 @@ import redis
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.decode.protobuf import compile_files
 from penstock.pipeline.errors import reason
-from penstock.pipeline.parse.proto_compile import compile_files
-from penstock.pipeline.run.frames import table
+from penstock.pipeline.frames import table
 from tests.pipeline.conftest import Load
 from tests.pipeline.registry import registry
 from tests.pipeline.test_parsing import Parsed

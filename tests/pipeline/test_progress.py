@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from penstock.pipeline.errors import PipelineError, reason
-from penstock.pipeline.run.progress import Batch, Follower, batch_of
-from penstock.pipeline.run.report import Bars, open_records
+from penstock.pipeline.report import Bars, Batch, Follower, batch_of, open_records
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:

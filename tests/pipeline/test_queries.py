@@ -10,8 +10,8 @@ import redis
 from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.run.queries import queries
-from penstock.pipeline.run.validate import _problem
+from penstock.pipeline.queries import queries
+from penstock.pipeline.supervise import _problem
 from tests.pipeline.commands import Command
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows

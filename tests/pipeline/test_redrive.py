@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import redis
 
-from penstock.pipeline.tools.dead_letters import Letter, unpack
+from penstock.pipeline.dead_letters import Letter, unpack
+from penstock.pipeline.tools.client import StreamClient, open_client
 from penstock.pipeline.tools.redrive import Choice, redrive
-from penstock.pipeline.tools.stream_client import StreamClient, open_client
 from tests.pipeline.commands import Command
 from tests.spark.conftest import PROGRAMS
 from tests.support.cluster import real_cluster

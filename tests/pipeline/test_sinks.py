@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from penstock.pipeline.config.load import load
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import InvalidFile
+from penstock.pipeline.file import load
 from penstock.pipeline.plan import describe
 from penstock.pipeline.sinks import kinds
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.toml_file import Table
 
 FILE = """
 [source]

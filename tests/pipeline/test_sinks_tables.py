@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch
-from penstock.pipeline.sinks.changes import Changes
+from penstock.pipeline.sinks.table import Changes
 from tests.pipeline.keyed import COLUMNS, UPSERT, ordered
 from tests.pipeline.test_docs import TABLES
 
@@ -59,8 +59,7 @@ class Iceberg:
         pytest.importorskip("pyiceberg", reason="needs the extra `iceberg`")
         from pyiceberg.table import Transaction
 
-        from penstock.pipeline.sinks.iceberg import IcebergSink
-        from penstock.pipeline.sinks.iceberg_partitions import Partition
+        from penstock.pipeline.sinks.iceberg import IcebergSink, Partition
 
         self.parts = {"partition_by": ("i",), "transforms": (Partition("i", "day"),)}
         options = {

@@ -17,8 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.model import StaticTable
-from penstock.pipeline.run.queries import queries
-from penstock.pipeline.run.static_tables import TableReader, read
+from penstock.pipeline.queries import queries
+from penstock.pipeline.static_tables import TableReader, read
 from tests.pipeline.conftest import Load
 from tests.pipeline.once import Once, rows
 from tests.support.pipelines import GROUP, ONE_SINK, PATIENT, fill, forget_commits, head

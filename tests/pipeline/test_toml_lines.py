@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pipeline.config.toml_lines import line_of, locate
+from penstock.pipeline.toml_file import line_of, locate
 
 TEXT = '''\
 # [not.a.table]

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.config.durations import duration
-from penstock.pipeline.config.env_vars import expand
-from penstock.pipeline.config.paths import resolve
-from penstock.pipeline.config.type_names import is_simple, is_type
+from penstock.pipeline.decode.values import is_simple, is_type
+from penstock.pipeline.toml_file import duration, expand, resolve
 
 ENVIRONMENT = {"USER": "ada", "EMPTY": ""}
 

@@ -15,12 +15,11 @@ from fastavro.utils import generate_one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.pipeline.model import Column
-from penstock.pipeline.parse.avro import avro_decoder, columns_of
-from penstock.pipeline.parse.decoding import Row, record_row
-from penstock.pipeline.parse.errors import Unavailable, Undecodable
-from penstock.pipeline.parse.registry import RegistryClient
-from penstock.pipeline.parse.settings import Payload, Registry
+from penstock.pipeline.decode.avro import avro_decoder, columns_of
+from penstock.pipeline.decode.payload import Row, record_row
+from penstock.pipeline.decode.registry import RegistryClient
+from penstock.pipeline.errors import Unavailable, Undecodable
+from penstock.pipeline.model import Column, Payload, Registry
 from tests.pipeline.registry import TestRegistry, registry
 
 ORDER: dict[str, Any] = {

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pipeline.parse.compression import FORMS, decompressor
-from penstock.pipeline.parse.csv_values import csv_decoder
-from penstock.pipeline.parse.decoding import Row, csv_row
-from penstock.pipeline.parse.errors import Undecodable
-from penstock.pipeline.parse.settings import Payload
+from penstock.pipeline.decode.payload import FORMS, Row, csv_decoder, csv_row, decompressor
+from penstock.pipeline.errors import Undecodable
+from penstock.pipeline.model import Payload
 
 
 def pack(form: str, data: bytes) -> bytes:

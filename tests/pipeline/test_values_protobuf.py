@@ -12,15 +12,17 @@ from google.protobuf import message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.pipeline.model import Column
-from penstock.pipeline.parse.decoding import Row, record_row
-from penstock.pipeline.parse.errors import Undecodable
-from penstock.pipeline.parse.framing import split_indexes
-from penstock.pipeline.parse.messages import columns_of_message
-from penstock.pipeline.parse.proto_compile import compile_files
-from penstock.pipeline.parse.protobuf import find_message, protobuf_decoder, read_descriptors
-from penstock.pipeline.parse.registry import RegistryClient
-from penstock.pipeline.parse.settings import Payload, Registry
+from penstock.pipeline.decode.payload import Row, record_row
+from penstock.pipeline.decode.protobuf import (
+    columns_of_message,
+    compile_files,
+    find_message,
+    protobuf_decoder,
+    read_descriptors,
+)
+from penstock.pipeline.decode.registry import RegistryClient, split_indexes
+from penstock.pipeline.errors import Undecodable
+from penstock.pipeline.model import Column, Payload, Registry
 from tests.pipeline.registry import TestRegistry, registry
 
 SHOP = """\

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.pipeline.parse.errors import Unavailable, Undecodable
-from penstock.pipeline.parse.registry import RegistryClient, Schema
-from penstock.pipeline.parse.settings import Registry
+from penstock.pipeline.decode.registry import RegistryClient, Schema
+from penstock.pipeline.errors import Unavailable, Undecodable
+from penstock.pipeline.model import Registry
 from tests.pipeline.registry import TestRegistry, registry
 
 

@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.pipeline.decode.payload import NotJson, explainer, read_object
+from penstock.pipeline.decode.values import (
+    as_text,
+    converter,
+    from_epoch,
+    parse_type,
+    read_date,
+    read_time,
+    shown,
+)
 from penstock.pipeline.model import Column
-from penstock.pipeline.parse.json_objects import NotJson, explainer, read_object
-from penstock.pipeline.parse.times import from_epoch, read_date, read_time
-from penstock.pipeline.parse.types import parse_type
-from penstock.pipeline.parse.values import as_text, converter, shown
 
 
 def made(type: str, value: Any, format: str | None = None) -> tuple[Any, list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.cli import main
-from penstock.pipeline.config.load import load
+from penstock.pipeline.file import load
 from penstock.pipeline.model import Pipeline
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.pipeline import demo
-from penstock.pipeline.config.load import load
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.file import load
 
 
 def test_the_file_is_valid_and_may_be_used_on_another_server(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.pipeline.run.failures import Failure, error_class, failure_of, worth_retry
+from penstock.pipeline.errors import Failure, error_class, failure_of, worth_retry
 
 OWN = "[STREAM_FAILED] Query x\n  File y\npyspark_redis_streams.errors.{}\n\tat java.lang.X"
 JAVA = "An error occurred while calling o186.save.\n: {}\n\tat org.apache.spark.X\n"

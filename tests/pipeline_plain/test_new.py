@@ -10,11 +10,16 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from penstock.pipeline.config.load import load
+from penstock.pipeline.file import load
 from penstock.pipeline.model import Column
 from penstock.pipeline.samples.entries import Entry
-from penstock.pipeline.samples.infer import propose, type_of_texts, type_of_values
-from penstock.pipeline.samples.new_file import Wanted, file_text
+from penstock.pipeline.samples.propose import (
+    Wanted,
+    file_text,
+    propose,
+    type_of_texts,
+    type_of_values,
+)
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command
 from tests.support.process import ROOT

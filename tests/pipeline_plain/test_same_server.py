@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.config.load import load
-from penstock.pipeline.config.same_server import share_server
 from penstock.pipeline.errors import InvalidFile
+from penstock.pipeline.file import load
+from penstock.pipeline.options import share_server
 from tests.pipeline_plain.files import text, write
 
 

@@ -12,8 +12,7 @@ import pytest
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.samples.cases import Case, chosen, default_file, read_cases
 from penstock.pipeline.samples.compare import canonical, compare
-from penstock.pipeline.samples.entries import Entry, line_of, read_lines, to_bytes
-from penstock.pipeline.samples.live_entries import last_entries
+from penstock.pipeline.samples.entries import Entry, last_entries, line_of, read_lines, to_bytes
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 

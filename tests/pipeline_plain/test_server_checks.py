@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.live.preflight import preflight
-from penstock.pipeline.live.report import look_at_servers
+from penstock.pipeline.servers import look_at_servers, preflight
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 from tests.support.certificates import Certificates

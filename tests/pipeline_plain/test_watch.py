@@ -18,15 +18,22 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.run.failures import Failure
-from penstock.pipeline.run.progress import Batch
-from penstock.pipeline.watch.letters import MOST_REASONS, LetterCounts, kind_of
-from penstock.pipeline.watch.serve import served
-from penstock.pipeline.watch.state import RunState, iso
-from penstock.pipeline.watch.status_file import default_path, read_status, write_status
-from penstock.pipeline.watch.status_text import ago, state_of
-from penstock.pipeline.watch.watched import Watch, watched
+from penstock.pipeline.errors import Failure, PipelineError
+from penstock.pipeline.report import Batch
+from penstock.pipeline.status import (
+    MOST_REASONS,
+    LetterCounts,
+    RunState,
+    ago,
+    default_path,
+    iso,
+    kind_of,
+    read_status,
+    state_of,
+    write_status,
+)
+from penstock.pipeline.status_http import served
+from penstock.pipeline.watch import Watch, watched
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 from tests.pipeline_plain.test_samples import PARSE
@@ -200,7 +207,7 @@ def test_the_status_is_beside_the_checkpoint(tmp_path: Path) -> None:
 
 def test_of_a_checkpoint_elsewhere_it_is_beside_the_file(tmp_path: Path) -> None:
     content = text("redis://h").replace('path = "checkpoint"', 'path = "s3a://b/c"')
-    from penstock.pipeline.config.load import load
+    from penstock.pipeline.file import load
 
     found = load(write(tmp_path, content))
     assert default_path(found) == tmp_path / ".p.status.json"

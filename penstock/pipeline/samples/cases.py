@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.pipeline.config.load import parse_toml
-from penstock.pipeline.config.table import Findings, Table
-from penstock.pipeline.config.toml_lines import locate
 from penstock.pipeline.errors import InvalidFile, PipelineError
+from penstock.pipeline.file import parse_toml
 from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.samples.entries import (
     ID,
@@ -35,6 +33,7 @@ from penstock.pipeline.samples.entries import (
     read_lines,
     single_stream,
 )
+from penstock.pipeline.toml_file import Findings, Table, locate
 
 Rows = tuple[Mapping[str, Any], ...]
 

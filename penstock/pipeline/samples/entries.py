@@ -1,16 +1,21 @@
-"""Sample entries: from lines of JSON, from tables of a file of cases, and back to lines."""
+"""Sample entries: lines of JSON, tables of a file of cases, or the last ones of a server."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from penstock.client.errors import ClientError
+from penstock.client.retrying import RetryingClient
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
+from penstock.pipeline.model import Pipeline
+from penstock.pipeline.servers import look, matching, reached, reading, single
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
 
 BYTES: Final = "_base64"
@@ -145,3 +150,31 @@ def _shown(value: bytes) -> Any:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return {BYTES: base64.b64encode(value).decode()}
+
+
+def last_entries(pipeline: Pipeline, most: int) -> list[Entry]:
+    """The last entries of each stream, at most so many, oldest first; raises PipelineError."""
+    wanted = reading(pipeline)
+    found: list[Entry] = []
+    for settings in single(pipeline.source):
+        with reached(settings) as client:
+            names = [*wanted.subscribe]
+            for pattern in wanted.patterns:
+                names += matching(client, pattern)
+            for name in dict.fromkeys(names):
+                found += entries_of(client, name, most)
+    return found
+
+
+def entries_of(client: RetryingClient, name: str, most: int) -> Iterator[Entry]:
+    """The last entries of one stream, none if it is not there; raises PipelineError."""
+    problem = look(client, name).problem
+    if problem is not None:
+        raise PipelineError(problem)
+    try:
+        reply = client.call("XREVRANGE", key_of(name), "+", "-", "COUNT", most)
+    except ClientError as error:
+        raise PipelineError(str(error)) from None
+    for id, fields in reversed(reply):
+        pairs = tuple((fields[i], fields[i + 1]) for i in range(0, len(fields), 2))
+        yield Entry(name, id.decode(), pairs)

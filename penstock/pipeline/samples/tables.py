@@ -1,4 +1,4 @@
-"""Makes the tables of a pipeline of sample entries, with Spark in batch mode.
+"""Makes the tables of a pipeline of sample entries, with Spark in batch mode, and runs cases.
 
 Entries go through the same expressions and SQL as in a run. What depends on time passing is taken
 to its end: windows are there as if all later entries had come, and deduplication has no limit.
@@ -6,9 +6,9 @@ to its end: windows are there as if all later entries had come, and deduplicatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,13 +16,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+from rich.console import Console
+from rich.text import Text
 
+from penstock.pipeline import frames
+from penstock.pipeline.decode.sql import REASON
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import ENTRIES, Pipeline
-from penstock.pipeline.run import frames
-from penstock.pipeline.run.parse_sql import REASON
-from penstock.pipeline.run.session import JAVA, start
+from penstock.pipeline.samples.cases import LETTER_KEYS, Case
+from penstock.pipeline.samples.compare import Difference, Rows, compare, show_difference
 from penstock.pipeline.samples.entries import Entry
+from penstock.pipeline.session import JAVA, start
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
 from pyspark_redis_streams.read.columns import default_schema
 
@@ -30,16 +34,6 @@ SMALL: Final = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeSta
 """Settings for a handful of rows: compiling a plan takes longer than running it."""
 
 _QUICK: Final = "-XX:TieredStopAtLevel=1"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a table; ``more`` says that there are others."""
-
-    table: str
-    columns: tuple[str, ...]
-    rows: tuple[Mapping[str, Any], ...]
-    more: bool = False
 
 
 @contextmanager
@@ -124,3 +118,45 @@ def _in_utc(value: Any) -> Any:
 def table_names(pipeline: Pipeline) -> list[str]:
     """The tables of a pipeline in their order."""
     return [ENTRIES, *(transform.name for transform in pipeline.transforms)]
+
+
+# --- Cases ---------------------------------------------------------------------------------------
+
+
+def run_cases(
+    spark: SparkSession, pipeline: Pipeline, cases: Sequence[Case], console: Console
+) -> bool:
+    """Runs the cases and shows how each ends; whether all are as expected."""
+    bad = 0
+    for case in cases:
+        try:
+            found = list(differences(spark, pipeline, case))
+        except PipelineError as error:
+            console.print(Text(f"{case.name}: failed", style="red"))
+            console.print(Text(f"    {error}"))
+            bad += 1
+            continue
+        console.print(Text(f"{case.name}: {'differs' if found else 'ok'}"))
+        for difference in found:
+            show_difference(console, difference)
+        bad += bool(found)
+    count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    console.print(Text(f"{count}, {f'{bad} not as expected' if bad else 'all as expected'}"))
+    return not bad
+
+
+def differences(spark: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
+    """Every table that is not as a case expects it; raises PipelineError for SQL that fails."""
+    samples = Samples(spark, pipeline, case.entries)
+    for name, expected in case.expected.items():
+        table = samples.table(name)
+        if found := compare(name, expected, table.rows, table.columns):
+            yield found
+    if pipeline.parse is None:
+        return
+    letters = samples.dead_letters()
+    if case.dead_letters is not None:
+        if found := compare("dead letters", case.dead_letters, letters.rows, LETTER_KEYS):
+            yield found
+    elif letters.rows:
+        yield compare("dead letters", (), letters.rows, LETTER_KEYS)

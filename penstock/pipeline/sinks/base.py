@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from penstock.extras import extra_missing
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.toml_file import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

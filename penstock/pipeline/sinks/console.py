@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.toml_file import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.pipeline.config.durations import duration
-from penstock.pipeline.config.paths import resolve
-from penstock.pipeline.config.sizes import size
-from penstock.pipeline.config.table import Table
-from penstock.pipeline.config.texts import texts
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.changes import EVOLVE, FREEZE, Changes, read_changes
-from penstock.pipeline.sinks.collect import check_changes, collect, run_only
+from penstock.pipeline.sinks.table import (
+    EVOLVE,
+    FREEZE,
+    Changes,
+    check_changes,
+    collect,
+    read_changes,
+    run_only,
+)
+from penstock.pipeline.toml_file import Table, duration, resolve, size, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,8 +130,7 @@ class DeltaSink(Sink):
         )
 
     def _write(self, rows: pa.Table, batch: Batch) -> None:
-        from penstock.pipeline.sinks.arrow_rows import plain, split
-        from penstock.pipeline.sinks.arrow_schema import fitted
+        from penstock.pipeline.sinks.arrow import fitted, plain, split
 
         if not len(rows):
             return
@@ -149,7 +151,7 @@ class DeltaSink(Sink):
         """
         from deltalake import DeltaTable, Field
 
-        from penstock.pipeline.sinks.arrow_schema import fitted
+        from penstock.pipeline.sinks.arrow import fitted
 
         table = self._table()
         if table is None:
@@ -182,7 +184,7 @@ class DeltaSink(Sink):
     def _append(self, table: DeltaTable, rows: pa.Table, batch: Batch) -> None:
         from deltalake import write_deltalake
 
-        from penstock.pipeline.sinks.arrow_schema import completed
+        from penstock.pipeline.sinks.arrow import completed
 
         write_deltalake(
             table,
@@ -196,8 +198,8 @@ class DeltaSink(Sink):
         """Replaces, adds and removes rows in one commit."""
         import pyarrow as pa
 
-        from penstock.pipeline.sinks.arrow_rows import named
-        from penstock.pipeline.sinks.collect import REMOVE
+        from penstock.pipeline.sinks.arrow import named
+        from penstock.pipeline.sinks.table import REMOVE
 
         written = written.append_column(REMOVE, pa.array([False] * len(written)))
         removed = removed.append_column(REMOVE, pa.array([True] * len(removed)))

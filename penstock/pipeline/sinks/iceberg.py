@@ -8,23 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from penstock.pipeline.config.paths import resolve
-from penstock.pipeline.config.sizes import size
-from penstock.pipeline.config.table import Table
-from penstock.pipeline.config.texts import texts
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.changes import EVOLVE, FREEZE, UPSERT, Changes, read_changes
-from penstock.pipeline.sinks.collect import check_changes, collect, run_only
-from penstock.pipeline.sinks.iceberg_partitions import Partition, partition, partitions_of
+from penstock.pipeline.sinks.table import (
+    EVOLVE,
+    FREEZE,
+    UPSERT,
+    Changes,
+    check_changes,
+    collect,
+    read_changes,
+    run_only,
+)
+from penstock.pipeline.toml_file import Table, resolve, size, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog import Catalog
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import DataFrame
+
 
 FILE_SIZE: Final = 128 << 20
 COMPACT_EVERY: Final = 50
@@ -130,8 +136,7 @@ class IcebergSink(Sink):
         return last is not None and int(last) >= batch.number
 
     def _write(self, catalog: Catalog, rows: pa.Table, batch: Batch) -> None:
-        from penstock.pipeline.sinks.arrow_rows import plain, split
-        from penstock.pipeline.sinks.arrow_schema import fitted
+        from penstock.pipeline.sinks.arrow import fitted, plain, split
 
         if not len(rows):
             return
@@ -150,7 +155,7 @@ class IcebergSink(Sink):
         """
         import pyarrow as pa
 
-        from penstock.pipeline.sinks.arrow_schema import fitted
+        from penstock.pipeline.sinks.arrow import fitted
 
         if not catalog.table_exists(self.place):
             self._create(catalog, rows.schema)
@@ -202,8 +207,7 @@ class IcebergSink(Sink):
         self, table: IcebergTable, rows: pa.Table, removed: pa.Table | None, batch: Batch
     ) -> None:
         """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
-        from penstock.pipeline.sinks.arrow_schema import completed
-        from penstock.pipeline.sinks.iceberg_keys import has_keys
+        from penstock.pipeline.sinks.arrow import completed
 
         noted = {"penstock.query": f"{batch.query}/{self.name}"}
         noted["penstock.batch"] = str(batch.number)
@@ -221,8 +225,6 @@ class IcebergSink(Sink):
     def _compact(self, catalog: Catalog) -> None:
         """Merges small files; leaves it to the next time on a conflict."""
         from pyiceberg.exceptions import CommitFailedException, ValidationException
-
-        from penstock.pipeline.sinks.iceberg_compaction import compact
 
         try:
             if catalog.table_exists(self.place):
@@ -281,3 +283,128 @@ def _both(first: pa.Table, second: pa.Table) -> pa.Table:
 def _line(error: Any) -> str:
     text = str(error).strip()
     return text.splitlines()[0] if text else repr(error)
+
+
+# --- Partitions ----------------------------------------------------------------------------------
+
+
+PLAIN: Final = ("year", "month", "day", "hour")
+NUMBERED: Final = ("bucket", "truncate")
+ALLOWED: Final = "a column, year(c), month(c), day(c), hour(c), bucket(n, c), truncate(n, c)"
+
+
+class Partition(NamedTuple):
+    """A column, and what is made of its values: nothing (``identity``) or a transform."""
+
+    column: str
+    transform: str = "identity"
+    number: int = 0
+
+    @property
+    def of_iceberg(self) -> str:
+        """The transform as Iceberg writes it: ``day``, ``bucket[16]``."""
+        return f"{self.transform}[{self.number}]" if self.number else self.transform
+
+    def make(self) -> Any:
+        """The transform of pyiceberg."""
+        from pyiceberg import transforms
+
+        kind = getattr(transforms, f"{self.transform.capitalize()}Transform")
+        return kind(self.number) if self.number else kind()
+
+
+def partition(text: str) -> Partition:
+    """A partition of the file; raises ValueError with what is allowed."""
+    found = re.fullmatch(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,()]+?)\s*\)\s*", text)
+    if found is None:
+        if re.search(r"[(),]", text):
+            raise ValueError(f"is '{text}'; allowed: {ALLOWED}")
+        return Partition(text.strip())
+    name, number, column = found[1].lower(), int(found[2] or 0), found[3]
+    if name not in (NUMBERED if number else PLAIN):
+        raise ValueError(f"is '{text}'; allowed: {ALLOWED}")
+    return Partition(column, name, number)
+
+
+def partitions_of(table: IcebergTable) -> list[Partition]:
+    """How a table is partitioned; the transforms are Iceberg's, with their numbers."""
+    names = {field.field_id: field.name for field in table.schema().fields}
+    return [
+        Partition(names.get(field.source_id, field.name), str(field.transform))
+        for field in table.spec().fields
+    ]
+
+
+# --- Rows of keys --------------------------------------------------------------------------------
+
+
+def has_keys(keys: pa.Table) -> BooleanExpression:
+    """The condition for the rows whose values are one of the rows of ``keys``, which has some.
+
+    The column with most values is asked for as a set, so the condition is as short as can be. The
+    parts are paired like a tree, because deep conditions end Python's recursion.
+    """
+    from pyiceberg.expressions import And, EqualTo, In
+
+    names = sorted(keys.column_names, key=lambda name: len(keys[name].unique()))
+    *outer, inner = names
+    groups: dict[tuple[Any, ...], set[Any]] = {}
+    values = zip(*(keys[name].to_pylist() for name in names), strict=True)
+    for *before, last in values:
+        groups.setdefault(tuple(before), set()).add(last)
+    parts = []
+    for values_before, last_values in groups.items():
+        part: BooleanExpression = In(inner, last_values)
+        for name, value in zip(outer, values_before, strict=True):
+            part = And(EqualTo(name, value), part)
+        parts.append(part)
+    return _any(parts)
+
+
+def _any(parts: list[BooleanExpression]) -> BooleanExpression:
+    from pyiceberg.expressions import Or
+
+    while len(parts) > 1:
+        pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
+        parts = [Or(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
+
+
+# --- Compaction ----------------------------------------------------------------------------------
+
+
+def compact(table: IcebergTable, file_size: int) -> int:
+    """Merges files of less than half the size, in each partition; how many there were.
+
+    One commit exchanges the files; the rows stay the same. Files with deletions of other programs
+    are left alone. Raises CommitFailedException or ValidationException if another program has
+    changed one of the files meanwhile.
+    """
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+
+    tasks = _small(table, file_size)
+    if not tasks:
+        return 0
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    rows = scan.to_table(tasks)
+    properties = {"penstock.compacted": str(len(tasks))}
+    with (
+        table.transaction() as transaction,
+        transaction.update_snapshot(snapshot_properties=properties).overwrite() as snapshot,
+    ):
+        for task in tasks:
+            snapshot.delete_data_file(task.file)
+        for file in _dataframe_to_data_files(table.metadata, rows, table.io):
+            snapshot.append_data_file(file)
+    return len(tasks)
+
+
+def _small(table: IcebergTable, file_size: int) -> list[Any]:
+    """The files to merge: at least two of a partition."""
+    found: dict[Any, list[Any]] = {}
+    for task in table.scan().plan_files():
+        is_current = task.file.spec_id == table.spec().spec_id
+        if task.file.file_size_in_bytes < file_size / 2 and not task.delete_files and is_current:
+            found.setdefault(task.file.partition, []).append(task)
+    return [task for tasks in found.values() if len(tasks) > 1 for task in tasks]

@@ -12,13 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.pipeline.config.paths import resolve
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.errors import JARS, NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.changes import APPEND, EVOLVE, FREEZE, Changes, read_changes
-from penstock.pipeline.sinks.collect import check_changes, collect, run_only
 from penstock.pipeline.sinks.databases import KINDS, Database, database
+from penstock.pipeline.sinks.table import (
+    APPEND,
+    EVOLVE,
+    FREEZE,
+    Changes,
+    check_changes,
+    collect,
+    read_changes,
+    run_only,
+)
+from penstock.pipeline.toml_file import Table, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,7 +98,7 @@ class JdbcSink(Sink):
 
         A batch that the database has is not written again.
         """
-        from penstock.pipeline.sinks.arrow_rows import plain, split
+        from penstock.pipeline.sinks.arrow import plain, split
         from penstock.pipeline.sinks.database_write import has_batch, write_batch
 
         query = f"{batch.query}/{self.name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.sinks.base import Common, Sink, Surroundings
 from penstock.pipeline.sinks.console import ConsoleSink
 from penstock.pipeline.sinks.delta import DeltaSink
@@ -14,6 +13,7 @@ from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
 from penstock.pipeline.sinks.python_function import PythonSink
 from penstock.pipeline.sinks.stream import StreamSink
+from penstock.pipeline.toml_file import Table
 
 KINDS: Final[dict[str, type[Sink]]] = {
     kind.kind: kind

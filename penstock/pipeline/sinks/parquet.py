@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.pipeline.config.paths import resolve
-from penstock.pipeline.config.table import Table
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.toml_file import Table, resolve
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
 
 STAGING: Final = "_staging"
 """The folder in which a batch is written before it is renamed; readers ignore it."""
@@ -63,8 +64,6 @@ class ParquetSink(Sink):
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        from penstock.pipeline.sinks.hadoop_fs import Folders
-
         name = f"{batch.query[:8]}-{batch.number:06d}"
         folders = Folders(frame.sparkSession, self.place)
         counted = Observation()
@@ -77,3 +76,28 @@ class ParquetSink(Sink):
         else:
             folders.remove(STAGING, name)
             folders.remove(f"batch={name}")
+
+
+class Folders:
+    """The file system below one folder, ``root``."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        jvm: Any = spark._jvm
+        self._make = jvm.org.apache.hadoop.fs.Path
+        self._root = root.rstrip("/")
+        configuration = spark._jsc.hadoopConfiguration()
+        self._system = self._make(self._root).getFileSystem(configuration)
+
+    def path(self, *parts: str) -> str:
+        """The path of a file or folder below the root."""
+        return "/".join((self._root, *parts))
+
+    def remove(self, *parts: str) -> None:
+        """Removes a file or folder, if it exists."""
+        self._system.delete(self._make(self.path(*parts)), True)
+
+    def replace(self, target: str, *source: str) -> None:
+        """Replaces a folder by another; raises PipelineError on failure."""
+        self.remove(target)
+        if not self._system.rename(self._make(self.path(*source)), self._make(self.path(target))):
+            raise PipelineError(f"can't rename {self.path(*source)} to {self.path(target)}")

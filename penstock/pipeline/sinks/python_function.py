@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.pipeline.config.table import Table
-from penstock.pipeline.config.texts import texts
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.toml_file import Table, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from penstock.pipeline.config.options import (
+from penstock.pipeline.options import (
     ADDRESS,
     address,
     check,
     data_source_options,
     server_options,
 )
-from penstock.pipeline.config.table import Table
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.toml_file import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,9 @@ from redis.exceptions import WatchError
 from rich.console import Console
 from rich.text import Text
 
+from penstock.pipeline.dead_letters import Letter, unpack
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.dead_letters import Letter, unpack
-from penstock.pipeline.tools.stream_client import StreamClient
+from penstock.pipeline.tools.client import StreamClient
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.write.idempotence import once
 

@@ -1,1 +1,0 @@
-"""Reading a pipeline file, and finding what is wrong with it."""

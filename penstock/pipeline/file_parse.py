@@ -1,0 +1,425 @@
+"""The part ``[parse]`` of a pipeline file: which columns are made of an entry, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from penstock.pipeline.decode.avro import columns_of, read_record
+from penstock.pipeline.decode.payload import FORMS
+from penstock.pipeline.decode.protobuf import columns_of_message, find_message, read_descriptors
+from penstock.pipeline.decode.values import ALLOWED, EPOCHS, Type, is_simple, is_type
+from penstock.pipeline.decode.values import NESTED as NESTED_TYPES
+from penstock.pipeline.errors import Unavailable
+from penstock.pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
+from penstock.pipeline.toml_file import Table, duration
+
+RESERVED: Final = ("stream", "id", "timestamp")
+"""Columns that every entry has."""
+
+OWN: Final = ("fields", "_reason", "_bad")
+"""Names of columns that parsing uses internally."""
+
+
+NESTED: Final = ("json", "avro", "protobuf")
+"""Formats whose values may hold others."""
+
+_WITH_NULLS: Final = (None, "csv", "text")
+_TIMES: Final = ("timestamp", "timestamp_ntz")
+
+
+def read_parse(root: Table, folder: Path) -> Parse | None:
+    """How entries are parsed; None without a table ``[parse]``."""
+    table = root.table("parse")
+    if table is None:
+        return None
+    payload = read_payload(table, folder)
+    format = None if payload is None else payload.format
+    nulls = table.names("nulls")
+    if nulls and format not in _WITH_NULLS:
+        table.wrong("nulls", f"is for plain fields, csv and text; in {format} a value can be null")
+    unknown = table.text("unknown")
+    given = table.table("columns")
+    if given is None and format not in ("avro", "protobuf"):
+        table.wrong("columns", 'is missing: a table of columns, each as name = "type"')
+    table.end()
+    columns = _columns(given, format) if given else ()
+    if payload is not None and format in ("avro", "protobuf"):
+        columns = check_schema(table, payload, columns if given else None, (*RESERVED, *OWN))
+    if unknown is not None:
+        _check_unknown(table, unknown, columns, format)
+    if payload is not None:
+        payload, columns = _fitted(table, payload, columns)
+    return Parse(columns, payload, nulls, unknown)
+
+
+def _check_unknown(table: Table, name: str, columns: Sequence[Column], format: str | None) -> None:
+    if format == "text":
+        table.wrong("unknown", "is not for format 'text', which is one value")
+    elif name.lower() in (*RESERVED, *OWN, *(column.name.lower() for column in columns)):
+        table.wrong("unknown", f"is '{name}', but there is a column of this name")
+
+
+def _fitted(
+    table: Table, payload: Payload, columns: tuple[Column, ...]
+) -> tuple[Payload, tuple[Column, ...]]:
+    """The payload with its header, and the columns as the format has them."""
+    if payload.format == "text":
+        if len(columns) > 1:
+            table.wrong("columns", f"are {len(columns)}; format 'text' is one value, so one column")
+        return payload, tuple(replace(column, origin=payload.field) for column in columns)
+    if payload.format != "csv":
+        return payload, columns
+    header = payload.header or tuple(dict.fromkeys(column.origin for column in columns))
+    for column in columns:
+        if column.origin not in header:
+            path = (*table.path, "columns", column.name)
+            table.findings.add(path, f"is of '{column.origin}', which 'header' lacks")
+    return replace(payload, header=header), columns
+
+
+def _columns(table: Table, format: str | None) -> tuple[Column, ...]:
+    found: dict[str, Column] = {}
+    given = table.rest()
+    if not given:
+        table.wrong("", "names no column")
+    for name, value in given.items():
+        if name.lower() in RESERVED:
+            table.wrong(
+                name, f"every entry has a column of this name; write other = {{from = '{name}'}}"
+            )
+        elif name.lower() in OWN:
+            table.wrong(name, f"this name is needed for parsing; write other = {{from = '{name}'}}")
+        elif name.lower() in found:
+            table.wrong(name, f"is the same as '{found[name.lower()].name}': case is ignored")
+        else:
+            found[name.lower()] = _column(table, name, value, format)
+    if format == "json":
+        _check_members(table, tuple(found.values()))
+    return tuple(found.values())
+
+
+def _check_members(table: Table, columns: tuple[Column, ...]) -> None:
+    """Reports a member of a JSON object that has two types: it is read once."""
+    known: dict[str, Column] = {}
+    for column in columns:
+        other = known.setdefault(column.origin.lower(), column)
+        if other.origin != column.origin:
+            table.wrong(
+                column.name,
+                f"is of the member '{column.origin}', but '{other.name}' of '{other.origin}', "
+                "and Spark ignores case",
+            )
+        elif (other.type.lower(), other.format) != (column.type.lower(), column.format):
+            table.wrong(
+                column.name,
+                f"is {column.what}, but '{other.name}' of the same member is {other.what}",
+            )
+
+
+def _column(table: Table, name: str, value: Any, format: str | None) -> Column:
+    if not isinstance(value, dict):
+        value = {"type": value}
+    given = Table(value, (*table.path, name), table.findings)
+    type_ = given.needed("type", "the type of the column")
+    if format == "text" and given.has("from"):
+        given.take("from", object)
+        given.wrong("from", "is not for format 'text', which is one value")
+    origin = given.text("from", name) or name
+    required = given.flag("required", False)
+    form = given.text("format")
+    given.end()
+    _check_type(given, type_, format)
+    if form is not None:
+        _check_format(given, form, type_.lower(), format)
+    return Column(name, type_, origin, required, form)
+
+
+def _check_format(table: Table, form: str, type_: str, format: str | None) -> None:
+    epochs = ", ".join(EPOCHS)
+    if form in EPOCHS:
+        if type_ not in _TIMES:
+            table.wrong("format", f"'{form}' is for the types {' and '.join(_TIMES)}")
+    elif type_ not in ("date", *_TIMES):
+        table.wrong("format", "is for the types date and timestamp")
+    elif form.startswith("epoch"):
+        table.wrong("format", f"is '{form}'; allowed: {epochs}, or a pattern of Spark")
+    elif format in ("avro", "protobuf"):
+        table.wrong("format", f"is '{form}'; in {format} allowed: {epochs}")
+
+
+def _check_type(table: Table, type_: str, format: str | None) -> None:
+    is_nested = format in NESTED
+    fits = is_type if is_nested else is_simple
+    if type_ and not fits(type_):
+        allowed = NESTED_TYPES if is_nested else ALLOWED
+        table.wrong("", f"type is '{type_}'; allowed: {allowed}")
+
+
+# --- The payload ---------------------------------------------------------------------------------
+
+
+_SCHEMAS: Final = {"avro": "schema_file", "protobuf": "descriptor_file"}
+_OR: Final = "' or '"
+_REGISTRY: Final = ("registry_user", "registry_password", "registry_timeout", "registry_ca_file")
+_URL: Final = "http[s]://[user:password@]host[:port][/path]"
+_ONLY: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("header", "delimiter", "quote"), ("csv",)),
+    "schema_file": ("avro",),
+    "descriptor_file": ("protobuf",),
+    "message": ("protobuf",),
+    **{key: tuple(_SCHEMAS) for key in ("registry", *_REGISTRY)},
+}
+"""Keys that only some formats have."""
+
+
+def read_payload(table: Table, folder: Path) -> Payload | None:
+    """The field that is decoded, and how; None if columns are made of plain fields."""
+    format, field = _format(table)
+    _refuse_foreign(table, format)
+    compression, max_bytes = _compression(table, format)
+    if format is None:
+        return None
+    if format in _SCHEMAS and not (table.has("registry") or table.has(_SCHEMAS[format])):
+        table.wrong("", f"format '{format}' needs '{_SCHEMAS[format]}' or 'registry'")
+    schema = _file(table, "schema_file", folder, _text)
+    descriptors = _file(table, "descriptor_file", folder, Path.read_bytes)
+    registry = _registry(table, folder)
+    message = table.text("message")
+    return Payload(
+        format,
+        field,
+        compression,
+        max_bytes,
+        _header(table),
+        _sign(table, "delimiter", ","),
+        _sign(table, "quote", '"'),
+        schema,
+        descriptors,
+        message,
+        registry,
+    )
+
+
+def _format(table: Table) -> tuple[str | None, str]:
+    json = table.text("json")
+    if json is not None:
+        for key in ("format", "field"):
+            if table.text(key) is not None:
+                table.wrong(key, "is given beside 'json', which means format 'json' and its field")
+        return "json", json
+    if not table.has("format"):
+        if table.text("field") is not None:
+            table.wrong("field", f"needs 'format' beside it; allowed: {', '.join(FORMATS)}")
+        return None, ""
+    format = table.choice("format", "", *FORMATS)
+    return format or None, table.needed("field", "the field that holds the payload")
+
+
+def _refuse_foreign(table: Table, format: str | None) -> None:
+    for key, formats in _ONLY.items():
+        if format not in formats and table.has(key):
+            table.take(key, object)
+            table.wrong(key, f"is for format = '{_OR.join(formats)}'")
+
+
+def _compression(table: Table, format: str | None) -> tuple[str | None, int]:
+    given = table.has("compression")
+    form = table.choice("compression", FORMS[0], *FORMS)
+    has_limit = table.has("max_bytes")
+    max_bytes = table.whole("max_bytes", MAX_BYTES, 1) or MAX_BYTES
+    if given and format is None:
+        table.wrong("compression", f"needs 'format' beside it; allowed: {', '.join(FORMATS)}")
+    if has_limit and not given:
+        table.wrong("max_bytes", "is for 'compression': how long a value may be when unpacked")
+    return form if given else None, max_bytes
+
+
+def _header(table: Table) -> tuple[str, ...]:
+    given = table.take("header", list)
+    if given is None:
+        return ()
+    if not given or not all(isinstance(name, str) and name for name in given):
+        table.wrong("header", "is not a list of names, in the order of the values")
+        return ()
+    for name in dict.fromkeys(given):
+        if given.count(name) > 1:
+            table.wrong("header", f"names '{name}' twice")
+    return tuple(given)
+
+
+def _sign(table: Table, key: str, default: str) -> str:
+    value = table.take(key, str)
+    if value is None:
+        return default
+    if len(value) != 1 or value in "\r\n" or not value.isascii():
+        table.wrong(key, f"is {value!r}; allowed: one ASCII character, but for line ends")
+        return default
+    return value
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _file(table: Table, key: str, folder: Path, read: Callable[[Path], Any]) -> Any:
+    name = table.text(key)
+    if name is None:
+        return None
+    try:
+        return read(folder / name)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
+        table.wrong(key, f"can't read '{folder / name}': {why}")
+        return None
+
+
+def _registry(table: Table, folder: Path) -> Registry | None:
+    if not table.has("registry"):
+        for key in _REGISTRY:
+            if table.has(key):
+                table.take(key, object)
+                table.wrong(key, "needs 'registry' beside it, the URL")
+        return None
+    url = table.text("registry") or ""
+    user, password = table.text("registry_user"), table.text("registry_password")
+    timeout = table.parsed("registry_timeout", duration, Registry.timeout_s)
+    ca = _file(table, "registry_ca_file", folder, _text)
+    if (user is None) != (password is None):
+        table.wrong("registry_user", "and 'registry_password' belong together")
+    parts = _url(url)
+    if parts is None:
+        if url:
+            table.wrong("registry", f"is not of the right form; allowed: {_URL}")
+        return None
+    if parts.username is not None and user is None:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    return Registry(address, user, password, timeout, ca)
+
+
+def _url(text: str) -> SplitResult | None:
+    """The parts of the URL of a registry; None if it is none."""
+    try:
+        parts = urlsplit(text)
+        is_right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_right and not parts.query and not parts.fragment else None
+
+
+# --- Schemas in files of their own ---------------------------------------------------------------
+
+
+def check_schema(
+    table: Table, payload: Payload, columns: tuple[Column, ...] | None, taken: tuple[str, ...]
+) -> tuple[Column, ...]:
+    """The columns, proposed from the schema if there are none; reports what is wrong with either.
+
+    ``taken`` are names in lower case that columns can't have.
+    """
+    try:
+        schema = _schema(table, payload, columns)
+        if schema is None:
+            if columns is None:
+                _tell_missing(table, payload)
+            return columns or ()
+        if columns is None:
+            return _proposed(table, payload, schema, taken)
+    except Unavailable as error:
+        table.wrong("format", str(error))
+        return columns or ()
+    _check_schema_members(table, payload, columns, schema)
+    return columns
+
+
+def _tell_missing(table: Table, payload: Payload) -> None:
+    if payload.registry is not None and payload.schema is None and payload.descriptors is None:
+        key = "schema_file" if payload.format == "avro" else "descriptor_file"
+        table.wrong(
+            "columns",
+            'is missing: a table of columns, each as name = "type"; they are proposed from a '
+            f"'{key}', but a registry is not asked before entries are there",
+        )
+
+
+def _schema(table: Table, payload: Payload, columns: tuple[Column, ...] | None) -> Any:
+    if payload.format == "avro":
+        return _avro(table, payload)
+    return _message(table, payload, columns)
+
+
+def _avro(table: Table, payload: Payload) -> Any:
+    """The record of the file's schema; None if there is none, or a wrong one."""
+    if payload.schema is None:
+        return None
+    try:
+        return read_record(payload.schema)
+    except ValueError as error:
+        table.wrong("schema_file", str(error))
+        return None
+
+
+def _message(table: Table, payload: Payload, columns: tuple[Column, ...] | None) -> Any:
+    """The descriptor of the file's message; None if there is none, or a wrong one."""
+    if payload.descriptors is None:
+        return None
+    try:
+        pool = read_descriptors(payload.descriptors)
+    except ValueError as error:
+        table.wrong("descriptor_file", str(error))
+        return None
+    if payload.message is None:
+        if payload.registry is None or columns is None:
+            table.wrong("", "'message' is missing: the full name of the message, as shop.Order")
+        return None
+    try:
+        return find_message(pool, payload.message)
+    except ValueError as error:
+        table.wrong("message", f"is '{payload.message}', which 'descriptor_file' lacks: it {error}")
+        return None
+
+
+def _types(payload: Payload, schema: Any) -> Mapping[str, Type]:
+    if payload.format == "avro":
+        assert payload.schema is not None
+        return columns_of(payload.schema)
+    return columns_of_message(schema)
+
+
+def _proposed(
+    table: Table, payload: Payload, schema: Any, taken: tuple[str, ...]
+) -> tuple[Column, ...]:
+    """A column for each member; one whose name an entry's own column has gets a sign behind it."""
+    try:
+        types = _types(payload, schema)
+    except ValueError as error:
+        table.wrong("columns", f"is missing: columns can't be proposed, as the schema {error}")
+        return ()
+    found: dict[str, Column] = {}
+    for member, type in types.items():
+        name = f"{member}_" if member.lower() in taken else member
+        if name.lower() in found:
+            other = found[name.lower()].origin
+            table.wrong(
+                "columns", f"is missing: '{member}' and '{other}' would be one column, case ignored"
+            )
+        found[name.lower()] = Column(name, str(type), member)
+    return tuple(found.values())
+
+
+def _check_schema_members(
+    table: Table, payload: Payload, columns: tuple[Column, ...], schema: Any
+) -> None:
+    """Reports columns of members that the schema does not have."""
+    if payload.format == "protobuf" and payload.registry is not None:
+        return  # Registered messages may have more members than the file's.
+    is_avro = payload.format == "avro"
+    known = [f["name"] for f in schema["fields"]] if is_avro else [f.name for f in schema.fields]
+    for column in columns:
+        if column.origin not in known:
+            path = (*table.path, "columns", column.name)
+            table.findings.add(path, f"is of '{column.origin}'; the schema has {', '.join(known)}")

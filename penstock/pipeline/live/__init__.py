@@ -1,1 +1,0 @@
-"""What the servers of a pipeline say, without Spark: whether they can be used, and streams."""

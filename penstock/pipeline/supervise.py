@@ -1,0 +1,241 @@
+"""Runs a pipeline: starts its queries, monitors them, restarts failed ones, and stops them."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, now_text
+from penstock.pipeline.model import Pipeline, Retry
+from penstock.pipeline.queries import Query, queries, query_names
+from penstock.pipeline.report import Follower, Reporter
+from penstock.pipeline.servers import preflight
+from penstock.pipeline.session import start
+
+POLL_S: Final = 0.1
+
+JAVA_IS_GONE: Final = (
+    "Spark's Java process has ended, as when it is killed or runs out of memory; "
+    "start the pipeline again, it goes on from its checkpoint"
+)
+
+
+class Ended(PipelineError):
+    """The end of a run by a failure that has been reported already."""
+
+
+class Stopping:
+    """Records SIGTERM and SIGINT; a second signal ends the process at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def install(self) -> None:
+        """Installs the handlers in place of the present ones."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class Run:
+    """A running query, including its restarts."""
+
+    def __init__(self, query: Query, retry: Retry, once: bool, reporter: Reporter) -> None:
+        self.name = query.name
+        self._query = query
+        self._retry = retry
+        self._once = once
+        self._reporter = reporter
+        self._follower = Follower(query.name)
+        self._failures = 0
+        self._failed_after = -1
+        self._again_at: float | None = None
+        self._finishing_after: int | None = None
+        self._handle = self._started()
+
+    def _started(self) -> Any:
+        try:
+            return self._query.start(self._once)
+        except Py4JNetworkError:
+            raise
+        except (PySparkException, Py4JError) as error:
+            self._failures += 1
+            raise self._final(error) from None
+
+    def _final(self, error: BaseException) -> Ended:
+        """Reports that there is no other attempt."""
+        found = failure_of(now_text(), self.name, error, self._failures, 0, 0)
+        self._reporter.fail(found)
+        return Ended(found.line())
+
+    def step(self, clock: Callable[[], float] = time.monotonic) -> bool:
+        """Reports new batches and restarts the query after a failure; whether it still runs.
+
+        Raises PipelineError when the restarts are used up.
+        """
+        if self._again_at is not None:
+            if clock() >= self._again_at:
+                self._again_at = None
+                self._handle = self._started()
+            return True
+        active = bool(self._handle.isActive)
+        self._report()
+        if active:
+            return True
+        error = self._handle.exception()
+        if error is None:
+            return False
+        self._fail(error, clock())
+        return True
+
+    def _report(self) -> None:
+        for batch in self._follower.new(self._handle):
+            self._reporter.add(batch)
+
+    def _fail(self, error: Exception, now: float) -> None:
+        if self._follower.last > self._failed_after:
+            self._failures, self._failed_after = 0, self._follower.last
+        self._failures += 1
+        found = failure_of(
+            now_text(),
+            self.name,
+            error,
+            self._failures,
+            self._retry.attempts,
+            self._retry.pause_s,
+            self._query.poison_counts,
+        )
+        self._reporter.fail(found)
+        if not found.retry:
+            raise Ended(found.line())
+        self._again_at = now + self._retry.pause_s
+
+    def finish(self) -> bool:
+        """Stops the query if no batch is being processed; whether it has stopped."""
+        if self._again_at is not None:
+            return True
+        if self._finishing_after is None:
+            self._finishing_after = self._follower.last
+        self._report()
+        is_done = self._follower.last > self._finishing_after or not self._is_busy()
+        if is_done or not self._handle.isActive:
+            self._handle.stop()
+            self._report()
+            return True
+        return False
+
+    def _is_busy(self) -> bool:
+        status = self._handle.status
+        return bool(status["isTriggerActive"] and status["isDataAvailable"])
+
+    def stop(self) -> None:
+        """Stops the query at once; the batch is repeated when the query is started again."""
+        self._handle.stop()
+
+
+def run(
+    pipeline: Pipeline,
+    make_reporter: Callable[[Sequence[str]], Reporter],
+    once: bool,
+    master: str | None,
+    ui: bool = False,
+) -> None:
+    """Runs a pipeline until it is done (``once``) or a signal comes; raises PipelineError.
+
+    The servers are asked first: what is wrong there is found without waiting for Spark. ``ui``
+    turns Spark's own page on.
+    """
+    stopping = Stopping()
+    stopping.install()
+    with make_reporter(query_names(pipeline)) as reporter:
+        try:
+            for output in pipeline.outputs:
+                output.require()
+            for warning in preflight(pipeline):
+                reporter.warn(warning)
+            if not stopping.asked:
+                _run_queries(pipeline, reporter, stopping, once, master, ui)
+        except Ended:
+            raise
+        except PipelineError as error:
+            reporter.fail(failure_of(now_text(), None, error, 1, 0, 0))
+            raise
+    reporter.summary()
+
+
+def _run_queries(
+    pipeline: Pipeline,
+    reporter: Reporter,
+    stopping: Stopping,
+    once: bool,
+    master: str | None,
+    ui: bool,
+) -> None:
+    spark = start(pipeline, master, ui)
+    # Spark installs a handler for SIGINT, which is replaced here.
+    stopping.install()
+    if ui and spark.sparkContext.uiWebUrl:
+        reporter.say(f"Spark's page: {spark.sparkContext.uiWebUrl}")
+    with ExitStack() as stack:
+        stack.callback(_quietly, spark.stop)
+        for output in pipeline.outputs:
+            output.require_of(spark)
+        runs: list[Run] = []
+        stack.callback(_stop_all, runs)
+        try:
+            for query in queries(spark, pipeline):
+                runs.append(Run(query, pipeline.retry, once, reporter))
+            follow(runs, stopping)
+        except (Py4JNetworkError, ConnectionError):
+            raise PipelineError(JAVA_IS_GONE) from None
+
+
+def follow(runs: Sequence[Run], stopping: Stopping) -> None:
+    """Returns when all queries have ended, by themselves or because of a signal."""
+    waiting = list(runs)
+    while waiting and not stopping.asked:
+        waiting = [each for each in waiting if each.step()]
+        if waiting:
+            time.sleep(POLL_S)
+    while waiting := [each for each in waiting if not each.finish()]:
+        time.sleep(POLL_S / 5)
+
+
+def _stop_all(runs: Sequence[Run]) -> None:
+    for each in runs:
+        _quietly(each.stop)
+
+
+def _quietly(stop: Callable[[], object]) -> None:
+    """Calls what ends something of Java's, which may have ended already."""
+    with suppress(Py4JError, ConnectionError):
+        stop()
+
+
+def check_sql(pipeline: Pipeline) -> None:
+    """Has Spark analyse every query; raises InvalidFile with the line of what it refuses."""
+    spark = start(replace(pipeline, spark={}), "local[1]")
+    try:
+        queries(spark, pipeline)
+    except PipelineError as error:
+        raise InvalidFile(str(pipeline.file), [_problem(pipeline, str(error))]) from None
+    finally:
+        spark.stop()
+
+
+def _problem(pipeline: Pipeline, text: str) -> Problem:
+    for number, transform in enumerate(pipeline.transforms):
+        if text.startswith(f"transform '{transform.name}'"):
+            return Problem(transform.sql_line, f"transform[{number + 1}]", text)
+    return Problem(0, "", text)

@@ -1,0 +1,369 @@
+"""A TOML file as tables whose keys are read one by one; those that remain are unknown.
+
+Every problem has the line of its key, which the standard library's parser does not keep.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from penstock.pipeline.errors import Problem
+
+# --- Lines of keys -------------------------------------------------------------------------------
+
+# The text has been parsed before, so it is valid: it is enough to follow headers, keys at the
+# beginning of a line, and values over several lines.
+
+KeyPath = tuple[str | int, ...]
+"""Keys and, for tables of an array, their numbers from 0: ``("sink", 1, "path")``."""
+
+_PART: Final = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_KEY: Final = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_HEADER: Final = re.compile(rf"\s*(\[\[?)\s*({_KEY})\s*\]")
+_ASSIGNMENT: Final = re.compile(rf"\s*({_KEY})\s*=")
+_TOKEN: Final = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|\#[^\n]*|[\[\]{}\n]|[^\"'\#\[\]{}\n]+",
+    re.DOTALL,
+)
+
+
+def locate(text: str) -> dict[KeyPath, int]:
+    """The line, from 1, of every key and table that has one of its own.
+
+    Keys within an inline table have none; :func:`line_of` returns that of the table.
+    """
+    lines: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, statement in _statements(text):
+        header = _HEADER.match(statement)
+        if header:
+            table = _table_path(header, counts)
+            for depth in range(1, len(table) + 1):
+                lines.setdefault(table[:depth], number)
+        elif assignment := _ASSIGNMENT.match(statement):
+            keys = _parts(assignment[1])
+            for depth in range(1, len(keys) + 1):
+                lines.setdefault((*table, *keys[:depth]), number)
+    return lines
+
+
+def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int:
+    """The line of a path, or of the innermost table around it that has one; else 1."""
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path[:-1]
+    return 1
+
+
+def _table_path(header: re.Match[str], counts: dict[KeyPath, int]) -> KeyPath:
+    path: KeyPath = ()
+    keys = _parts(header[2])
+    for depth, key in enumerate(keys):
+        path = (*path, key)
+        is_new = depth == len(keys) - 1 and header[1] == "[["
+        if is_new:
+            counts[path] = counts.get(path, 0) + 1
+        if path in counts:
+            path = (*path, counts[path] - 1)
+    return path
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, key))
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement with its first line; line ends within values do not end it."""
+    line = begin = 1
+    depth = 0
+    parts: list[str] = []
+    for token in _TOKEN.findall(text.replace("\r\n", "\n")):
+        if token == "\n" and not (depth and _is_value(parts)):
+            yield begin, "".join(parts)
+            parts, depth, begin = [], 0, line + 1
+        else:
+            parts.append(token)
+            depth += (token in ("[", "{")) - (token in ("]", "}"))
+        line += token.count("\n")
+    yield begin, "".join(parts)
+
+
+def _is_value(parts: list[str]) -> bool:
+    """Whether brackets are open because of a value, and not in a header."""
+    return _ASSIGNMENT.match("".join(parts)) is not None
+
+
+# --- Values --------------------------------------------------------------------------------------
+
+
+_REFERENCE: Final = re.compile(r"\$\$|\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?)?\}?")
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """The text with each reference replaced; ``$$`` is a dollar sign.
+
+    Raises ValueError for a variable that is not set and has no default, and for a bad reference.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        if found[1] is None or not found[0].endswith("}"):
+            raise ValueError(
+                f"'{found[0]}' is no reference; allowed: ${{NAME}}, ${{NAME:-default}}"
+            )
+        given = environment.get(found[1], found[2])
+        if given is None:
+            raise ValueError(f"the environment variable {found[1]} is not set")
+        return given
+
+    return _REFERENCE.sub(value, text)
+
+
+SECONDS: Final = {
+    "millisecond": 0.001,
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604800,
+}
+_LENGTH: Final = re.compile(rf"(\d+)\s*({'|'.join(SECONDS)})s?", re.IGNORECASE)
+
+
+def duration(text: str) -> float:
+    """The seconds of a length of time; raises ValueError with what is allowed."""
+    if not re.fullmatch(rf"\s*({_LENGTH.pattern}\s*)+", text, re.IGNORECASE):
+        raise ValueError(f"is '{text}'; allowed: a number with {', '.join(SECONDS)}(s)")
+    return float(sum(int(n) * SECONDS[unit.lower()] for n, unit in _LENGTH.findall(text)))
+
+
+BYTES: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+def size(text: str) -> int:
+    """The bytes of a size; raises ValueError with what is allowed."""
+    found = re.fullmatch(rf"\s*(\d+)\s*({'|'.join(BYTES)})\s*", text, re.IGNORECASE)
+    count = int(found[1]) * BYTES[found[2].upper()] if found else 0
+    if not count:
+        raise ValueError(f"is '{text}'; allowed: a number with KB, MB or GB, as '128 MB'")
+    return count
+
+
+def resolve(path: str, folder: Path) -> str:
+    """The absolute path, unless it is a URL, which Spark's file systems know."""
+    if not path or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", path):
+        return path
+    return str((folder / path).resolve())
+
+
+# --- Tables --------------------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+_KINDS: Final = {
+    str: "text in quotes",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
+
+
+class Findings:
+    """The problems found so far, and the lines of keys."""
+
+    def __init__(self, lines: dict[KeyPath, int], environment: Mapping[str, str]) -> None:
+        self.problems: list[Problem] = []
+        self.environment = environment
+        self._lines = lines
+
+    def add(self, path: KeyPath, text: str) -> None:
+        """Reports a problem with the value at the path."""
+        self.problems.append(Problem(self.line(path), shown(path), text))
+
+    def line(self, path: KeyPath) -> int:
+        """The line of the value at the path, or of the table around it."""
+        return line_of(self._lines, path)
+
+
+def shown(path: KeyPath) -> str:
+    """A path as people write it, with numbers from 1: ``sink[2].path``."""
+    text = ""
+    for part in path:
+        text += f"[{part + 1}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
+    return text
+
+
+class Table:
+    """A table, its path, and the keys that have not been read."""
+
+    def __init__(self, values: Mapping[str, Any], path: KeyPath, findings: Findings) -> None:
+        self._values = dict(values)
+        self.path = path
+        self.findings = findings
+        self._known: list[str] = []
+
+    def wrong(self, key: str, text: str) -> None:
+        """Reports a problem with a key, or with the table itself if the key is empty."""
+        self.findings.add((*self.path, key) if key else self.path, text)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there and has not been read."""
+        return key in self._values
+
+    def take(self, key: str, kind: type[T]) -> T | None:
+        """The value of a key; None, and a problem, if it has another type."""
+        self._known.append(key)
+        value = self._values.pop(key, None)
+        if value is None:
+            return None
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.wrong(key, f"is {_quoted(value)}; allowed: {_KINDS[kind]}")
+            return None
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        """A text that is not empty, with references to the environment replaced."""
+        given = self.take(key, str)
+        if given is None:
+            return default
+        value = self.expanded(key, given)
+        if value is not None and not value.strip():
+            self.wrong(key, "is empty")
+            return default
+        return value
+
+    def needed(self, key: str, what: str) -> str:
+        """A required text; without it a problem that says what the text is for."""
+        there = self.has(key)
+        value = self.text(key)
+        if value is None and not there:
+            self.wrong("" if self.path else key, f"'{key}' is missing: {what}")
+        return value or ""
+
+    def choice(self, key: str, default: str, *allowed: str) -> str:
+        """One of some words."""
+        value = self.text(key, default) or default
+        if value not in allowed:
+            close = difflib.get_close_matches(value, allowed, 1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            self.wrong(key, f"is '{value}'; allowed: {', '.join(allowed)}{hint}")
+            return default
+        return value
+
+    def whole(self, key: str, default: int | None, lowest: int) -> int | None:
+        """A whole number from ``lowest`` on."""
+        value = self.take(key, int)
+        if value is None:
+            return default
+        if value < lowest:
+            self.wrong(key, f"is {value}; allowed: a whole number from {lowest}")
+            return default
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.take(key, bool)
+        return default if value is None else value
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of texts, each once."""
+        given = self.take(key, list) or []
+        if not all(isinstance(name, str) for name in given):
+            self.wrong(key, f"is {_quoted(given)}; allowed: a list of texts")
+            return ()
+        return tuple(dict.fromkeys(given))
+
+    def parsed(self, key: str, parse: Callable[[str], T], default: T) -> T:
+        """A text through a function that raises ValueError with what is wrong."""
+        value = self.text(key)
+        if value is None:
+            return default
+        try:
+            return parse(value)
+        except ValueError as error:
+            self.wrong(key, str(error))
+            return default
+
+    def table(self, key: str) -> Table | None:
+        """The table at a key; None if there is none."""
+        value = self.take(key, dict)
+        return None if value is None else Table(value, (*self.path, key), self.findings)
+
+    def tables(self, key: str) -> list[Table]:
+        """The tables of an array, as ``[[sink]]`` makes one."""
+        given = self.take(key, list) or []
+        if not all(isinstance(entry, dict) for entry in given):
+            self.wrong(key, f"is {_quoted(given)}; allowed: tables, each as [[{key}]]")
+            return []
+        return [Table(v, (*self.path, key, i), self.findings) for i, v in enumerate(given)]
+
+    def line(self, key: str) -> int:
+        """The line of a key."""
+        return self.findings.line((*self.path, key))
+
+    def note_if_bad(self, key: str, check: Callable[[], object]) -> None:
+        """Reports the ValueError of a check as a problem with a key."""
+        try:
+            check()
+        except ValueError as error:
+            self.wrong(key, str(error))
+
+    def rest(self) -> dict[str, Any]:
+        """All keys that have not been read."""
+        values, self._values = self._values, {}
+        return values
+
+    def expanded(self, key: str, text: str) -> str | None:
+        """The text with references to the environment replaced; None, and a problem, on failure."""
+        try:
+            return expand(text, self.findings.environment)
+        except ValueError as error:
+            self.wrong(key, str(error))
+            return None
+
+    def end(self) -> None:
+        """Reports each key that has not been read as unknown."""
+        for key in self.rest():
+            close = difflib.get_close_matches(key, self._known, 1, 0.6)
+            known = ", ".join(self._known)
+            self.wrong(
+                key, f"unknown; {f'did you mean {close[0]!r}?' if close else f'allowed: {known}'}"
+            )
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def texts(table: Table | None) -> dict[str, str]:
+    """All keys of a table with their values as texts; values of other kinds are problems.
+
+    Tables inside it are names with dots: ``s3.region`` may be written without quotes.
+    """
+    found: dict[str, str] = {}
+    for key, value in (table.rest() if table else {}).items():
+        assert table is not None
+        if isinstance(value, dict):
+            inner = texts(Table(value, (*table.path, key), table.findings))
+            found |= {f"{key}.{name}": text for name, text in inner.items()}
+        elif isinstance(value, str):
+            found[key] = table.expanded(key, value) or ""
+        elif isinstance(value, bool | int):
+            found[key] = str(value).lower()
+        else:
+            table.wrong(key, f"is {value!r}; allowed: text in quotes, a whole number, true, false")
+    return found
