@@ -91,7 +91,7 @@ class Requests:
         command = self._random.choice(self._table)
         words = [word.encode() for word in command.fullname.split("|")]
         words[0] = self._spelled(words[0])
-        for argument in _arguments(command.syntax):
+        for argument in _arguments(command.about.syntax):
             words += self._words(argument)
         while self._random.random() < 0.15:
             self._damage(words)

@@ -25,6 +25,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "runtime",
         "road.outcomes",
         "road.reasons",
+        "road.command_syntax",
         "road.table",
         "acl",
         "road.session",

@@ -363,7 +363,9 @@ class KeyTracking:
 def _is_noted(command: Command) -> bool:
     """Whether the keys of the command are those that its client reads; a script that only reads
     has its keys noted when it reads them."""
-    return "readonly" in command.flags and command.key_at != 0 and command.group != "scripting"
+    return (
+        "readonly" in command.flags and command.key_at != 0 and command.about.group != "scripting"
+    )
 
 
 def _followed(function: Callable[[], Outcome], note: Callable[[], None]) -> Outcome:

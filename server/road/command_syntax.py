@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 _PIECES: Final = re.compile(r"\.\.\.|[\[\]<>|]|[^\s\[\]<>|]+")
 _TOKEN: Final = re.compile(r"[A-Z][A-Z0-9-]*|[=~*$+-]")
@@ -59,8 +59,7 @@ INTEGERS: Final = frozenset(
 DOUBLES: Final = frozenset({"float-increment"})
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument as COMMAND DOCS describes it; blocks and choices have ``arguments`` too."""
 
     name: str
@@ -72,16 +71,14 @@ class Argument:
     arguments: tuple[Argument, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(NamedTuple):
     """What stands between brackets: alternatives, each a sequence of items."""
 
     alternatives: tuple[tuple[_Item, ...], ...]
     optional: bool
 
 
-@dataclass(frozen=True)
-class _Repeated:
+class _Repeated(NamedTuple):
     """Items that may be repeated."""
 
     items: tuple[_Item, ...]
@@ -99,6 +96,41 @@ def parse(syntax: str) -> list[Argument]:
     if len(alternatives) > 1:
         return [_one(alternatives)]
     return _sequence(alternatives[0])
+
+
+# --- arity ---------------------------------------------------------------------------------------
+
+
+@cache
+def arity_of(syntax: str, words: int) -> int:
+    """Return how many words a request has, ``words`` of which are the name of its command; the
+    least number, negated, where it may have more. Raises :class:`ValueError` for nonsense.
+
+    This is quicker than to look through what :func:`parse` gives, which a start has no time for.
+    """
+    least, varies = _word_count(iter(_PIECES.findall(syntax)), "")
+    return -(words + least) if varies else words + least
+
+
+def _word_count(pieces: Iterator[str], end: str) -> tuple[int, bool]:
+    """Count the words before the closing bracket ``end``: the least, and whether it varies."""
+    counts = [0]
+    varies = False
+    for piece in pieces:
+        if piece == end:
+            break
+        if piece == "|":
+            counts.append(0)
+        elif piece == "[":
+            _word_count(pieces, "]")
+            varies = True
+        elif piece == "<":
+            least, more = _word_count(pieces, ">")
+            counts[-1] += least
+            varies = varies or more
+        else:
+            counts[-1] += 1
+    return min(counts), varies or len(set(counts)) > 1
 
 
 # --- brackets --------------------------------------------------------------------------------
@@ -173,7 +205,7 @@ def _with_token(token: str, taken: list[Argument]) -> Argument:
     if not taken:
         return Argument(SIGNS.get(token, token.lower()), "pure-token", token)
     if len(taken) == 1 and not taken[0].token:
-        return replace(taken[0], token=token)
+        return taken[0]._replace(token=token)
     return Argument(token.lower(), "block", token, arguments=tuple(taken))
 
 
@@ -181,8 +213,9 @@ def _argument(item: _Item) -> Argument:
     if isinstance(item, str):
         return Argument(item, _type(item))
     if isinstance(item, _Group):
-        return replace(_one(item.alternatives), optional=item.optional)
-    return replace(_one((item.items,)), multiple=True, multiple_token=_is_token(item.items[0]))
+        return _one(item.alternatives)._replace(optional=item.optional)
+    repeats_token = _is_token(item.items[0])
+    return _one((item.items,))._replace(multiple=True, multiple_token=repeats_token)
 
 
 def _one(alternatives: tuple[tuple[_Item, ...], ...]) -> Argument:

@@ -1,9 +1,10 @@
 # Compiled by mypyc.
 """One declarative description a command, from which everything else follows.
 
-Arity checks, COMMAND, access control, transactions and the documentation all read this table; a
-handler is registered in it by decorating it with :func:`command`. What is registered is a
-definition; each server counts calls on copies of its own, made by :func:`new_table`.
+Arity checks, COMMAND, access control, transactions and the documentation all read this table. A
+handler is registered in it, with its :class:`Definition`, by its decorator (in
+:mod:`server.commands.declare`). All servers share the definitions; each counts calls on commands of
+its own, made by :func:`new_table`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from protocol.replies import Reply
+from server.road.command_syntax import arity_of
 from server.road.outcomes import Outcome
 from server.runtime.arguments import parse_integer
 from server.runtime.histogram import HdrHistogram
@@ -30,8 +31,9 @@ WRITE: Final = 2
 """The rights to keys. A command that only asks whether a key is there needs any of them: 0."""
 
 Handler = Callable[[Any, Any, Arguments], Outcome]
-"""What runs a command: it is given the services of the server, the client's session, which both
-stand above this module, and the request."""
+"""What runs a command, as the dispatcher sees it. It is given the services of the server and the
+client's session, which both stand above this module, and the request; the decorator of handlers
+knows their types."""
 
 COMMAND_FLAGS: Final = (
     "write",
@@ -248,13 +250,106 @@ NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "r
 """What runs at once inside MULTI."""
 
 
-class Command:
-    """A command or subcommand: what it is called, how it is called, and what it does.
+class Definition:
+    """What is declared of a command or subcommand, and is the same in all servers.
 
-    ``arity`` counts the name (and the container's); negative: a minimum. The counters are those of
-    INFO commandstats, and ``durations`` those of latencystats. ``special`` marks what the
-    dispatcher has to look at more closely: commands with subcommands, and those that a setting must
-    allow (``protected``). ``queues`` tells whether it simply waits for EXEC inside MULTI.
+    ``syntax`` describes the arguments as the command pages do, e.g. ``key [COUNT count]``; the
+    ``arity`` follows from it, unless it is given. It counts the name (and the container's);
+    negative: a minimum. ``categories`` names ACL categories beyond those that flags and group
+    imply, or with a minus sign one that they imply wrongly; ``deprecated`` is the version since
+    which it is, and what to use instead; a ``protected`` command runs only where the configuration
+    allows it; ``channels`` tells which arguments are channels that a user needs a right to. A
+    subcommand that is Penstock's ``own`` is not described with a command that Redis has: clients
+    may know what that looks like.
+    """
+
+    __slots__ = (
+        "arity",
+        "categories",
+        "channels",
+        "complexity",
+        "deprecated",
+        "flags",
+        "fullname",
+        "group",
+        "handler",
+        "history",
+        "keys",
+        "name",
+        "one_key",
+        "own",
+        "protected",
+        "since",
+        "summary",
+        "syntax",
+        "tips",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        since: str,
+        summary: str,
+        syntax: str = "",
+        arity: int | None = None,
+        flags: str = "",
+        group: str = "",
+        categories: str = "",
+        complexity: str = "O(1)",
+        keys: Iterable[KeySpec] = (),
+        channels: Channels | None = None,
+        tips: Iterable[str] = (),
+        history: Iterable[tuple[str, str]] = (),
+        deprecated: tuple[str, str] | None = None,
+        protected: bool = False,
+        own: bool = False,
+    ) -> None:
+        self.name = name.lower()
+        self.fullname = self.name.replace(" ", "|")
+        self.since = since
+        self.summary = summary
+        self.syntax = syntax
+        self.arity = arity_of(syntax, len(name.split())) if arity is None else arity
+        self.keys = list(keys)
+        self.flags = _flags(flags, self.keys)
+        self.group = group
+        self.categories = categories.split()
+        self.complexity = complexity
+        self.channels = channels
+        self.one_key = _one_key(self.keys, channels)
+        self.tips = list(tips)
+        self.history = list(history)
+        self.deprecated = deprecated
+        self.protected = protected
+        self.own = own
+        self.handler: Handler
+
+    def register(self, handler: Handler, group: str) -> None:
+        """Adds the command to :data:`TABLE`, in which its container has to be already; ``group`` is
+        the group of the command unless it was declared with another one."""
+        self.handler = handler
+        self.group = self.group or group
+        self.categories = _categories(self.flags, self.group, self.categories)
+        first, _, rest = self.name.partition(" ")
+        label = (rest or first).encode()
+        where = TABLE
+        if rest:
+            container = TABLE[first.encode()]
+            container.special = True
+            container.about.group = container.about.group or self.group
+            where = container.subcommands
+        assert label not in where, f"{self.name} is defined twice"
+        where[label] = where[label.upper()] = Command(self)
+
+
+class Command:
+    """A command or subcommand in one server, which counts its calls.
+
+    The counters are those of INFO commandstats, and ``durations`` those of latencystats.
+    ``special`` marks what the dispatcher has to look at more closely: commands with subcommands,
+    and those that a setting must allow (``protected``). ``queues`` tells whether it simply waits
+    for EXEC inside MULTI. What else is declared of it is in ``about``.
 
     ``key_at`` is the place of the one key of a command that has one in a fixed place, and
     ``key_need`` has the bit of the rights to it that it needs at most, counted from 1 for any right
@@ -264,83 +359,47 @@ class Command:
     """
 
     __slots__ = (
+        "about",
         "arity",
         "calls",
         "categories",
         "channels",
-        "complexity",
-        "deprecated",
         "durations",
         "failed",
         "flags",
         "fullname",
-        "group",
         "handler",
-        "history",
         "key_at",
         "key_need",
         "keys",
         "name",
         "nanoseconds",
-        "own",
         "protected",
         "queues",
         "rejected",
-        "since",
         "slow_count",
         "slow_max_ns",
         "slow_sum_ns",
         "special",
         "subcommands",
-        "summary",
-        "syntax",
-        "tips",
         "writes",
     )
 
-    def __init__(
-        self,
-        name: str,
-        arity: int,
-        handler: Handler,
-        flags: list[str],
-        group: str,
-        since: str,
-        summary: str,
-        complexity: str,
-        syntax: str,
-        keys: list[KeySpec],
-        one_key: tuple[int, int],
-        categories: list[str],
-        tips: list[str],
-        history: list[tuple[str, str]],
-        deprecated: tuple[str, str] | None,
-        protected: bool,
-        channels: Channels | None,
-        own: bool,
-    ) -> None:
-        self.fullname = name.lower().replace(" ", "|")
-        self.name = name.lower()
-        self.arity = arity
-        self.handler = handler
-        self.keys = keys
-        self.flags = flags
-        self.group = group
-        self.since = since
-        self.summary = summary
-        self.complexity = complexity
-        self.syntax = syntax
-        self.tips = tips
-        self.history = history
-        self.deprecated = deprecated
-        self.categories = categories
+    def __init__(self, about: Definition) -> None:
+        self.about = about
+        self.name = about.name
+        self.fullname = about.fullname
+        self.arity = about.arity
+        self.handler = about.handler
+        self.keys = about.keys
+        self.key_at, self.key_need = about.one_key
+        self.channels = about.channels
+        self.flags = about.flags
+        self.categories = about.categories
+        self.writes = "write" in about.flags
+        self.queues = self.name not in NEVER_QUEUED and "no_multi" not in about.flags
+        self.protected = self.special = about.protected
         self.subcommands: dict[bytes, Command] = {}
-        self.writes = "write" in self.flags
-        self.protected = self.special = protected
-        self.queues = self.name not in NEVER_QUEUED and "no_multi" not in flags
-        self.channels = channels
-        self.own = own
-        self.key_at, self.key_need = one_key
         self.forget_calls()
 
     def forget_calls(self) -> None:
@@ -353,31 +412,6 @@ class Command:
         self.slow_sum_ns = 0
         self.slow_max_ns = 0
         self.durations = HdrHistogram()
-
-    def copy(self) -> Command:
-        """The same command with counters of its own, and without subcommands."""
-        twin = Command(
-            self.name,
-            self.arity,
-            self.handler,
-            self.flags,
-            self.group,
-            self.since,
-            self.summary,
-            self.complexity,
-            self.syntax,
-            self.keys,
-            (self.key_at, self.key_need),
-            self.categories,
-            self.tips,
-            self.history,
-            self.deprecated,
-            self.protected,
-            self.channels,
-            self.own,
-        )
-        twin.special = self.special
-        return twin
 
     @property
     def is_subcommand(self) -> bool:
@@ -406,7 +440,7 @@ class Command:
 _GROUP_CATEGORIES: Final = {"generic": "keyspace", "transactions": "transaction"}
 
 
-def _categories(flags: list[str], group: str, more: str) -> list[str]:
+def _categories(flags: list[str], group: str, more: list[str]) -> list[str]:
     """ACL categories: from the flags, the group, and what is named; ``-name`` takes one away."""
     names: set[str] = {flag for flag in ("write", "admin", "pubsub", "blocking") if flag in flags}
     if "readonly" in flags:
@@ -415,7 +449,7 @@ def _categories(flags: list[str], group: str, more: str) -> list[str]:
         names.add("dangerous")
     names.add("fast" if "fast" in flags else "slow")
     names |= {_GROUP_CATEGORIES.get(group, group)} & set(CATEGORIES)
-    for name in more.split():
+    for name in more:
         if name.startswith("-"):
             names.discard(name[1:])
         else:
@@ -445,104 +479,16 @@ TABLE: Final[Table] = {}
 """The definition of every command by its name, in lower case and in upper case."""
 
 
-def _register(entry: Command) -> None:
-    first, _, rest = entry.name.partition(" ")
-    where = TABLE[first.encode()].subcommands if rest else TABLE
-    if rest:
-        TABLE[first.encode()].special = True
-    label = (rest or first).encode()
-    assert label not in where, f"{entry.name} is defined twice"
-    where[label] = where[label.upper()] = entry
-
-
-def command(
-    name: str,
-    arity: int,
-    *,
-    flags: str = "",
-    group: str,
-    since: str,
-    summary: str,
-    complexity: str = "O(1)",
-    syntax: str = "",
-    keys: Iterable[KeySpec] = (),
-    categories: str = "",
-    tips: Iterable[str] = (),
-    history: Iterable[tuple[str, str]] = (),
-    deprecated: tuple[str, str] | None = None,
-    protected: bool = False,
-    channels: Channels | None = None,
-    own: bool = False,
-) -> Callable[[Handler], Handler]:
-    """Registers the decorated handler as ``name``, e.g. ``"XADD"`` or ``"XGROUP CREATE"``.
-
-    ``syntax`` describes the arguments as the command pages do, e.g. ``key [COUNT count]``;
-    ``categories`` names ACL categories beyond those that flags and group imply, or with a minus
-    sign one that they imply wrongly; ``deprecated`` is the version since which it is, and what to
-    use instead; a ``protected`` command runs only where the configuration allows it; ``channels``
-    tells which arguments are channels that a user needs a right to. A subcommand that is Penstock's
-    ``own`` is not described with a command that Redis has: clients may know what that looks like.
-    """
-
-    key_specs = list(keys)
-    all_flags = _flags(flags, key_specs)
-
-    def register(handler: Handler) -> Handler:
-        _register(
-            Command(
-                name,
-                arity,
-                handler,
-                all_flags,
-                group,
-                since,
-                summary,
-                complexity,
-                syntax,
-                key_specs,
-                _one_key(key_specs, channels),
-                _categories(all_flags, group, categories),
-                list(tips),
-                list(history),
-                deprecated,
-                protected,
-                channels,
-                own,
-            )
-        )
-        return handler
-
-    return register
-
-
-def container(name: str, *, group: str, since: str, summary: str, **more: str) -> None:
-    """Registers ``name`` as a command that is nothing without one of its subcommands."""
-
-    def refuse(server: object, session: object, args: Arguments) -> Reply:
-        raise AssertionError("a container is resolved to its subcommand before it runs")
-
-    more.setdefault("categories", f"-{_GROUP_CATEGORIES.get(group, group)}")
-    command(
-        name,
-        -2,
-        group=group,
-        since=since,
-        summary=summary,
-        complexity="Depends on subcommand.",
-        **more,  # type: ignore[arg-type]
-    )(refuse)
-
-
 def new_table() -> Table:
     """A copy of every definition, with counters of its own."""
     return _copied(TABLE)
 
 
 def _copied(table: Table) -> Table:
-    copies = {entry: entry.copy() for entry in dict.fromkeys(table.values())}
+    copies = {entry: Command(entry.about) for entry in dict.fromkeys(table.values())}
     for entry, its_copy in copies.items():
-        if entry.subcommands:
-            its_copy.subcommands = _copied(entry.subcommands)
+        its_copy.special = entry.special
+        its_copy.subcommands = _copied(entry.subcommands)
     return {label: copies[entry] for label, entry in table.items()}
 
 

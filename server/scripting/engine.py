@@ -183,7 +183,7 @@ class Scripting:
         run: Callable[[], list[bytes]],
     ) -> Reply | Wait:
         """Runs a transaction; if it has scripts, it may take long as a whole."""
-        if not any(entry.group == "scripting" for entry, _ in queue) or not self._is_ready():
+        if not any(entry.about.group == "scripting" for entry, _ in queue) or not self._is_ready():
             return array(run())
         return self._runner.take_turns(session, lambda: array(run()))
 

@@ -44,7 +44,7 @@ def page() -> str:
     ]
     parts = [_HEAD]
     for group, title in _GROUPS.items():
-        members = sorted((leaf for leaf in leaves if leaf.group == group), key=_name)
+        members = sorted((leaf for leaf in leaves if leaf.about.group == group), key=_name)
         parts.append(f"\n## {title}\n\n| command | since | what it does |\n|---|---|---|\n")
         parts += [_row(leaf) for leaf in members if not leaf.name.endswith(" help")]
     return "".join(parts)
@@ -55,8 +55,8 @@ def _name(command: Command) -> str:
 
 
 def _row(command: Command) -> str:
-    usage = f"{command.name.upper()} {command.syntax}".strip().replace("|", "\\|")
-    return f"| `{usage}` | {command.since} | {command.summary} |\n"
+    usage = f"{command.name.upper()} {command.about.syntax}".strip().replace("|", "\\|")
+    return f"| `{usage}` | {command.about.since} | {command.about.summary} |\n"
 
 
 if __name__ == "__main__":

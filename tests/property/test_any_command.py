@@ -26,7 +26,7 @@ def _leaves() -> list[Command]:
 
 
 def _tokens(command: Command) -> st.SearchStrategy[bytes]:
-    words = [word.encode() for word in _WORDS.findall(command.syntax)]
+    words = [word.encode() for word in _WORDS.findall(command.about.syntax)]
     return st.sampled_from(
         [*words, *(word.lower() for word in words), b"STREAMS", b">", b"$", b"*"]
     )

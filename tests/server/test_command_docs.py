@@ -81,7 +81,7 @@ def test_subcommands_are_part_of_their_container(client: DirectClient) -> None:
 
 def test_an_unknown_complexity_is_left_out(client: DirectClient) -> None:
     entry = client.server.state.table[b"ping"]
-    entry.complexity = ""
+    entry.about.complexity = ""
     assert "complexity" not in [name for name, _ in documentation(entry).pairs]
 
 
@@ -89,9 +89,9 @@ def test_every_command_says_what_it_does_since_when_and_at_what_cost(
     client: DirectClient,
 ) -> None:
     for entry in every(client.server.state.table):
-        assert entry.summary.endswith("."), entry.name
-        assert entry.summary[0].isupper(), entry.name
-        assert entry.since.count(".") == 2, entry.name
+        assert entry.about.summary.endswith("."), entry.name
+        assert entry.about.summary[0].isupper(), entry.name
+        assert entry.about.since.count(".") == 2, entry.name
     everything = client.send("COMMAND", "DOCS")
     assert everything is not None
     names = len(commands(client.server.state.table))

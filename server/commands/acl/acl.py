@@ -13,9 +13,9 @@ from server.acl.file import FileError
 from server.acl.log import LogEntry
 from server.acl.selector import Denial, Selector
 from server.acl.users import DEFAULT_USER
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.road.session import Session
-from server.road.table import CATEGORIES, Arguments, command, container, every, find
+from server.road.table import CATEGORIES, Arguments, every, find
 from server.runtime.arguments import integer
 from server.services import Services
 
@@ -28,7 +28,7 @@ MOST_BITS: Final = 4096
 SHOWN_ENTRIES: Final = 10
 """How many entries of the log are shown unless a number is given."""
 
-container("ACL", group="server", since="6.0.0", summary="Commands about users and their rights.")
+container("ACL", since="6.0.0", summary="Commands about users and their rights.")
 
 
 # --- users -----------------------------------------------------------------------------------
@@ -36,9 +36,7 @@ container("ACL", group="server", since="6.0.0", summary="Commands about users an
 
 @command(
     "ACL SETUSER",
-    -3,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Makes a user, or changes its rules.",
     complexity="O(N) in the number of rules.",
@@ -57,9 +55,7 @@ def setuser(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL DELUSER",
-    -3,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Removes users, and ends their connections.",
     complexity="O(N) in the number of users, and of connections.",
@@ -75,9 +71,7 @@ def deluser(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL GETUSER",
-    3,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Shows the rules of a user.",
     complexity="O(N) in the number of rules.",
@@ -112,9 +106,7 @@ def _permissions(selector: Selector) -> list[tuple[Reply, Reply]]:
 
 @command(
     "ACL LIST",
-    2,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Shows all users as the lines of a configuration.",
     complexity="O(N) in the number of users.",
@@ -126,9 +118,7 @@ def list_(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL USERS",
-    2,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Lists the names of all users.",
     complexity="O(N) in the number of users.",
@@ -140,9 +130,7 @@ def users(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL WHOAMI",
-    2,
     flags=_ANYBODY,
-    group="server",
     since="6.0.0",
     summary="Tells which user the connection is.",
 )
@@ -156,9 +144,7 @@ def whoami(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL CAT",
-    -2,
     flags=_ANYBODY,
-    group="server",
     since="6.0.0",
     summary="Lists the categories of commands, or the commands of one.",
     complexity="O(N) in the number of categories or commands.",
@@ -178,9 +164,7 @@ def cat(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL DRYRUN",
-    -4,
     flags=_ADMIN,
-    group="server",
     since="7.0.0",
     summary="Tells whether a user may run a command, which is not run.",
     complexity="O(N) in the number of the command's arguments.",
@@ -211,9 +195,7 @@ def _explained(user: bytes, denial: Denial) -> Reply:
 
 @command(
     "ACL GENPASS",
-    -2,
     flags=_ANYBODY,
-    group="server",
     since="6.0.0",
     summary="Makes up a password.",
     syntax="[bits]",
@@ -234,9 +216,7 @@ def genpass(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL LOG",
-    -2,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Shows what was denied lately, or forgets it.",
     complexity="O(N) in the number of entries shown.",
@@ -290,9 +270,7 @@ def _require_file(server: Services) -> None:
 
 @command(
     "ACL LOAD",
-    2,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Replaces the users by those of the file.",
     complexity="O(N) in the number of users.",
@@ -309,9 +287,7 @@ def load(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL SAVE",
-    2,
     flags=_ADMIN,
-    group="server",
     since="6.0.0",
     summary="Writes the users into the file.",
     complexity="O(N) in the number of users.",
@@ -329,4 +305,4 @@ def save(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-help_command("ACL", group="server", since="6.0.0")
+help_command("ACL", since="6.0.0")

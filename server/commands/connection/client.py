@@ -11,9 +11,9 @@ from server.clients.client_line import client_line, is_printable
 from server.commands.connection import errors as connection_errors
 from server.commands.connection.client_filters import ClientFilters
 from server.commands.connection.connection import checked_name
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.road.session import Session
-from server.road.table import Arguments, command, container
+from server.road.table import Arguments
 from server.runtime.arguments import integer, timeout_end
 from server.services import Services
 
@@ -27,7 +27,6 @@ _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeed
 
 container(
     "CLIENT",
-    group="connection",
     since="2.4.0",
     summary="Commands about the clients that are connected.",
 )
@@ -45,9 +44,7 @@ def _on_or_off(arg: bytes) -> bool:
 
 @command(
     "CLIENT ID",
-    2,
     flags=_ANYBODY,
-    group="connection",
     since="5.0.0",
     summary="Tells the number of this connection.",
 )
@@ -58,9 +55,7 @@ def client_id(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT GETNAME",
-    2,
     flags=_ANYBODY,
-    group="connection",
     since="2.6.9",
     summary="Tells the name that this connection was given.",
 )
@@ -71,9 +66,7 @@ def getname(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT SETNAME",
-    3,
     flags=_ANYBODY,
-    group="connection",
     since="2.6.9",
     summary="Names this connection.",
     syntax="connection-name",
@@ -87,9 +80,7 @@ def setname(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT SETINFO",
-    4,
     flags=_ANYBODY,
-    group="connection",
     since="7.2.0",
     summary="Notes the library that speaks for the client, or its version.",
     syntax="<LIB-NAME libname | LIB-VER libver>",
@@ -111,9 +102,7 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT INFO",
-    2,
     flags=_ANYBODY,
-    group="connection",
     since="6.2.0",
     summary="Describes this connection.",
     tips=["nondeterministic_output"],
@@ -125,9 +114,7 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT NO-EVICT",
-    3,
     flags=_ADMIN,
-    group="connection",
     since="7.0.0",
     summary="Spares this connection when clients are closed to free memory.",
     syntax="<ON | OFF>",
@@ -140,9 +127,7 @@ def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT NO-TOUCH",
-    3,
     flags=_ANYBODY,
-    group="connection",
     since="7.2.0",
     summary="Lets this connection's commands leave the idle time of keys alone.",
     syntax="<ON | OFF>",
@@ -155,9 +140,7 @@ def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT REPLY",
-    3,
     flags=_ANYBODY,
-    group="connection",
     since="3.2.0",
     summary="Turns the replies to this connection on or off, or leaves out the next one.",
     syntax="<ON | OFF | SKIP>",
@@ -182,9 +165,7 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT LIST",
-    -2,
     flags=_ADMIN,
-    group="connection",
     since="2.4.0",
     summary="Describes the connections, a line each.",
     complexity="O(N) in the number of connections.",
@@ -219,9 +200,8 @@ def _listed(server: Services, session: Session, args: Arguments) -> list[Session
 
 @command(
     "CLIENT KILL",
-    -3,
+    arity=-3,
     flags=_ADMIN,
-    group="connection",
     since="2.4.0",
     summary="Closes connections.",
     complexity="O(N) in the number of connections.",
@@ -262,9 +242,7 @@ def _close(session: Session, chosen: list[Session]) -> None:
 
 @command(
     "CLIENT UNBLOCK",
-    -3,
     flags=_ADMIN,
-    group="connection",
     since="5.0.0",
     summary="Ends the wait of a client that is blocked.",
     syntax="client-id [TIMEOUT | ERROR]",
@@ -288,9 +266,7 @@ def unblock(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT PAUSE",
-    -3,
     flags=_ADMIN,
-    group="connection",
     since="3.0.0",
     summary="Holds commands back for a while, all of them or those that write.",
     syntax="timeout [WRITE | ALL]",
@@ -310,9 +286,7 @@ def pause(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT UNPAUSE",
-    2,
     flags=_ADMIN,
-    group="connection",
     since="6.2.0",
     summary="Ends a pause.",
     complexity="O(N) in the number of clients that wait.",
@@ -323,4 +297,4 @@ def unpause(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-help_command("CLIENT", group="connection", since="5.0.0")
+help_command("CLIENT", since="5.0.0")

@@ -8,8 +8,9 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set
 from server.commands.connection import errors as connection_errors
+from server.commands.declare import command
 from server.road.session import ClientTracking, Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import integer
 from server.services import Services
 
@@ -88,9 +89,7 @@ def _overlap(one: bytes, other: bytes) -> bool:
 
 @command(
     "CLIENT TRACKING",
-    -3,
     flags=_ANYBODY,
-    group="connection",
     since="6.0.0",
     summary="Turns notices about changed keys on or off, for clients that keep copies of them.",
     complexity="O(1). Some options may introduce additional complexity.",
@@ -113,9 +112,7 @@ def tracking(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT CACHING",
-    3,
     flags=_ANYBODY,
-    group="connection",
     since="6.0.0",
     summary="Says whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
     syntax="<YES | NO>",
@@ -139,9 +136,7 @@ def caching(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT GETREDIR",
-    2,
     flags=_ANYBODY,
-    group="connection",
     since="6.0.0",
     summary="Tells which connection gets the notices of client-side caching.",
 )
@@ -152,9 +147,7 @@ def getredir(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT TRACKINGINFO",
-    2,
     flags=_ANYBODY,
-    group="connection",
     since="6.2.0",
     summary="Describes the client-side caching of this connection.",
 )

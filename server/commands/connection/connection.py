@@ -11,8 +11,9 @@ from protocol.replies import EMPTY_ARRAY, OK, Bulk, Encoded, Map, Reply
 from server.acl.users import DEFAULT_USER
 from server.clients.client_line import is_printable
 from server.commands.connection import errors as connection_errors
+from server.commands.declare import command
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import database_index, integer
 from server.runtime.version import REDIS_VERSION
 from server.services import Services
@@ -65,9 +66,7 @@ def checked_name(name: bytes) -> bytes:
 
 @command(
     "HELLO",
-    -1,
     flags=_ALWAYS,
-    group="connection",
     since="6.0.0",
     summary="Greets the server: chooses the protocol, logs in, and tells who is there.",
     syntax="[protover [AUTH username password] [SETNAME clientname]]",
@@ -101,9 +100,7 @@ def hello(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "AUTH",
-    -2,
     flags=_ALWAYS,
-    group="connection",
     since="1.0.0",
     summary="Logs in.",
     complexity="O(N) in the number of the user's passwords.",
@@ -123,9 +120,7 @@ def auth(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PING",
-    -1,
     flags="fast",
-    group="connection",
     since="1.0.0",
     summary="Shows that the server answers.",
     syntax="[message]",
@@ -142,9 +137,7 @@ def ping(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ECHO",
-    2,
     flags="loading stale fast",
-    group="connection",
     since="1.0.0",
     summary="Answers with the message.",
     syntax="message",
@@ -156,9 +149,7 @@ def echo(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SELECT",
-    2,
     flags="loading stale fast",
-    group="connection",
     since="1.0.0",
     summary="Changes the database that the connection's commands work on.",
     syntax="index",
@@ -172,9 +163,7 @@ def select(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "RESET",
-    1,
     flags=_ALWAYS,
-    group="connection",
     since="6.2.0",
     summary="Puts the connection back into the state of a new one.",
 )
@@ -194,9 +183,8 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "QUIT",
-    -1,
+    arity=-1,
     flags=_ALWAYS,
-    group="connection",
     since="1.0.0",
     summary="Closes the connection.",
     deprecated=("7.2.0", "just closing the connection"),

@@ -57,6 +57,7 @@ WATCH_INSIDE_MULTI: Final = "ERR WATCH inside MULTI is not allowed"
 EXEC_WITHOUT_MULTI: Final = "ERR EXEC without MULTI"
 DISCARD_WITHOUT_MULTI: Final = "ERR DISCARD without MULTI"
 EXEC_ABORTED: Final = "EXECABORT Transaction discarded because of previous errors."
+SSUBSCRIBE_INSIDE_MULTI: Final = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
 
 # --- clients ----------------------------------------------------------------------------------
 

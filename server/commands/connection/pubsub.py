@@ -9,9 +9,9 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Many, Push, Reply
 from server.clients.pubsub import Audience
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.road.session import Session
-from server.road.table import Arguments, Channels, command, container
+from server.road.table import Arguments, Channels
 from server.services import Services
 from storage.keyspace.glob import matches
 
@@ -21,9 +21,7 @@ _INQUIRY = "pubsub loading stale"
 
 @command(
     "SUBSCRIBE",
-    -2,
     flags=_FLAGS,
-    group="pubsub",
     since="2.0.0",
     summary="Listens to channels.",
     complexity="O(N) in the number of channels.",
@@ -37,9 +35,7 @@ def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PSUBSCRIBE",
-    -2,
     flags=_FLAGS,
-    group="pubsub",
     since="2.0.0",
     summary="Listens to all channels whose names fit patterns.",
     complexity="O(N) in the number of patterns.",
@@ -53,9 +49,7 @@ def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "UNSUBSCRIBE",
-    -1,
     flags=_FLAGS,
-    group="pubsub",
     since="2.0.0",
     summary="Stops listening to channels, or to every channel.",
     complexity="O(N) in the number of channels.",
@@ -69,9 +63,7 @@ def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PUNSUBSCRIBE",
-    -1,
     flags=_FLAGS,
-    group="pubsub",
     since="2.0.0",
     summary="Stops listening to patterns, or to every pattern.",
     complexity="O(N) in the number of patterns.",
@@ -112,9 +104,7 @@ def confirm_each(
 
 @command(
     "PUBLISH",
-    3,
     flags="pubsub loading stale fast",
-    group="pubsub",
     since="2.0.0",
     summary="Sends a message to those who listen to a channel.",
     complexity="O(N+M) with N listeners of the channel and M patterns in use.",
@@ -127,14 +117,12 @@ def publish(server: Services, session: Session, args: Arguments) -> Reply:
     return server.pubsub.publish(args[1], args[2])
 
 
-container("PUBSUB", group="pubsub", since="2.8.0", summary="Tells who listens to what.")
+container("PUBSUB", since="2.8.0", summary="Tells who listens to what.")
 
 
 @command(
     "PUBSUB CHANNELS",
-    -2,
     flags=_INQUIRY,
-    group="pubsub",
     since="2.8.0",
     summary="Lists the channels that somebody listens to.",
     complexity="O(N) in the number of channels in use.",
@@ -154,9 +142,7 @@ def names_in_use(audience: Audience, args: Arguments) -> Reply:
 
 @command(
     "PUBSUB NUMSUB",
-    -2,
     flags=_INQUIRY,
-    group="pubsub",
     since="2.8.0",
     summary="Counts the listeners of channels.",
     complexity="O(N) in the number of channels named.",
@@ -177,9 +163,7 @@ def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
 
 @command(
     "PUBSUB NUMPAT",
-    2,
     flags=_INQUIRY,
-    group="pubsub",
     since="2.8.0",
     summary="Counts the different patterns that somebody listens to.",
 )
@@ -202,4 +186,4 @@ SHARDNUMSUB [<shardchannel> ...]
     Return the number of subscribers for the specified shard level channel(s)
 """
 
-help_command("PUBSUB", group="pubsub", since="6.2.0", categories="-pubsub", text=_HELP)
+help_command("PUBSUB", since="6.2.0", categories="-pubsub", text=_HELP)

@@ -10,9 +10,10 @@ from protocol.replies import NULL_ARRAY, OK, Reply
 from server.acl.errors import CHANGED_REASONS, RULES_CHANGED
 from server.clients.access import IN_MULTI
 from server.commands.connection import errors as connection_errors
+from server.commands.declare import command
 from server.commands.streams.entry_runs import Queue, add_queued
 from server.road.session import Session
-from server.road.table import Arguments, Command, KeySpec, command
+from server.road.table import Arguments, Command, KeySpec
 from server.services import Services
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ _FLAGS = "noscript loading stale fast allow_busy"
 
 @command(
     "MULTI",
-    1,
     flags=_FLAGS,
-    group="transactions",
     since="1.2.0",
     summary="Begins a transaction: the commands that follow are queued.",
 )
@@ -40,9 +39,7 @@ def multi(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "DISCARD",
-    1,
     flags=_FLAGS,
-    group="transactions",
     since="2.0.0",
     summary="Drops the queued commands and leaves the transaction.",
     complexity="O(N) in the number of queued commands.",
@@ -57,9 +54,7 @@ def discard(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "WATCH",
-    -2,
     flags=_FLAGS,
-    group="transactions",
     since="2.2.0",
     summary="Lets the next transaction run only if none of the keys has changed by then.",
     complexity="O(1) for each key.",
@@ -77,9 +72,7 @@ def watch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "UNWATCH",
-    1,
     flags=_FLAGS,
-    group="transactions",
     since="2.2.0",
     summary="Forgets every watched key.",
 )
@@ -92,9 +85,7 @@ def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "EXEC",
-    1,
     flags="noscript loading stale skip_slowlog",
-    group="transactions",
     since="1.2.0",
     summary="Runs the queued commands in a row.",
     complexity="The sum of that of the queued commands.",

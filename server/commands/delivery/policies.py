@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Failure, Map, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.config.policies import (
     ALL,
     GROUP,
@@ -22,7 +22,7 @@ from server.delivery import errors as policy_errors
 from server.delivery.redriving import Redrive
 from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
@@ -33,7 +33,6 @@ from storage.keyspace.databases import Database
 
 container(
     "XSTREAM",
-    group="stream",
     since="8.8.0",
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
 )
@@ -140,9 +139,7 @@ def _shown(settings: Settings) -> Reply:
 
 @command(
     "XGROUP POLICY",
-    -5,
     flags="write denyoom",
-    group="stream",
     since="8.8.0",
     summary="Shows and changes the policies of a consumer group. Only Penstock has it.",
     syntax="key group <SET name value [name value ...] | GET | DEL name [name ...]>",
@@ -166,9 +163,7 @@ def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XSTREAM POLICY",
-    -4,
     flags="write denyoom",
-    group="stream",
     since="8.8.0",
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
     syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
@@ -188,7 +183,7 @@ def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply
     return _apply(server, db, key, stream, None, change)
 
 
-help_command("XSTREAM", group="stream", since="8.8.0", own=True)
+help_command("XSTREAM", since="8.8.0", own=True)
 
 
 # --- dead letters ----------------------------------------------------------------------------
@@ -201,9 +196,7 @@ _MANY: Final = 1000
 
 @command(
     "XGROUP REDRIVE",
-    -3,
     flags="write denyoom",
-    group="stream",
     since="8.8.0",
     summary="Moves dead letters back to the groups that they come from. Only Penstock has it.",
     complexity="O(N) for N entries of the stream of dead letters.",

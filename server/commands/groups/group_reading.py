@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Reply
+from server.commands.declare import command
 from server.commands.groups import errors as group_errors
 from server.commands.groups.group_helpers import consumer_of, emit_claims, emit_seen
 from server.commands.streams.entries import (
@@ -35,7 +36,7 @@ from server.delivery.reading import (
 )
 from server.road.outcomes import Steps, Wait
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.services import Services
 from storage.engine import ids
 from storage.engine.effects import Delivered, GroupPositionSet, Redelivered
@@ -422,9 +423,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
 
 @command(
     "XREADGROUP",
-    -7,
     flags="write blocking movablekeys",
-    group="stream",
     since="5.0.0",
     summary="Reads new or pending entries as a consumer of a group, waiting if there are none.",
     complexity="O(M) for M entries returned, for each stream.",

@@ -8,11 +8,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
+from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
-from server.commands.help import help_command
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
@@ -30,7 +30,6 @@ from storage.keyspace.databases import Database
 
 container(
     "XGROUP",
-    group="stream",
     since="5.0.0",
     summary="Makes, changes and removes consumer groups and consumers.",
 )
@@ -99,9 +98,7 @@ def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
 
 @command(
     "XGROUP CREATE",
-    -5,
     flags="write denyoom",
-    group="stream",
     since="5.0.0",
     summary="Makes a consumer group.",
     syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
@@ -131,9 +128,7 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XGROUP SETID",
-    -5,
     flags="write",
-    group="stream",
     since="5.0.0",
     summary="Sets the last-delivered-id of a consumer group.",
     syntax="key group <id | $> [ENTRIESREAD entries-read]",
@@ -156,9 +151,7 @@ def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XGROUP DESTROY",
-    4,
     flags="write",
-    group="stream",
     since="5.0.0",
     summary="Removes a consumer group with its consumers and pending entries.",
     complexity="O(N) for N pending entries.",
@@ -177,9 +170,7 @@ def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply
 
 @command(
     "XGROUP CREATECONSUMER",
-    5,
     flags="write denyoom",
-    group="stream",
     since="6.2.0",
     summary="Makes a consumer in a group.",
     syntax="key group consumer",
@@ -199,9 +190,7 @@ def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -
 
 @command(
     "XGROUP DELCONSUMER",
-    5,
     flags="write",
-    group="stream",
     since="5.0.0",
     summary="Removes a consumer of a group with its pending entries.",
     complexity="O(N) for N pending entries of the consumer.",
@@ -240,14 +229,12 @@ REDRIVE <key> [COUNT <count>] [<id> ...]
     Move dead letters back to the groups that they come from. Only Penstock has it.
 """
 
-help_command("XGROUP", group="stream", since="5.0.0", text=_HELP)
+help_command("XGROUP", since="5.0.0", text=_HELP)
 
 
 @command(
     "XACK",
-    -4,
     flags="write fast",
-    group="stream",
     since="5.0.0",
     summary="Acknowledges entries: they are no longer pending in the group.",
     complexity="O(1) for each ID.",
@@ -272,9 +259,7 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XACKDEL",
-    -6,
     flags="write fast",
-    group="stream",
     since="8.2.0",
     summary="Acknowledges entries and removes them from the stream.",
     complexity="O(1) for each ID.",

@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
+from server.commands.declare import command
 from server.commands.groups import errors as group_errors
 from server.commands.groups.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
 from server.commands.groups.pending_lines import pending_lines
@@ -19,7 +20,7 @@ from server.delivery.dead_letters import FATAL, bury
 from server.delivery.place import GroupPlace
 from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine import ids
@@ -62,9 +63,7 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
 
 @command(
     "XPENDING",
-    -3,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Shows the pending entries of a consumer group.",
     complexity="O(N) for N entries returned; O(1) for the summary.",
@@ -207,9 +206,7 @@ def _bulks(identities: list[int]) -> list[bytes]:
 
 @command(
     "XCLAIM",
-    -6,
     flags="write fast",
-    group="stream",
     since="5.0.0",
     summary="Makes a consumer the owner of pending entries of others.",
     complexity="O(log N) for each ID, with N pending entries.",
@@ -275,9 +272,7 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
 
 @command(
     "XAUTOCLAIM",
-    -6,
     flags="write fast",
-    group="stream",
     since="6.2.0",
     summary="Makes a consumer the owner of pending entries that have been idle for long.",
     complexity="O(1) if COUNT is small.",
@@ -372,9 +367,7 @@ class _NackOptions:
 
 @command(
     "XNACK",
-    -7,
     flags="write fast",
-    group="stream",
     since="8.8.0",
     summary="Gives pending entries back: they stay pending, without an owner.",
     complexity="O(log N) for each ID, with N pending entries.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply
+from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.road.outcomes import Wait
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import INT32_MAX, INT32_MIN, parse_integer
 from server.services import Services
 
@@ -21,9 +22,7 @@ _FLUSH_HISTORY = (
 
 @command(
     "DBSIZE",
-    1,
     flags="readonly fast",
-    group="server",
     since="1.0.0",
     summary="Counts the keys of the database.",
     categories="keyspace",
@@ -36,9 +35,7 @@ def dbsize(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "FLUSHDB",
-    -1,
     flags="write",
-    group="server",
     since="1.0.0",
     summary="Empties the database.",
     complexity="O(1); the memory of N keys is freed later.",
@@ -56,9 +53,7 @@ def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 @command(
     "FLUSHALL",
-    -1,
     flags="write",
-    group="server",
     since="1.0.0",
     summary="Empties every database.",
     complexity="O(1); the memory of N keys is freed later.",
@@ -97,9 +92,7 @@ def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
 
 @command(
     "SWAPDB",
-    3,
     flags="write fast",
-    group="server",
     since="4.0.0",
     summary="Exchanges the contents of two databases.",
     complexity="O(N) in the number of clients that watch or wait for keys of the two.",

@@ -8,9 +8,10 @@ from typing import Final
 
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import expiry_time
 from server.services import Services
 
@@ -29,9 +30,7 @@ _NO_EXPIRY: Final = -1
 
 @command(
     "EXPIRE",
-    -3,
     flags="write fast",
-    group="generic",
     since="1.0.0",
     summary="Lets a key expire after some seconds.",
     syntax=f"key seconds {_OPTIONS}",
@@ -45,9 +44,7 @@ def expire(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PEXPIRE",
-    -3,
     flags="write fast",
-    group="generic",
     since="2.6.0",
     summary="Lets a key expire after some milliseconds.",
     syntax=f"key milliseconds {_OPTIONS}",
@@ -61,9 +58,7 @@ def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "EXPIREAT",
-    -3,
     flags="write fast",
-    group="generic",
     since="1.2.0",
     summary="Lets a key expire at a Unix time.",
     syntax=f"key unix-time-seconds {_OPTIONS}",
@@ -77,9 +72,7 @@ def expireat(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PEXPIREAT",
-    -3,
     flags="write fast",
-    group="generic",
     since="2.6.0",
     summary="Lets a key expire at a Unix time in milliseconds.",
     syntax=f"key unix-time-milliseconds {_OPTIONS}",
@@ -128,9 +121,7 @@ def _allows(flags: frozenset[bytes], current: int | None, at: int) -> bool:
 
 @command(
     "PERSIST",
-    2,
     flags="write fast",
-    group="generic",
     since="2.2.0",
     summary="Takes a key's expiry away.",
     syntax="key",
@@ -158,9 +149,7 @@ def _seconds(milliseconds: int) -> int:
 
 @command(
     "TTL",
-    2,
     flags="readonly fast",
-    group="generic",
     since="1.0.0",
     summary="Tells in how many seconds a key expires.",
     syntax="key",
@@ -176,9 +165,7 @@ def ttl(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PTTL",
-    2,
     flags="readonly fast",
-    group="generic",
     since="2.6.0",
     summary="Tells in how many milliseconds a key expires.",
     syntax="key",
@@ -194,9 +181,7 @@ def pttl(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "EXPIRETIME",
-    2,
     flags="readonly fast",
-    group="generic",
     since="7.0.0",
     summary="Tells the Unix time at which a key expires.",
     syntax="key",
@@ -209,9 +194,7 @@ def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PEXPIRETIME",
-    2,
     flags="readonly fast",
-    group="generic",
     since="7.0.0",
     summary="Tells the Unix time in milliseconds at which a key expires.",
     syntax="key",

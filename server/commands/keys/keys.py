@@ -8,10 +8,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
+from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.commands.keys.scan import type_name
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import database_index
 from server.services import Services
 from storage.keyspace.databases import Database
@@ -21,9 +22,7 @@ _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
 
 @command(
     "DEL",
-    -2,
     flags="write",
-    group="generic",
     since="1.0.0",
     summary="Removes keys.",
     complexity="O(N) in the number of keys, and for each stream in the number of its blocks.",
@@ -33,9 +32,7 @@ _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
 )
 @command(
     "UNLINK",
-    -2,
     flags="write fast",
-    group="generic",
     since="4.0.0",
     summary="Removes keys; their memory may be freed later.",
     complexity="O(1) a key, whatever it holds.",
@@ -50,9 +47,7 @@ def delete(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "EXISTS",
-    -2,
     flags="readonly fast",
-    group="generic",
     since="1.0.0",
     summary="Counts those of the given keys that are there.",
     complexity="O(N) in the number of keys.",
@@ -69,9 +64,7 @@ def exists(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "TOUCH",
-    -2,
     flags="readonly fast",
-    group="generic",
     since="3.2.1",
     summary="Marks keys as used just now.",
     complexity="O(N) in the number of keys.",
@@ -86,9 +79,7 @@ def touch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "TYPE",
-    2,
     flags="readonly fast",
-    group="generic",
     since="1.0.0",
     summary="Names the type of the value at a key.",
     syntax="key",
@@ -101,9 +92,7 @@ def type_(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "RENAME",
-    3,
     flags="write",
-    group="generic",
     since="1.0.0",
     summary="Gives a key another name, replacing what has that name.",
     syntax="key newkey",
@@ -120,9 +109,7 @@ def rename(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "RENAMENX",
-    3,
     flags="write fast",
-    group="generic",
     since="1.0.0",
     summary="Gives a key another name unless that is taken.",
     syntax="key newkey",
@@ -146,9 +133,7 @@ def _check_exists(database: Database, key: bytes) -> None:
 
 @command(
     "COPY",
-    -3,
     flags="write denyoom",
-    group="generic",
     since="6.2.0",
     summary="Copies a value and its expiry to another key.",
     complexity="O(N) in the number of entries of a stream; O(1) for a string.",
@@ -186,9 +171,7 @@ def _copy_options(server: Services, session: Session, args: Arguments) -> tuple[
 
 @command(
     "MOVE",
-    3,
     flags="write fast",
-    group="generic",
     since="1.0.0",
     summary="Moves a key to another database.",
     syntax="key db",

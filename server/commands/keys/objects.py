@@ -6,10 +6,10 @@ from typing import Final
 
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.keys import errors as key_errors
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import parse_integer
 from server.services import Services
 from storage.engine.stream import Stream
@@ -29,7 +29,6 @@ _SHARED_REFERENCES: Final = 2**31 - 1
 
 container(
     "OBJECT",
-    group="generic",
     since="2.2.3",
     summary="Looks at how values are kept.",
 )
@@ -59,9 +58,7 @@ def _string_encoding(value: bytes) -> str:
 
 @command(
     "OBJECT ENCODING",
-    3,
     flags="readonly",
-    group="generic",
     since="2.2.3",
     summary="Names the form in which a value is kept.",
     syntax="key",
@@ -75,9 +72,7 @@ def encoding(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "OBJECT FREQ",
-    3,
     flags="readonly",
-    group="generic",
     since="4.0.0",
     summary="Tells how often a value has been used lately.",
     syntax="key",
@@ -93,9 +88,7 @@ def freq(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "OBJECT IDLETIME",
-    3,
     flags="readonly",
-    group="generic",
     since="2.2.3",
     summary="Tells for how many seconds a value has not been used.",
     syntax="key",
@@ -112,9 +105,7 @@ def idletime(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "OBJECT REFCOUNT",
-    3,
     flags="readonly",
-    group="generic",
     since="2.2.3",
     summary="Counts the places that share a value.",
     syntax="key",
@@ -143,4 +134,4 @@ REFCOUNT <key>
     <key>.
 """
 
-help_command("OBJECT", group="generic", since="6.2.0", text=_HELP)
+help_command("OBJECT", since="6.2.0", text=_HELP)

@@ -10,9 +10,10 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
+from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
 from storage.engine.limits import StreamLimits
@@ -37,9 +38,7 @@ _RESTORE_HISTORY: Final = [
 
 @command(
     "DUMP",
-    2,
     flags="readonly",
-    group="generic",
     since="2.6.0",
     summary="Gives a value as a payload that RESTORE takes.",
     complexity="O(N) in the number of entries of a stream and their length.",
@@ -88,9 +87,7 @@ class _Options:
 
 @command(
     "RESTORE",
-    -4,
     flags="write denyoom",
-    group="generic",
     since="2.6.0",
     summary="Makes a key of a payload that DUMP has given.",
     complexity="O(N) in the number of entries of a stream and their length.",
@@ -101,7 +98,6 @@ class _Options:
 )
 @command(
     "RESTORE-ASKING",
-    -4,
     flags="write denyoom asking",
     group="server",
     since="3.0.0",

@@ -10,10 +10,11 @@ from protocol import errors
 from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
+from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.road.outcomes import Steps, Work
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine.stream import Stream
@@ -42,9 +43,7 @@ def type_name(value: Value | None) -> str:
 
 @command(
     "KEYS",
-    2,
     flags="readonly",
-    group="generic",
     since="1.0.0",
     summary="Lists the keys whose names match a pattern.",
     complexity="O(N) in the number of keys of the database.",
@@ -79,9 +78,7 @@ def _fitting(buckets: Sequence[Bucket], overdue: set[bytes], fits: Matcher | Non
 
 @command(
     "RANDOMKEY",
-    1,
     flags="readonly",
-    group="generic",
     since="1.0.0",
     summary="Picks a key of the database at random.",
     tips=("request_policy:all_shards", "response_policy:special", "nondeterministic_output"),
@@ -97,9 +94,7 @@ def randomkey(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SCAN",
-    -2,
     flags="readonly",
-    group="generic",
     since="2.8.0",
     summary="Walks through the keys of the database a page at a time.",
     complexity="O(N) in the number of keys a call looks at.",

@@ -9,10 +9,11 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.inline import split_words
 from protocol.replies import NO_REPLY, OK, Encoded, Reply
+from server.commands.declare import command
 from server.commands.replication import errors as replication_errors
 from server.road.outcomes import Wait
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import integer, integer_between, parse_integer, timeout_end
 from server.services import Services
 
@@ -25,9 +26,7 @@ _WAIT_TIPS: Final = ["request_policy:all_shards", "response_policy:agg_min"]
 
 @command(
     "ROLE",
-    1,
     flags="noscript loading stale fast",
-    group="server",
     since="2.8.12",
     categories="admin dangerous",
     summary="Tells the part that the server has in replication, and who follows it.",
@@ -47,9 +46,8 @@ def role(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PSYNC",
-    -3,
+    arity=-3,
     flags=_SYNC_FLAGS,
-    group="server",
     since="2.8.0",
     summary="Makes the client a replica, which goes on where it was if that is possible.",
     syntax="replicationid offset",
@@ -75,9 +73,7 @@ def psync(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SYNC",
-    1,
     flags=_SYNC_FLAGS,
-    group="server",
     since="1.0.0",
     summary="Makes the client a replica, which gets a snapshot and then what happens.",
 )
@@ -97,9 +93,8 @@ def _require_silence(session: Session) -> None:
 
 @command(
     "REPLCONF",
-    -1,
+    arity=-1,
     flags="admin noscript loading stale allow_busy",
-    group="server",
     since="3.0.0",
     summary="Says something about a replica, or how much of the stream it has.",
 )
@@ -177,7 +172,6 @@ def _version(value: bytes) -> str:
 
 @command(
     "WAIT",
-    3,
     flags="blocking",
     group="generic",
     since="3.0.0",
@@ -222,7 +216,6 @@ def _await_replicas(
 
 @command(
     "WAITAOF",
-    4,
     flags="blocking",
     group="generic",
     since="7.2.0",
@@ -284,9 +277,7 @@ def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
 
 command(
     "REPLICAOF",
-    3,
     flags=_REPLICA_FLAGS,
-    group="server",
     since="5.0.0",
     summary="Takes only NO ONE: the server cannot be a replica of another.",
     syntax="<host port | NO ONE>",
@@ -294,9 +285,7 @@ command(
 
 command(
     "SLAVEOF",
-    3,
     flags=_REPLICA_FLAGS,
-    group="server",
     since="1.0.0",
     summary="Takes only NO ONE: the server cannot be a replica of another.",
     syntax="<host port | NO ONE>",
@@ -306,9 +295,7 @@ command(
 
 @command(
     "FAILOVER",
-    -1,
     flags="admin noscript stale",
-    group="server",
     since="6.2.0",
     summary="Refused: it would hand the role of master over to a replica.",
     syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.scripting import errors as script_errors
 from server.scripting.functions import Library
@@ -31,9 +31,7 @@ _POLICIES: Final = (b"FLUSH", b"APPEND", b"REPLACE")
 
 @command(
     "FCALL",
-    -3,
     flags=_FLAGS,
-    group="scripting",
     since="7.0.0",
     summary="Calls a function.",
     complexity=_COMPLEXITY,
@@ -47,9 +45,7 @@ def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
 
 @command(
     "FCALL_RO",
-    -3,
     flags=f"{_FLAGS} readonly",
-    group="scripting",
     since="7.0.0",
     categories="-read",
     summary="Calls a function that does not write.",
@@ -79,16 +75,12 @@ def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
 
 # --- FUNCTION --------------------------------------------------------------------------------
 
-container(
-    "FUNCTION", group="scripting", since="7.0.0", summary="Commands about libraries of functions."
-)
+container("FUNCTION", since="7.0.0", summary="Commands about libraries of functions.")
 
 
 @command(
     "FUNCTION LOAD",
-    -3,
     flags=_WRITING,
-    group="scripting",
     since="7.0.0",
     summary="Loads a library.",
     complexity="O(1), besides what the library does while it is loaded.",
@@ -106,9 +98,7 @@ def function_load(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "FUNCTION DELETE",
-    3,
     flags="write noscript",
-    group="scripting",
     since="7.0.0",
     summary="Removes a library with its functions.",
     complexity="O(1)",
@@ -123,9 +113,7 @@ def function_delete(server: Services, session: Session, args: Arguments) -> Repl
 
 @command(
     "FUNCTION LIST",
-    -2,
     flags="noscript",
-    group="scripting",
     since="7.0.0",
     summary="Lists the libraries.",
     complexity="O(N) in the number of functions.",
@@ -180,9 +168,7 @@ def _described(library: Library, with_code: bool) -> Reply:
 
 @command(
     "FUNCTION FLUSH",
-    -2,
     flags="write noscript",
-    group="scripting",
     since="7.0.0",
     summary="Removes every library of functions.",
     complexity="O(N) in the number of functions.",
@@ -201,9 +187,7 @@ def function_flush(server: Services, session: Session, args: Arguments) -> Reply
 
 @command(
     "FUNCTION DUMP",
-    2,
     flags="noscript",
-    group="scripting",
     since="7.0.0",
     summary="Gives all libraries in a form that FUNCTION RESTORE takes.",
     complexity="O(N) in the number of functions.",
@@ -215,9 +199,7 @@ def function_dump(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "FUNCTION RESTORE",
-    -3,
     flags=_WRITING,
-    group="scripting",
     since="7.0.0",
     summary="Loads the libraries of a payload.",
     complexity="O(N) in the number of functions in the payload.",
@@ -237,9 +219,7 @@ def function_restore(server: Services, session: Session, args: Arguments) -> Rep
 
 @command(
     "FUNCTION STATS",
-    2,
     flags="noscript allow_busy",
-    group="scripting",
     since="7.0.0",
     summary="Tells which function runs, and how many there are.",
     complexity="O(1)",
@@ -267,9 +247,7 @@ def function_stats(server: Services, session: Session, args: Arguments) -> Reply
 
 @command(
     "FUNCTION KILL",
-    2,
     flags="noscript allow_busy",
-    group="scripting",
     since="7.0.0",
     summary="Ends the function that takes long, unless it has written.",
     tips=["request_policy:all_shards", "response_policy:one_succeeded"],
@@ -322,4 +300,4 @@ old
       in case of functions name collision with another library).
 """
 
-help_command("FUNCTION", group="scripting", since="7.0.0", text=_HELP)
+help_command("FUNCTION", since="7.0.0", text=_HELP)

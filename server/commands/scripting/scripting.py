@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.scripting import errors as script_errors
 from server.services import Services
@@ -36,9 +36,7 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
 
 @command(
     "EVAL",
-    -3,
     flags=_FLAGS,
-    group="scripting",
     since="2.6.0",
     summary="Runs a Lua script.",
     complexity=_COMPLEXITY,
@@ -54,9 +52,7 @@ def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
 
 @command(
     "EVAL_RO",
-    -3,
     flags=f"{_FLAGS} readonly",
-    group="scripting",
     since="7.0.0",
     categories="-read",
     summary="Runs a Lua script that may not write.",
@@ -73,9 +69,7 @@ def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 @command(
     "EVALSHA",
-    -3,
     flags=_FLAGS,
-    group="scripting",
     since="2.6.0",
     summary="Runs a cached Lua script, named by its SHA1.",
     complexity=_COMPLEXITY,
@@ -91,9 +85,7 @@ def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 @command(
     "EVALSHA_RO",
-    -3,
     flags=f"{_FLAGS} readonly",
-    group="scripting",
     since="7.0.0",
     categories="-read",
     summary="Runs a cached Lua script that may not write.",
@@ -110,14 +102,12 @@ def evalsha_ro(server: Services, session: Session, args: Arguments) -> Reply | W
 
 # --- SCRIPT ----------------------------------------------------------------------------------
 
-container("SCRIPT", group="scripting", since="2.6.0", summary="Commands about cached scripts.")
+container("SCRIPT", since="2.6.0", summary="Commands about cached scripts.")
 
 
 @command(
     "SCRIPT LOAD",
-    3,
     flags="noscript stale",
-    group="scripting",
     since="2.6.0",
     summary="Puts a script into the cache.",
     complexity="O(N) in the length of the script.",
@@ -131,9 +121,7 @@ def script_load(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SCRIPT EXISTS",
-    -3,
     flags="noscript",
-    group="scripting",
     since="2.6.0",
     summary="Tells which scripts are in the cache.",
     complexity="O(N) in the number of scripts asked for.",
@@ -147,9 +135,7 @@ def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SCRIPT FLUSH",
-    -2,
     flags="noscript",
-    group="scripting",
     since="2.6.0",
     summary="Empties the cache of scripts.",
     complexity="O(N) in the number of cached scripts.",
@@ -167,9 +153,7 @@ def script_flush(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SCRIPT KILL",
-    2,
     flags="noscript allow_busy",
-    group="scripting",
     since="2.6.0",
     summary="Ends the script that takes long, unless it has written.",
     tips=["request_policy:all_shards", "response_policy:one_succeeded"],
@@ -182,9 +166,7 @@ def script_kill(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SCRIPT DEBUG",
-    3,
     flags="noscript",
-    group="scripting",
     since="3.2.0",
     summary="Turns debugging of scripts on or off; there is no debugger to turn on.",
     syntax="<YES | SYNC | NO>",
@@ -216,4 +198,4 @@ LOAD <script>
     Load a script into the scripts cache without executing it.
 """
 
-help_command("SCRIPT", group="scripting", since="5.0.0", text=_HELP)
+help_command("SCRIPT", since="5.0.0", text=_HELP)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
-from server.road.table import Arguments, command, container
+from server.road.table import Arguments
 from server.runtime.phase import Phase
 from server.services import Services
 
@@ -22,9 +22,7 @@ from server.services import Services
 
 @command(
     "TIME",
-    1,
     flags="loading stale fast",
-    group="server",
     since="2.6.0",
     summary="Tells the server's time.",
     tips=["nondeterministic_output"],
@@ -37,9 +35,7 @@ def time_(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SHUTDOWN",
-    -1,
     flags="admin noscript loading stale no_multi allow_busy",
-    group="server",
     since="1.0.0",
     summary="Ends the server.",
     syntax="[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
@@ -83,14 +79,12 @@ def _is_safe_to_end(server: Services, save: bool) -> bool:
 
 # --- modules ---------------------------------------------------------------------------------
 
-container("MODULE", group="server", since="4.0.0", summary="Commands about modules.")
+container("MODULE", since="4.0.0", summary="Commands about modules.")
 
 
 @command(
     "MODULE LIST",
-    2,
     flags="admin noscript",
-    group="server",
     since="4.0.0",
     summary="Lists the modules that are loaded: none.",
     tips=["nondeterministic_output_order"],
@@ -100,4 +94,4 @@ def module_list(server: Services, session: Session, args: Arguments) -> Reply:
     return EMPTY_ARRAY
 
 
-help_command("MODULE", group="server", since="5.0.0")
+help_command("MODULE", since="5.0.0")

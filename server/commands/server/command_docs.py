@@ -6,33 +6,34 @@ from collections.abc import Iterator
 
 from protocol.replies import Map, Reply, Set, Simple
 from server.road.command_syntax import Argument, parse
-from server.road.table import Command, subcommands
+from server.road.table import Command, Definition, subcommands
 
 Pairs = list[tuple[Reply, Reply]]
 
 
 def documentation(entry: Command) -> Map:
     """What COMMAND DOCS says of a command: facts, history, arguments and subcommands."""
-    pairs: Pairs = [("summary", entry.summary), ("since", entry.since), ("group", entry.group)]
-    if entry.complexity:
-        pairs.append(("complexity", entry.complexity))
-    pairs += _deprecation(entry)
-    if entry.history:
-        pairs.append(("history", Set([[version, what] for version, what in entry.history])))
-    arguments = parse(entry.syntax)
+    about = entry.about
+    pairs: Pairs = [("summary", about.summary), ("since", about.since), ("group", about.group)]
+    if about.complexity:
+        pairs.append(("complexity", about.complexity))
+    pairs += _deprecation(about)
+    if about.history:
+        pairs.append(("history", Set([[version, what] for version, what in about.history])))
+    arguments = parse(about.syntax)
     if arguments:
         places = _key_places(entry, arguments)
         pairs.append(("arguments", [_describe(argument, places) for argument in arguments]))
-    subs = [sub for sub in subcommands(entry) if not sub.own]
+    subs = [sub for sub in subcommands(entry) if not sub.about.own]
     if subs:
         pairs.append(("subcommands", Map([(sub.fullname, documentation(sub)) for sub in subs])))
     return Map(pairs)
 
 
-def _deprecation(entry: Command) -> Pairs:
-    if entry.deprecated is None:
+def _deprecation(about: Definition) -> Pairs:
+    if about.deprecated is None:
         return []
-    since, replacement = entry.deprecated
+    since, replacement = about.deprecated
     return [
         ("doc_flags", Set([Simple("deprecated")])),
         ("deprecated_since", since),

@@ -8,7 +8,7 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
-from server.commands.help import help_command
+from server.commands.declare import command, help_command
 from server.commands.server import errors as server_errors
 from server.road.session import Session
 from server.road.table import (
@@ -16,7 +16,6 @@ from server.road.table import (
     Command,
     KeySpec,
     Table,
-    command,
     commands,
     every,
     find,
@@ -44,10 +43,10 @@ def describe(entry: Command) -> Reply:
         last,
         step,
         _words([f"@{category}" for category in entry.categories]),
-        Set(entry.tips),
+        Set(entry.about.tips),
         Set([_describe_keys(spec) for spec in entry.keys]),
         # A real server answers with a set only if it is empty.
-        [describe(sub) for sub in subcommands(entry) if not sub.own] or Set([]),
+        [describe(sub) for sub in subcommands(entry) if not sub.about.own] or Set([]),
     ]
 
 
@@ -84,9 +83,8 @@ def _find_keys(spec: KeySpec) -> Map:
 
 @command(
     "COMMAND",
-    -1,
+    arity=-1,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     categories="connection",
     summary="Describes every command.",
@@ -100,9 +98,7 @@ def command_(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND COUNT",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     categories="connection",
     summary="Counts the commands.",
@@ -114,9 +110,7 @@ def count(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND INFO",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     categories="connection",
     summary="Describes commands: how many arguments, which flags, where their keys are.",
@@ -136,9 +130,7 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND DOCS",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="7.0.0",
     categories="connection",
     summary="Documents commands for people: what they do, since when, with which arguments.",
@@ -184,9 +176,7 @@ _LIST_FILTERS: Final[dict[bytes, Filter]] = {
 
 @command(
     "COMMAND LIST",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="7.0.0",
     categories="connection",
     summary="Lists the names of commands.",
@@ -228,9 +218,7 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
 
 @command(
     "COMMAND GETKEYS",
-    -3,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     categories="connection",
     summary="Finds the keys in a whole command.",
@@ -244,9 +232,7 @@ def getkeys(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND GETKEYSANDFLAGS",
-    -3,
     flags=_FLAGS,
-    group="server",
     since="7.0.0",
     categories="connection",
     summary="Finds the keys in a whole command, and what it does to them.",
@@ -258,4 +244,4 @@ def getkeysandflags(server: Services, session: Session, args: Arguments) -> Repl
     return [[Bulk(key), _words(flags)] for key, flags in _keys_of(server.state.table, args[2:])]
 
 
-help_command("COMMAND", group="server", since="5.0.0", categories="connection")
+help_command("COMMAND", since="5.0.0", categories="connection")

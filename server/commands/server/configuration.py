@@ -8,12 +8,12 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Map, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.config import file as config_file
 from server.config.registry import SETTINGS, BadSetting, Config
 from server.road.session import Session
-from server.road.table import Arguments, command, container
+from server.road.table import Arguments
 from server.services import Services
 from storage.keyspace.glob import matches
 
@@ -22,7 +22,6 @@ _EVERYWHERE: Final = ("request_policy:all_nodes", "response_policy:all_succeeded
 
 container(
     "CONFIG",
-    group="server",
     since="2.0.0",
     summary="Reads and changes the settings of the server.",
 )
@@ -30,9 +29,7 @@ container(
 
 @command(
     "CONFIG GET",
-    -3,
     flags=_FLAGS,
-    group="server",
     since="2.0.0",
     summary="Tells the values of the settings whose names match.",
     complexity="O(N) in the number of patterns.",
@@ -66,9 +63,7 @@ def _matching(config: Config, pattern: bytes) -> Iterator[tuple[str, str]]:
 
 @command(
     "CONFIG SET",
-    -4,
     flags=_FLAGS,
-    group="server",
     since="2.0.0",
     summary="Changes settings at once.",
     complexity="O(N) in the number of settings.",
@@ -112,9 +107,7 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
 
 @command(
     "CONFIG RESETSTAT",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.0.0",
     summary="Sets the counters of INFO to zero.",
     tips=_EVERYWHERE,
@@ -129,9 +122,7 @@ def config_resetstat(server: Services, session: Session, args: Arguments) -> Rep
 
 @command(
     "CONFIG REWRITE",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.8.0",
     summary="Writes the present settings into the configuration file.",
     tips=_EVERYWHERE,
@@ -160,4 +151,4 @@ REWRITE
     Rewrite the configuration file.
 """
 
-help_command("CONFIG", group="server", since="5.0.0", text=_HELP)
+help_command("CONFIG", since="5.0.0", text=_HELP)

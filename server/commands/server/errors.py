@@ -6,8 +6,6 @@ from typing import Final
 
 from protocol.errors import shown_name
 
-SSUBSCRIBE_INSIDE_MULTI: Final = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
-
 # --- configuration ----------------------------------------------------------------------------
 
 CONFIG_IMMUTABLE: Final = "can't set immutable config"

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from protocol.replies import Reply, Verbatim
+from server.commands.declare import command
 from server.commands.server.info_sections import SIZES_AT_ONCE, key_sizes, render
 from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.services import Services
 
 
 @command(
     "INFO",
-    -1,
     flags="loading stale",
-    group="server",
     since="1.0.0",
     categories="dangerous",
     summary="Describes the server: its version, clients, memory, counters and databases.",

@@ -7,19 +7,11 @@ from typing import Final
 
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Verbatim
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.monitoring.latency import Series, diagnosis, graph
 from server.road.session import Session
-from server.road.table import (
-    Arguments,
-    Command,
-    command,
-    container,
-    every,
-    find_by_name,
-    subcommands,
-)
+from server.road.table import Arguments, Command, every, find_by_name, subcommands
 from server.services import Services
 
 _FLAGS: Final = "admin noscript loading stale"
@@ -27,7 +19,6 @@ _TIPS: Final = ("nondeterministic_output", "request_policy:all_nodes", "response
 
 container(
     "LATENCY",
-    group="server",
     since="2.8.13",
     summary="Commands about what takes long.",
 )
@@ -39,9 +30,7 @@ def _events(server: Services) -> dict[bytes, Series]:
 
 @command(
     "LATENCY LATEST",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     summary="Tells when each event that takes long was noted last.",
     tips=_TIPS,
@@ -57,9 +46,7 @@ def latest(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "LATENCY HISTORY",
-    3,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     summary="Tells what was noted of an event.",
     syntax="event",
@@ -73,9 +60,7 @@ def history(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "LATENCY RESET",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     summary="Forgets what was noted of events, or of all.",
     syntax="[event [event ...]]",
@@ -88,9 +73,7 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "LATENCY GRAPH",
-    3,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     summary="Draws what was noted of an event.",
     syntax="event",
@@ -106,9 +89,7 @@ def graph_(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "LATENCY DOCTOR",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.8.13",
     summary="Says in words what has taken long, and what may be done about it.",
     tips=_TIPS,
@@ -122,9 +103,7 @@ def doctor(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "LATENCY HISTOGRAM",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="7.0.0",
     summary="Tells how many calls of commands took how long.",
     complexity="O(N) in the number of commands that are told of.",
@@ -157,4 +136,4 @@ def _distribution(entry: Command) -> Reply:
     return Map(list(entry.durations.cumulative()))
 
 
-help_command("LATENCY", group="server", since="2.8.13")
+help_command("LATENCY", since="2.8.13")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.replies import Reply, Verbatim
+from server.commands.declare import command
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.arguments import integer
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from server.services import Services
@@ -27,9 +28,7 @@ PICTURE: Final = r"""
 
 @command(
     "LOLWUT",
-    -1,
     flags="readonly fast",
-    group="server",
     since="5.0.0",
     summary="Shows a picture and the version.",
     syntax="[VERSION version]",

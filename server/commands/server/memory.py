@@ -8,10 +8,10 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.server.info_sections import client_memory, memory_overhead, table_sizes
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime import process
 from server.runtime.arguments import integer
 from server.services import Services
@@ -34,7 +34,6 @@ _TIPS: Final = (
 
 container(
     "MEMORY",
-    group="server",
     since="4.0.0",
     summary="Commands about the memory that is used.",
 )
@@ -42,9 +41,7 @@ container(
 
 @command(
     "MEMORY USAGE",
-    -3,
     flags="readonly",
-    group="server",
     since="4.0.0",
     summary="Estimates the memory that a key takes.",
     complexity="O(N) in the number of blocks, groups and consumers of a stream.",
@@ -65,13 +62,11 @@ def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     return KEY_OVERHEAD + len(args[2]) + size
 
 
-help_command("MEMORY", group="server", since="4.0.0")
+help_command("MEMORY", since="4.0.0")
 
 
 @command(
     "MEMORY STATS",
-    2,
-    group="server",
     since="4.0.0",
     summary="Tells what the memory is used for.",
     tips=_TIPS,
@@ -130,8 +125,6 @@ def _number(session: Session, value: float) -> Encoded:
 
 @command(
     "MEMORY DOCTOR",
-    2,
-    group="server",
     since="4.0.0",
     summary="Says in words whether anything about the memory is unusual.",
     tips=_TIPS,
@@ -153,8 +146,6 @@ def memory_doctor(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "MEMORY MALLOC-STATS",
-    2,
-    group="server",
     since="4.0.0",
     summary="Shows the statistics of the memory allocator, which keeps none.",
     complexity="O(1)",
@@ -167,8 +158,6 @@ def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> 
 
 @command(
     "MEMORY PURGE",
-    2,
-    group="server",
     since="4.0.0",
     summary="Gives free memory back to the system.",
     complexity="Depends on how much memory is free.",

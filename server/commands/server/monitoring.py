@@ -8,11 +8,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
-from server.road.table import Arguments, command, container
+from server.road.table import Arguments
 from server.runtime.arguments import integer
 from server.services import Services
 
@@ -21,7 +21,6 @@ _USUAL_COUNT: Final = 10
 
 container(
     "SLOWLOG",
-    group="server",
     since="2.2.12",
     summary="Commands about the log of slow commands.",
 )
@@ -29,9 +28,7 @@ container(
 
 @command(
     "SLOWLOG GET",
-    -2,
     flags=_FLAGS,
-    group="server",
     since="2.2.12",
     summary="Tells which commands took long, the last ones first.",
     complexity="O(N) in the number of entries that are told of.",
@@ -68,9 +65,7 @@ def _entry(one: SlowCommand) -> Reply:
 
 @command(
     "SLOWLOG LEN",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.2.12",
     summary="Tells how many commands are in the log.",
     tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
@@ -82,9 +77,7 @@ def slowlog_len(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SLOWLOG RESET",
-    2,
     flags=_FLAGS,
-    group="server",
     since="2.2.12",
     summary="Empties the log.",
     complexity="O(N) in the number of entries.",
@@ -96,14 +89,12 @@ def slowlog_reset(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-help_command("SLOWLOG", group="server", since="6.2.0")
+help_command("SLOWLOG", since="6.2.0")
 
 
 @command(
     "MONITOR",
-    1,
     flags="admin noscript loading stale",
-    group="server",
     since="1.0.0",
     summary="Shows every command that the server runs, as it runs.",
 )

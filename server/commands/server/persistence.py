@@ -9,18 +9,17 @@ from __future__ import annotations
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
+from server.commands.declare import command
 from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.services import Services
 
 
 @command(
     "SAVE",
-    1,
     flags="admin noscript no_async_loading no_multi",
-    group="server",
     since="1.0.0",
     summary="Writes all data to a new base of the append-only file, while everything waits.",
     complexity="O(N) in the number of entries in all databases.",
@@ -39,9 +38,7 @@ def save(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "BGSAVE",
-    -1,
     flags="admin noscript no_async_loading",
-    group="server",
     since="1.0.0",
     summary="Writes all data to a new base of the append-only file, in the background.",
     syntax="[SCHEDULE]",
@@ -62,9 +59,7 @@ def bgsave(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "BGREWRITEAOF",
-    1,
     flags="admin noscript no_async_loading",
-    group="server",
     since="1.0.0",
     summary="Rewrites the append-only file to what it comes to, in the background.",
 )
@@ -93,9 +88,7 @@ def _begin(server: Services, session: Session, *, is_save: bool) -> str:
 
 @command(
     "LASTSAVE",
-    1,
     flags="loading stale fast",
-    group="server",
     since="1.0.0",
     categories="admin dangerous",
     summary="Tells when a base of the append-only file was last made.",

@@ -9,10 +9,11 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Reply
+from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.add_options import IdempotencyOption
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
@@ -69,9 +70,7 @@ def _within(arg: bytes, highest: int, error: str) -> int:
 
 @command(
     "XCFGSET",
-    -2,
     flags="write fast",
-    group="stream",
     since="8.6.0",
     summary="Sets how long, and how many, idempotent IDs a stream remembers.",
     syntax="key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]",
@@ -103,9 +102,7 @@ def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XIDMPRECORD",
-    5,
     flags="write denyoom fast",
-    group="stream",
     since="8.8.0",
     summary="Records which entry an idempotent ID stands for.",
     syntax="key pid iid id",

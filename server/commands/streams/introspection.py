@@ -8,11 +8,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
-from server.commands.help import help_command
+from server.commands.declare import command, container, help_command
 from server.commands.streams.full_form import entries_read, full_form
 from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command, container
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
@@ -22,7 +22,6 @@ from storage.keyspace.databases import Database
 
 container(
     "XINFO",
-    group="stream",
     since="5.0.0",
     summary="Shows streams, consumer groups and consumers from inside.",
 )
@@ -66,9 +65,7 @@ def _head(stream: Stream, now: int) -> Fields:
 
 @command(
     "XINFO STREAM",
-    -3,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Shows a stream: its counters, and with FULL its entries and groups.",
     syntax="key [FULL [COUNT count]]",
@@ -116,9 +113,7 @@ def _edges(stream: Stream) -> Fields:
 
 @command(
     "XINFO GROUPS",
-    3,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Lists the consumer groups of a stream.",
     syntax="key",
@@ -145,9 +140,7 @@ def xinfo_groups(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XINFO CONSUMERS",
-    4,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Lists the consumers of a group.",
     syntax="key group",
@@ -184,4 +177,4 @@ STREAM <key> [FULL [COUNT <count>]
     Show information about the stream.
 """
 
-help_command("XINFO", group="stream", since="5.0.0", text=_HELP)
+help_command("XINFO", since="5.0.0", text=_HELP)

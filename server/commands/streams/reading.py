@@ -7,12 +7,13 @@ from typing import Final
 
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
 from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read, read_options
 from server.road.outcomes import Steps, Wait
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.services import Services
 from storage.engine import ids
 from storage.engine.stream import Stream
@@ -67,9 +68,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
 
 @command(
     "XREAD",
-    -4,
     flags="readonly blocking movablekeys",
-    group="stream",
     since="5.0.0",
     summary="Reads entries above given IDs from one or several streams, waiting if there are none.",
     complexity="",

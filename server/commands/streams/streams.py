@@ -9,6 +9,7 @@ from protocol import errors
 from protocol.encoder import array, array_of
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
+from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.add_options import PLAIN, POLICIES, TrimOptions, addition_of
 from server.commands.streams.entries import MANY, joined
@@ -16,7 +17,7 @@ from server.commands.streams.idempotency import known_entry, record_addition
 from server.commands.streams.trimming import acknowledge_everywhere, trim_key
 from server.road.outcomes import Steps
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
@@ -40,9 +41,7 @@ def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> in
 
 @command(
     "XADD",
-    -5,
     flags="write denyoom fast",
-    group="stream",
     since="5.0.0",
     summary="Appends an entry to a stream, creating the stream if needed.",
     complexity="O(1) to add an entry; O(N) for N entries trimmed.",
@@ -94,9 +93,7 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XTRIM",
-    -4,
     flags="write",
-    group="stream",
     since="5.0.0",
     summary="Removes the oldest entries of a stream.",
     complexity="O(N) for N entries removed.",
@@ -122,9 +119,7 @@ def xtrim(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XDEL",
-    -3,
     flags="write fast",
-    group="stream",
     since="5.0.0",
     summary="Removes single entries of a stream by ID.",
     complexity="O(1) for each entry, whatever the length of the stream.",
@@ -187,9 +182,7 @@ def delete_by_policy(db: Database, key: bytes, stream: Stream, identity: int, po
 
 @command(
     "XDELEX",
-    -5,
     flags="write fast",
-    group="stream",
     since="8.2.0",
     summary="Removes single entries by ID, with a say in what becomes of pending references.",
     complexity="O(1) for each entry, whatever the length of the stream.",
@@ -208,9 +201,7 @@ def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XLEN",
-    2,
     flags="readonly fast",
-    group="stream",
     since="5.0.0",
     summary="Tells how many entries a stream has.",
     syntax="key",
@@ -251,9 +242,7 @@ def _count_option(args: Arguments) -> int | None:
 
 @command(
     "XRANGE",
-    -4,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Returns the entries between two IDs, oldest first.",
     complexity="O(N) for N entries returned.",
@@ -268,9 +257,7 @@ def xrange(server: Services, session: Session, args: Arguments) -> Reply | Steps
 
 @command(
     "XREVRANGE",
-    -4,
     flags="readonly",
-    group="stream",
     since="5.0.0",
     summary="Returns the entries between two IDs, newest first.",
     complexity="O(N) for N entries returned.",
@@ -304,9 +291,7 @@ def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
 
 @command(
     "XSETID",
-    -3,
     flags="write denyoom fast",
-    group="stream",
     since="5.0.0",
     summary="Sets a stream's last-generated-id and counters.",
     syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",

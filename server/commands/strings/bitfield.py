@@ -9,11 +9,12 @@ from typing import Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
+from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.bits import bit_offset
 from server.commands.strings.set_options import option_value
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.types.strings import Buffer, Piece, lengthen, overwrite
@@ -135,9 +136,7 @@ def _key_flags(args: Arguments) -> str:
 
 @command(
     "BITFIELD",
-    -2,
     flags="write denyoom",
-    group="bitmap",
     since="3.2.0",
     summary="Reads and changes integers of any width in a string.",
     complexity="O(1) for each subcommand.",
@@ -163,9 +162,7 @@ def bitfield(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "BITFIELD_RO",
-    -2,
     flags="readonly fast",
-    group="bitmap",
     since="6.0.0",
     summary="Reads integers of any width in a string.",
     complexity="O(1) for each subcommand.",

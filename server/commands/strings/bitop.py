@@ -9,10 +9,11 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.bitmaps import Operation, combine
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.services import Services
 
 
@@ -43,9 +44,7 @@ _OPERATIONS: Final[dict[bytes, Operation]] = {
 
 @command(
     "BITOP",
-    -4,
     flags="write denyoom",
-    group="bitmap",
     since="2.6.0",
     summary="Combines the bits of strings and puts what comes of it at a key.",
     complexity="O(N) in the length of the strings.",

@@ -8,12 +8,13 @@ from typing import Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.commands.streams.ranges import clamp, resolve
+from server.commands.declare import command
 from server.commands.strings import bitmaps
 from server.commands.strings import errors as string_errors
+from server.commands.strings.ranges import clamp, resolve
 from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer, parse_integer
 from server.services import Services
 from storage.types.strings import Buffer
@@ -38,9 +39,7 @@ def bit_offset(server: Services, arg: bytes, width: int = 0) -> int:
 
 @command(
     "SETBIT",
-    4,
     flags="write denyoom",
-    group="bitmap",
     since="2.2.0",
     summary="Sets or clears a bit of a string, which grows where it is too short.",
     syntax="key offset value",
@@ -66,9 +65,7 @@ def setbit(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "GETBIT",
-    3,
     flags="readonly fast",
-    group="bitmap",
     since="2.2.0",
     summary="Gets a bit of a string.",
     syntax="key offset",
@@ -82,9 +79,7 @@ def getbit(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "BITCOUNT",
-    -2,
     flags="readonly",
-    group="bitmap",
     since="2.6.0",
     summary="Counts the bits of a string that are set.",
     complexity="O(N) in the length of the part.",
@@ -108,9 +103,7 @@ def bitcount(server: Services, session: Session, args: Arguments) -> Reply | Ste
 
 @command(
     "BITPOS",
-    -3,
     flags="readonly",
-    group="bitmap",
     since="2.8.7",
     summary="Finds the first bit of a string that is set, or that is not.",
     complexity="O(N) in the length of the part.",

@@ -9,10 +9,11 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.keys.objects import LONGEST_EMBEDDED
 from server.commands.strings import errors as string_errors
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
 
@@ -22,9 +23,7 @@ _FLAGS: Final = "write denyoom fast"
 
 @command(
     "INCR",
-    2,
     flags=_FLAGS,
-    group="string",
     since="1.0.0",
     summary="Adds one to the integer at a key; no key counts as 0.",
     syntax="key",
@@ -37,9 +36,7 @@ def incr(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "DECR",
-    2,
     flags=_FLAGS,
-    group="string",
     since="1.0.0",
     summary="Takes one from the integer at a key; no key counts as 0.",
     syntax="key",
@@ -52,9 +49,7 @@ def decr(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "INCRBY",
-    3,
     flags=_FLAGS,
-    group="string",
     since="1.0.0",
     summary="Adds to the integer at a key; no key counts as 0.",
     syntax="key increment",
@@ -67,9 +62,7 @@ def incrby(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "DECRBY",
-    3,
     flags=_FLAGS,
-    group="string",
     since="1.0.0",
     summary="Takes from the integer at a key; no key counts as 0.",
     syntax="key decrement",
@@ -95,9 +88,7 @@ def _add(session: Session, key: bytes, increment: int) -> int:
 
 @command(
     "INCRBYFLOAT",
-    3,
     flags=_FLAGS,
-    group="string",
     since="2.6.0",
     summary="Adds to the number at a key, with decimal places; no key counts as 0.",
     syntax="key increment",

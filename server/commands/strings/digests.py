@@ -8,19 +8,18 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.strings.set_options import COMPARISONS, Condition
 from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.services import Services
 from storage.types.xxh3 import xxh3_64_in_steps
 
 
 @command(
     "DIGEST",
-    2,
     flags="readonly fast",
-    group="string",
     since="8.4.0",
     summary="Gets the XXH3 digest of a string.",
     complexity="O(N) in the length of the string.",
@@ -46,9 +45,7 @@ def _delex_flags(args: Arguments) -> str:
 
 @command(
     "DELEX",
-    -2,
     flags="write fast",
-    group="string",
     since="8.4.0",
     summary="Removes a key, if the string at it meets a condition.",
     complexity="O(1); O(N) in the length of the string for IFDEQ and IFDNE.",

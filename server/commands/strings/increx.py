@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Double, Reply
+from server.commands.declare import command
 from server.commands.keys.objects import LONGEST_EMBEDDED
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import Lifetime, option_value
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
 
@@ -87,9 +88,7 @@ def _bound(step: _Step[_Number], total: _Number) -> _Number | None:
 
 @command(
     "INCREX",
-    -2,
     flags="write denyoom fast",
-    group="string",
     since="8.8.0",
     summary="Adds to the number at a key within bounds, and sets its expiry; no key counts as 0.",
     syntax="key [BYFLOAT increment | BYINT increment] [LBOUND lowerbound] [UBOUND upperbound]"

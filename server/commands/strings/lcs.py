@@ -9,13 +9,14 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Map, Reply
+from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings import subsequence
 from server.commands.strings.set_options import option_value
 from server.commands.strings.subsequence import Match
 from server.road.outcomes import LONG, Steps, reply_of
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.errors import WrongType
@@ -49,9 +50,7 @@ class _Options:
 
 @command(
     "LCS",
-    -3,
     flags="readonly",
-    group="string",
     since="7.0.0",
     summary="Finds the longest common subsequence of two strings.",
     complexity="O(N*M) in the lengths of the strings.",

@@ -10,6 +10,7 @@ from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
+from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import (
     EXISTENCE,
@@ -20,7 +21,7 @@ from server.commands.strings.set_options import (
     set_key_flags,
 )
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT32_MAX, parse_integer
 from server.services import Services
 from storage.errors import WrongType
@@ -43,9 +44,7 @@ def _string(value: bytes | None) -> Reply:
 
 @command(
     "SET",
-    -3,
     flags="write denyoom",
-    group="string",
     since="1.0.0",
     summary="Puts a string at a key, whatever was there.",
     complexity="O(1); O(N) in the length of the present string for IFDEQ and IFDNE.",
@@ -97,9 +96,7 @@ def _previous(session: Session, key: bytes, options: SetOptions) -> Value | None
 
 @command(
     "SETNX",
-    3,
     flags="write denyoom fast",
-    group="string",
     since="1.0.0",
     summary="Puts a string at a key that does not exist.",
     syntax="key value",
@@ -116,9 +113,7 @@ def setnx(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SETEX",
-    4,
     flags="write denyoom",
-    group="string",
     since="2.0.0",
     summary="Puts a string that expires after some seconds at a key.",
     syntax="key seconds value",
@@ -132,9 +127,7 @@ def setex(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PSETEX",
-    4,
     flags="write denyoom",
-    group="string",
     since="2.6.0",
     summary="Puts a string that expires after some milliseconds at a key.",
     syntax="key milliseconds value",
@@ -155,9 +148,7 @@ def _set_expiring(session: Session, args: Arguments, name: str, unit_ms: int) ->
 
 @command(
     "MSET",
-    -3,
     flags="write denyoom",
-    group="string",
     since="1.0.1",
     summary="Puts several strings at their keys at once.",
     complexity="O(N) in the number of keys.",
@@ -174,9 +165,7 @@ def mset(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "MSETNX",
-    -3,
     flags="write denyoom",
-    group="string",
     since="1.0.1",
     summary="Puts several strings at their keys at once, if none of the keys exists.",
     complexity="O(N) in the number of keys.",
@@ -195,9 +184,7 @@ def msetnx(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "MSETEX",
-    -4,
     flags="write denyoom",
-    group="string",
     since="8.4.0",
     summary="Puts several strings at their keys at once, with one expiry for all of them.",
     complexity="O(N) in the number of keys.",
@@ -246,9 +233,7 @@ def _pairs(args: Arguments, name: str) -> list[tuple[bytes, bytes]]:
 
 @command(
     "GET",
-    2,
     flags="readonly fast",
-    group="string",
     since="1.0.0",
     summary="Gets the string at a key.",
     syntax="key",
@@ -261,9 +246,7 @@ def get(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "MGET",
-    -2,
     flags="readonly fast",
-    group="string",
     since="1.0.0",
     summary="Gets the strings at several keys.",
     complexity="O(N) in the number of keys.",
@@ -287,9 +270,7 @@ def _string_at(database: Database, key: bytes, touch: bool) -> bytes | None:
 
 @command(
     "GETDEL",
-    2,
     flags="write fast",
-    group="string",
     since="6.2.0",
     summary="Gets the string at a key and removes the key.",
     syntax="key",
@@ -305,9 +286,7 @@ def getdel(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "GETSET",
-    3,
     flags="write denyoom fast",
-    group="string",
     since="1.0.0",
     summary="Puts a string at a key and gets the one that was there.",
     syntax="key value",
@@ -323,9 +302,7 @@ def getset(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "GETEX",
-    -2,
     flags="write fast",
-    group="string",
     since="6.2.0",
     summary="Gets the string at a key and sets its expiry or takes it away.",
     syntax=f"key [{_LIFETIMES} | PERSIST]",
@@ -351,9 +328,7 @@ def getex(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "STRLEN",
-    2,
     flags="readonly fast",
-    group="string",
     since="2.2.0",
     summary="Tells the length of a string.",
     syntax="key",

@@ -11,7 +11,7 @@ from protocol import errors
 from protocol.encoder import error_line
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Encoded, Reply, Simple
-from server.commands.help import help_reply
+from server.commands.declare import command, help_reply
 from server.commands.keys.objects import encoding_of, references
 from server.commands.testing import (
     debug_clock,
@@ -23,7 +23,7 @@ from server.commands.testing import (
 from server.commands.testing.debug_table import Subcommand, unknown
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
-from server.road.table import Arguments, command
+from server.road.table import Arguments
 from server.runtime.phase import Phase
 from server.services import Services
 from storage.aof.snapshot import serialized_length
@@ -237,9 +237,7 @@ SUBCOMMANDS: Final[dict[bytes, Subcommand]] = dict(
 
 @command(
     "DEBUG",
-    -2,
     flags="admin noscript loading stale",
-    group="server",
     since="1.0.0",
     summary="Commands for testing.",
     complexity="Depends on subcommand.",

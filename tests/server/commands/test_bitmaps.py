@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.streams.ranges import resolve
 from server.commands.strings import bitmaps
 from server.commands.strings.bitop import _OPERATIONS
+from server.commands.strings.ranges import resolve
 from storage.engine.stepwise import result
 from storage.types.strings import Buffer
 from tests.support.direct import DirectClient

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from server.road.table import KeySpec, command, commands, every
+from server.commands.declare import command
+from server.road.table import KeySpec, commands, every
 from tests.conformance.reference import RealServer
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient
@@ -234,6 +235,6 @@ class TestTheTable:
             container.handler(client.server.services, client.session, [b"XGROUP"])
 
     def test_a_command_is_defined_once(self) -> None:
-        define = command("PING", 1, group="connection", since="1.0.0", summary="Again.")
+        define = command("PING", since="1.0.0", summary="Again.")
         with pytest.raises(AssertionError, match="defined twice"):
             define(lambda server, session, args: None)

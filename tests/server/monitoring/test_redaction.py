@@ -4,7 +4,7 @@ import pytest
 
 from server import commands
 from server.monitoring.monitors import visible
-from server.road.table import find, new_table
+from server.road.table import Command, find, new_table
 
 commands.load()
 TABLE = new_table()
@@ -50,7 +50,7 @@ def test_passwords_are_hidden_and_nothing_else(line: str, visible_part: str) -> 
 
 @pytest.mark.parametrize("name", ["SETUSER", "GETUSER", "DELUSER"])
 def test_what_names_users_is_hidden(name: str) -> None:
-    template = TABLE[b"get"].copy()
+    template = Command(TABLE[b"get"].about)
     template.fullname = f"acl|{name.lower()}"
     args = [b"ACL", name.encode(), b"user", b">password"]
     assert visible(template, args) == [*args[:2], b"(redacted)", b"(redacted)"]

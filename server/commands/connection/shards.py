@@ -10,10 +10,11 @@ from typing import Final
 
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.connection import errors as connection_errors
 from server.commands.connection.pubsub import confirm_each, listener_counts, names_in_use
-from server.commands.server import errors as server_errors
+from server.commands.declare import command
 from server.road.session import Session
-from server.road.table import Arguments, Channels, KeySpec, command
+from server.road.table import Arguments, Channels, KeySpec
 from server.services import Services
 
 _FLAGS: Final = "pubsub noscript loading stale"
@@ -23,9 +24,7 @@ _CHANNELS: Final = [KeySpec("not_key", last=-1)]
 
 @command(
     "SSUBSCRIBE",
-    -2,
     flags=_FLAGS,
-    group="pubsub",
     since="7.0.0",
     summary="Listens to shard channels.",
     complexity="O(N) in the number of channels.",
@@ -36,16 +35,14 @@ _CHANNELS: Final = [KeySpec("not_key", last=-1)]
 def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Listens to each shard channel and confirms each; not within a transaction."""
     if session.executing:
-        raise CommandError(server_errors.SSUBSCRIBE_INSIDE_MULTI)
+        raise CommandError(connection_errors.SSUBSCRIBE_INSIDE_MULTI)
     listen = server.pubsub.subscribe_shard
     return confirm_each(session, "ssubscribe", listen, args[1:], lambda: len(session.shards))
 
 
 @command(
     "SUNSUBSCRIBE",
-    -1,
     flags=_FLAGS,
-    group="pubsub",
     since="7.0.0",
     summary="Stops listening to shard channels, or to every shard channel.",
     complexity="O(N) in the number of channels.",
@@ -61,9 +58,7 @@ def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SPUBLISH",
-    3,
     flags="pubsub loading stale fast",
-    group="pubsub",
     since="7.0.0",
     summary="Sends a message to those who listen to a shard channel.",
     complexity="O(N) in the number of listeners.",
@@ -79,9 +74,7 @@ def spublish(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PUBSUB SHARDCHANNELS",
-    -2,
     flags=_INQUIRY,
-    group="pubsub",
     since="7.0.0",
     summary="Lists the shard channels that somebody listens to.",
     complexity="O(N) in the number of shard channels in use.",
@@ -94,9 +87,7 @@ def pubsub_shardchannels(server: Services, session: Session, args: Arguments) ->
 
 @command(
     "PUBSUB SHARDNUMSUB",
-    -2,
     flags=_INQUIRY,
-    group="pubsub",
     since="7.0.0",
     summary="Counts the listeners of shard channels.",
     complexity="O(N) in the number of channels named.",

@@ -7,9 +7,10 @@ from typing import Final
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.road.session import Session
-from server.road.table import Arguments, KeySpec, command
+from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 
@@ -35,9 +36,7 @@ def clamp(start: int, end: int, length: int) -> range:
 
 @command(
     "GETRANGE",
-    4,
     flags="readonly",
-    group="string",
     since="2.4.0",
     summary="Gets a part of a string.",
     complexity="O(N) in the length of the part.",
@@ -46,9 +45,7 @@ def clamp(start: int, end: int, length: int) -> range:
 )
 @command(
     "SUBSTR",
-    4,
     flags="readonly",
-    group="string",
     since="1.0.0",
     summary="Gets a part of a string.",
     complexity="O(N) in the length of the part.",
@@ -66,9 +63,7 @@ def getrange(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SETRANGE",
-    4,
     flags="write denyoom",
-    group="string",
     since="2.2.0",
     summary="Writes over a part of a string, which grows where it is too short.",
     complexity="O(N) in the length of the value, and of the zeros before it.",
@@ -90,9 +85,7 @@ def setrange(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "APPEND",
-    3,
     flags="write denyoom fast",
-    group="string",
     since="2.0.0",
     summary="Adds bytes to the end of a string; no key counts as an empty string.",
     complexity="O(N) in the length of the value.",
