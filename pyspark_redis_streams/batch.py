@@ -29,10 +29,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.ids import MAX_ID, MAX_PART, SEQUENCE_BITS, format_id, parse_id
 from pyspark_redis_streams.offsets.places import Start, starts
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.ranges import Partition, Range, RangeSplitter, divide, gather
 from pyspark_redis_streams.read.task import read_partition
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Catalog, Stream, StreamInfo, name_of
 
 Interval = tuple[int, int]

@@ -6,7 +6,7 @@ import logging
 
 from pyspark_redis_streams.errors import DataLossError
 from pyspark_redis_streams.ids import format_id
-from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo
 
 

@@ -36,7 +36,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from pyspark_redis_streams.errors import OptionError, ServerError
-from pyspark_redis_streams.settings import ServerSettings
+from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.urls import ServerUrl
 
 T = TypeVar("T")

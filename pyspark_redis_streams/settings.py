@@ -1,271 +1,209 @@
-"""What a read or a write is to do: its options, checked together."""
+"""Settings from what a user gives: options under any of their names, parsed and checked together.
+
+Spark hands options over as strings and ignores the case of their names, and so does this module.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 from urllib.parse import quote
 
-from pyspark_redis_streams import values
 from pyspark_redis_streams.errors import OptionError
-from pyspark_redis_streams.ids import MAX_ID, before_millisecond
-from pyspark_redis_streams.options import ADDRESS, READ, WRITE, Given, Option, named
-from pyspark_redis_streams.urls import ServerUrl
-from pyspark_redis_streams.values import Starting
+from pyspark_redis_streams.options import (
+    OPTIONS,
+    READ,
+    Option,
+    ReadSettings,
+    ServerSettings,
+    WriteSettings,
+    options_of,
+)
+from pyspark_redis_streams.urls import parse_urls
+from pyspark_redis_streams.values import BOOLEAN, whole
+
+_SPARK = {"checkpointlocation", "queryname", "path", "outputmode"}
+"""What Spark itself puts among the options."""
+
+ADDRESS: Final = ("host", "port", "auth", "user", "dbNum", "ssl")
+"""The parts of an address in spark-redis's words, which stand in the place of ``url``."""
+
+_SSL: Final = Option("ssl", BOOLEAN)
+_TIMEOUT: Final = Option("timeout", whole(1, unit="milliseconds"))
+
+_KNOWN = _SPARK | {name.lower() for name in ADDRESS} | {_TIMEOUT.name}
+"""What may be given beside the options of the tables."""
+
+_NAMES = {name.lower(): o for o in reversed(OPTIONS) for name in (o.name, *o.aliases)}
 
 
-@dataclass(frozen=True)
-class ServerSettings:
-    """How to reach the servers. What is secret does not show in its text."""
+class ParsedOptions:
+    """The options that a user gave, under their own names or aliases.
 
-    urls: tuple[ServerUrl, ...]
-    retries: int
-    client: Mapping[str, str] = field(repr=False)
-    """Keyword arguments of redis-py's client, from the options ``redis.*``, still as text."""
+    Raises OptionError for one that does not exist, naming the likeliest meant.
+    """
 
-    def label(self, server: int) -> str:
-        """The name of a server in offsets: empty if it is the only one.
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.raw = {name.lower(): value for name, value in options.items()}
+        for name in self.raw:
+            if name not in _NAMES and name not in _KNOWN and name[:6] != "redis.":
+                raise OptionError(name, "not an option", _suggestion(name))
 
-        So a query goes on from its checkpoint when the only URL is changed.
+    def check_values(self) -> None:
+        """Raises OptionError for the first value that its option does not allow."""
+        for name, text in self.raw.items():
+            if name in _NAMES:
+                _NAMES[name].parsed(text)
+
+    def values(self, settings: type) -> dict[str, Any]:
+        """Return the values of the attributes of settings that are options.
+
+        Raises OptionError for a value that is not allowed, and for an alias beside its option.
         """
-        return self.urls[server].label if len(self.urls) > 1 else ""
+        return {attribute: self._value(each) for attribute, each in options_of(settings).items()}
+
+    def _value(self, option: Option) -> Any:
+        text = self._text(option)
+        text = option.default if text is None else text
+        return option.missing if text is None else option.parsed(text)
+
+    def _text(self, option: Option) -> str | None:
+        """Return the value as it was given, None if it was not."""
+        names = [n for n in (option.name, *option.aliases) if n.lower() in self.raw]
+        if len(names) > 1:
+            raise OptionError(names[1], self.raw[names[1].lower()], f"only one of {names}")
+        return self.raw[names[0].lower()] if names else None
+
+    def text(self, name: str) -> str | None:
+        """Return the value of the option of that name as it was given, None if it was not."""
+        return self._text(_NAMES[name.lower()])
+
+    def refuse(self, name: str, allowed: str) -> None:
+        """Raises OptionError if the option of that name was given."""
+        if (text := self.text(name)) is not None:
+            raise OptionError(name, text, allowed)
 
 
-@dataclass(frozen=True)
-class ReadSettings:
-    """What to read; see the options of the same names."""
-
-    servers: ServerSettings
-    subscribe: tuple[str, ...]
-    patterns: tuple[str, ...]
-    starting: Starting
-    ending: Mapping[str, int]
-    not_after: int
-    max_per_trigger: int | None
-    max_bytes_per_trigger: int | None
-    min_per_trigger: int | None
-    max_trigger_delay: float
-    min_partitions: int | None
-    max_partitions: int | None
-    fail_on_loss: bool
-    mode: str
-    group: str | None
-    group_is_mirror: bool
-    consumer: str | None
-    claim_min_idle_ms: int
-    max_deliveries: int | None
-    dead_letters: str | None
-    fetch_count: int
-    fetch_bytes: int
-    fields_format: str
-    id_columns: bool
-    poll_interval_ms: int
-    pattern_interval_ms: int
+def _suggestion(name: str) -> str:
+    known = {key: option.name for key, option in _NAMES.items()}
+    close = difflib.get_close_matches(name, known, 1, 0.6)
+    if close:
+        return f"did you mean '{known[close[0]]}'?"
+    return ", ".join(sorted({option.name for option in OPTIONS})) + ", redis.*"
 
 
-@dataclass(frozen=True)
-class WriteSettings:
-    """How to write; see the options of the same names."""
-
-    servers: ServerSettings
-    stream: str | None
-    maxlen: int | None
-    minid: int | None
-    approximate: bool
-    idempotence: str
-    idempotence_columns: tuple[str, ...] | None
-    idempotence_seconds: int
-    count: int
+# --- settings ----------------------------------------------------------------------------------
 
 
 def read_settings(options: Mapping[str, str], streaming: bool) -> ReadSettings:
-    """The settings of a read; raises OptionError."""
-    given = Given(options)
-
-    def get(name: str) -> Any:
-        return given.get(named(name))
-
-    _need_streams(given)
-    _need_names(given)
-    _need_fitting_mode(given, streaming)
-    _need_fitting_limits(given)
-    ending_ms = get("endingTimestamp")
-    return ReadSettings(
-        servers=_server_settings(given),
-        subscribe=get("subscribe") or (),
-        patterns=get("subscribePattern") or (),
-        starting=_starting(given, streaming),
-        ending=_ending(given),
-        not_after=MAX_ID if ending_ms is None else before_millisecond(ending_ms),
-        fail_on_loss=_fails_on_loss(given),
-        **_plain_settings(given, READ),
-    )
+    """Return the settings of a read; raises OptionError."""
+    given = ParsedOptions(options)
+    settings = ReadSettings(_server_settings(given), streaming, **given.values(ReadSettings))
+    _check_streams(settings, given)
+    _check_mode(settings, given)
+    _check_limits(settings, given)
+    _check_places(settings, given)
+    if settings.fail_on_loss is not (settings.on_data_loss == "fail"):
+        loss = given.text("onDataLoss")
+        if loss is not None:
+            allowed = str(not settings.fail_on_loss).lower()
+            given.refuse("failOnDataLoss", f"{allowed}, or nothing, as 'onDataLoss' is '{loss}'")
+    return settings
 
 
 def write_settings(options: Mapping[str, str]) -> WriteSettings:
-    """The settings of a write; raises OptionError."""
-    given = Given(options)
-
-    def get(name: str) -> Any:
-        return given.get(named(name))
-
-    if get("maxlen") is not None and get("minid") is not None:
-        raise OptionError("minid", given.text(named("minid")), "not together with 'maxlen'")
-    if get("idempotenceColumns") is not None and get("idempotence") == "off":
-        text = given.text(named("idempotenceColumns"))
-        raise OptionError("idempotenceColumns", text, "not with 'idempotence' off")
-    servers = _server_settings(given)
-    if len(servers.urls) > 1:
+    """Return the settings of a write; raises OptionError."""
+    given = ParsedOptions(options)
+    settings = WriteSettings(_server_settings(given), **given.values(WriteSettings))
+    if settings.maxlen is not None:
+        given.refuse("minid", "not together with 'maxlen'")
+    if settings.idempotence == "off":
+        given.refuse("idempotenceColumns", "not with 'idempotence' off")
+    if len(settings.servers.urls) > 1:
         raise OptionError("url", "a list", "one server or one cluster, to write to")
-    return WriteSettings(servers=servers, **_plain_settings(given, WRITE))
+    return settings
 
 
-def _plain_settings(given: Given, options: tuple[Option, ...]) -> dict[str, Any]:
-    """The settings that are the value of one option."""
-    return {option.setting: given.get(option) for option in options if option.setting}
-
-
-def _starting(given: Given, streaming: bool) -> Starting:
-    option = named("startingOffsets")
-    since: int | None = given.get(named("startingTimestamp"))
-    if since is not None:
-        if given.text(named("startingOffsetsByTimestamp")) is not None:
-            raise _apart("startingOffsetsByTimestamp", given, "'startingTimestamp'")
-        if given.text(option) is not None:
-            raise OptionError(option.name, given.text(option), "not with 'startingTimestamp'")
-        return Starting("timestamp", {"": before_millisecond(since)})
-    starting: Starting | None = given.get(option)
-    if starting is None:
-        starting = Starting("latest" if streaming else "earliest")
-    starting = replace(starting, times=_times(given, "startingOffsetsByTimestamp"))
-    if starting.times and starting.streams:
-        raise _apart("startingOffsetsByTimestamp", given, "a JSON of 'startingOffsets'")
-    if starting.otherwise == "group" and given.get(named("groupId")) is None:
-        raise OptionError("groupId", None, "a group, as 'startingOffsets' is 'group'")
-    if not streaming and starting.otherwise == "latest":
-        raise OptionError(option.name, "latest", "earliest, group or JSON in a batch")
-    return starting
-
-
-def _fails_on_loss(given: Given) -> bool:
-    option, alias = named("onDataLoss"), named("failOnDataLoss")
-    fails: bool = given.get(option) == "fail"
-    asked: bool | None = given.get(alias)
-    if asked is None:
-        return fails
-    if given.text(option) is not None and asked is not fails:
-        allowed = f"{str(fails).lower()}, or nothing, as 'onDataLoss' is '{given.text(option)}'"
-        raise OptionError(alias.name, given.text(alias), allowed)
-    return asked
-
-
-def _apart(name: str, given: Given, other: str) -> OptionError:
-    return OptionError(name, given.text(named(name)), f"not with {other}")
-
-
-def _times(given: Given, name: str) -> dict[str, int]:
-    """The IDs before the times of an option, by stream."""
-    times: Mapping[str, int] = given.get(named(name)) or {}
-    return {stream: before_millisecond(time) for stream, time in times.items()}
-
-
-def _ending(given: Given) -> dict[str, int]:
-    ids: Mapping[str, int] = given.get(named("endingOffsets"))
-    times = _times(given, "endingOffsetsByTimestamp")
-    if ids.keys() & times.keys():
-        raise _apart("endingOffsetsByTimestamp", given, "an ID of the same stream")
-    return {**ids, **times}
-
-
-def _need_fitting_limits(given: Given) -> None:
-    low, high = (given.get(named(f"{end}OffsetsPerTrigger")) for end in ("min", "max"))
-    for name in ("minOffsetsPerTrigger", "maxTriggerDelay"):
-        text = given.text(named(name))
-        if text is not None and (low is None or (high is not None and low > high)):
-            raise OptionError(name, text, named(name).allowed)
-
-
-def _need_streams(given: Given) -> None:
-    subscribe = named("subscribe")
-    if given.get(subscribe) is None and given.get(named("subscribePattern")) is None:
-        raise OptionError("subscribe", None, f"{subscribe.allowed}; or 'subscribePattern'")
-
-
-def _need_names(given: Given) -> None:
-    streams = given.get(named("subscribe")) or ()
-    if given.get(named("subscribePattern")) is not None:
+def _check_streams(settings: ReadSettings, given: ParsedOptions) -> None:
+    """Whether there are streams, and no others have a place of their own."""
+    if settings.patterns:
         return
-    for name in _BY_STREAM:
-        value = given.get(named(name))
-        mentioned = value.streams if isinstance(value, Starting) else value or {}
-        for stream in mentioned:
-            if stream not in streams:
-                raise OptionError(name, given.text(named(name)), "streams of 'subscribe'")
+    if not settings.subscribe:
+        allowed = _NAMES["subscribe"].kind.allowed
+        raise OptionError("subscribe", None, f"{allowed}; or 'subscribePattern'")
+    starting = settings.starting_offsets
+    mentioned: dict[str, Mapping[str, Any]] = {
+        "startingOffsets": starting.streams if starting else {},
+        "endingOffsets": settings.ending_offsets,
+        "startingOffsetsByTimestamp": settings.starting_timestamps,
+        "endingOffsetsByTimestamp": settings.ending_timestamps,
+    }
+    for name, streams in mentioned.items():
+        if not streams.keys() <= {*settings.subscribe}:
+            given.refuse(name, "streams of 'subscribe'")
 
 
-def _need_fitting_mode(given: Given, streaming: bool) -> None:
-    group_mode = given.get(named("mode")) == "group"
-    if group_mode and not streaming:
+def _check_mode(settings: ReadSettings, given: ParsedOptions) -> None:
+    group_mode = settings.mode == "group"
+    if group_mode and not settings.streaming:
         raise OptionError("mode", "group", "offsets, in a batch")
-    for name in ("groupId", "consumerName"):
-        if group_mode and given.get(named(name)) is None:
-            raise OptionError(name, None, f"{named(name).allowed}; mode 'group' needs it")
-    mirror = named("groupIsMirror")
-    if given.text(mirror) is not None and (group_mode or given.get(named("groupId")) is None):
-        raise OptionError(
-            mirror.name, given.text(mirror), "only with 'groupId', and in mode 'offsets'"
-        )
-    for name in ("maxDeliveries", "deadLetterStream"):
-        if given.text(named(name)) is not None and not group_mode:
-            raise OptionError(name, given.text(named(name)), "only with mode 'group'")
-    both = [given.get(named(name)) is None for name in ("maxDeliveries", "deadLetterStream")]
-    if both[0] != both[1]:
-        raise OptionError(
-            "deadLetterStream" if both[1] else "maxDeliveries", None, "both of them, or none"
-        )
-    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
-        if streaming and given.text(named(name)) is not None:
-            raise OptionError(name, given.text(named(name)), "only in a batch")
+    for name, value in (("groupId", settings.group), ("consumerName", settings.consumer)):
+        if group_mode and value is None:
+            allowed = _NAMES[name.lower()].kind.allowed
+            raise OptionError(name, None, f"{allowed}; mode 'group' needs it")
+    if group_mode or settings.group is None:
+        given.refuse("groupIsMirror", "only with 'groupId', and in mode 'offsets'")
+    for each in READ:
+        if each.only == "group" and not group_mode:
+            given.refuse(each.name, "only with mode 'group'")
+        if each.only == "batch" and settings.streaming:
+            given.refuse(each.name, "only in a batch")
+    both = {"maxDeliveries": settings.max_deliveries, "deadLetterStream": settings.dead_letters}
+    lacking = [name for name, value in both.items() if value is None]
+    if len(lacking) == 1:
+        raise OptionError(lacking[0], None, "both of them, or none")
 
 
-_BY_STREAM = (
-    *("startingOffsets", "endingOffsets"),
-    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
-)
-"""Options that may say something about each stream."""
+def _check_limits(settings: ReadSettings, given: ParsedOptions) -> None:
+    least, most = settings.min_per_trigger, settings.max_per_trigger
+    if least is None or (most is not None and least > most):
+        for name in ("minOffsetsPerTrigger", "maxTriggerDelay"):
+            given.refuse(name, _NAMES[name.lower()].kind.allowed)
 
 
-def _server_settings(given: Given) -> ServerSettings:
+def _check_places(settings: ReadSettings, given: ParsedOptions) -> None:
+    starting = settings.starting
+    if settings.starting_timestamp is not None:
+        given.refuse("startingOffsetsByTimestamp", "not with 'startingTimestamp'")
+        given.refuse("startingOffsets", "not with 'startingTimestamp'")
+    elif starting.times and starting.streams:
+        given.refuse("startingOffsetsByTimestamp", "not with a JSON of 'startingOffsets'")
+    if starting.otherwise == "group" and settings.group is None:
+        raise OptionError("groupId", None, "a group, as 'startingOffsets' is 'group'")
+    if starting.otherwise == "latest" and not settings.streaming:
+        raise OptionError("startingOffsets", "latest", "earliest, group or JSON in a batch")
+    if settings.ending_offsets.keys() & settings.ending_timestamps.keys():
+        given.refuse("endingOffsetsByTimestamp", "not with an ID of the same stream")
+
+
+def _server_settings(given: ParsedOptions) -> ServerSettings:
     client = {name[6:]: value for name, value in given.raw.items() if name.startswith("redis.")}
     parts = [name.lower() for name in ADDRESS]
     address = {name: given.raw[name] for name in parts if name in given.raw}
     if address and "url" in given.raw:
         raise OptionError(next(iter(address)), "given", "not together with 'url'")
     if "timeout" in given.raw:
-        client["socket_timeout"] = str(_milliseconds(given.raw["timeout"]) / 1000)
-    urls = values.urls(_url(address)) if address else given.get(named("url"))
-    return ServerSettings(urls, given.get(named("retries")), client)
+        client["socket_timeout"] = str(_TIMEOUT.parsed(given.raw["timeout"]) / 1000)
+    settings = ServerSettings(**given.values(ServerSettings), client=client)
+    return replace(settings, urls=parse_urls(_url(address))) if address else settings
 
 
 def _url(address: Mapping[str, str]) -> str:
-    """The URL of what spark-redis gives in parts."""
-    scheme = "rediss" if _is_true("ssl", address.get("ssl", "false")) else "redis"
+    """Return the URL of what spark-redis gives in parts."""
+    scheme = "rediss" if _SSL.parsed(address.get("ssl", "false")) else "redis"
     user, auth = address.get("user"), address.get("auth")
     login = "" if auth is None else f"{quote(user or '', safe='')}:{quote(auth, safe='')}@"
     place = f"{address.get('host', '127.0.0.1')}:{address.get('port', '6379')}"
     return f"{scheme}://{login}{place}/{address.get('dbnum', '0')}"
-
-
-def _is_true(name: str, value: str) -> bool:
-    try:
-        return values.boolean(value)
-    except ValueError:
-        raise OptionError(name, value, "true, false") from None
-
-
-def _milliseconds(value: str) -> int:
-    try:
-        return values.whole(1)(value)
-    except ValueError:
-        raise OptionError("timeout", value, "milliseconds, a whole number from 1") from None

@@ -29,14 +29,14 @@ from pyspark_redis_streams.group.planner import GroupPlanner
 from pyspark_redis_streams.group.positions import GroupOffset
 from pyspark_redis_streams.offsets.planner import OffsetsPlanner
 from pyspark_redis_streams.offsets.positions import Positions, from_json, to_json
-from pyspark_redis_streams.options import Given, named
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.columns import check_schema, default_schema
 from pyspark_redis_streams.read.fetching import gc_paused
 from pyspark_redis_streams.read.limits import Limits, Pace
 from pyspark_redis_streams.read.ranges import Partition
 from pyspark_redis_streams.read.task import read_partition
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings, read_settings, write_settings
+from pyspark_redis_streams.settings import ParsedOptions, read_settings, write_settings
 from pyspark_redis_streams.write.writer import BatchWriter, StreamWriter
 
 Json = dict[str, Any]
@@ -189,7 +189,7 @@ class RedisStreamsSource(DataSource):
         super().__init__(options)
         # Spark makes the source in `load`, unless it is given a schema, and in `save`, but asks for
         # a reader when a query runs: what is wrong with a value alone is told where it is given.
-        Given(options).check_values()
+        ParsedOptions(options).check_values()
 
     @classmethod
     def name(cls) -> str:
@@ -198,8 +198,8 @@ class RedisStreamsSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns when the user gives none; raises OptionError."""
-        given = Given(self.options)
-        return default_schema(given.get(named("fieldsFormat")), given.get(named("idColumns")))
+        given = ParsedOptions(self.options).values(ReadSettings)
+        return default_schema(given["fields_format"], given["id_columns"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch read; raises OptionError and SchemaError."""

@@ -12,8 +12,8 @@ from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import ServerError
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 
 
 def place_of(group: Mapping[bytes, Any]) -> tuple[int, int | None]:

@@ -1,4 +1,4 @@
-"""Parses the texts of options; every function raises ValueError for an invalid text."""
+"""Parses the texts of options; whatever parses raises ValueError for an invalid text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark_redis_streams.ids import parse_id
-from pyspark_redis_streams.urls import ALLOWED, ServerUrl, parse_urls
 
-URL_FORMS: Final = ALLOWED
 _SIZE: Final = re.compile(r"(\d+) ?([kmg])?b?")
 _DURATION: Final = re.compile(r"(\d+) ?(ms|s|m|h|d)(?:ec(?:ond)?s?|in(?:ute)?s?|ours?|ays?)?")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-urls: Callable[[str], tuple[ServerUrl, ...]] = parse_urls
 
 
 @dataclass(frozen=True)
@@ -33,8 +29,15 @@ class Starting:
     times: Mapping[str, int] = field(default_factory=dict)
 
 
-def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers within bounds."""
+class Kind(NamedTuple):
+    """What an option takes: how its text is parsed, and what is allowed, in words."""
+
+    parse: Callable[[str], Any]
+    allowed: str
+
+
+def whole(lowest: int, highest: int | None = None, unit: str = "") -> Kind:
+    """Return the kind of whole numbers within bounds."""
 
     def parse(text: str) -> int:
         number = int(text)
@@ -42,55 +45,58 @@ def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
             raise ValueError(text)
         return number
 
-    return parse
+    bounds = f"from {lowest}" if highest is None else f"from {lowest} to {highest}"
+    return Kind(parse, f"{unit}{unit and ', '}a whole number {bounds}")
 
 
-def choice(*words: str) -> Callable[[str], str]:
-    """A parser of one of some words, in any case."""
+def choice(*words: str) -> Kind:
+    """Return the kind of one of some words, in any case."""
 
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(text)
         return text.lower()
 
-    return parse
+    return Kind(parse, ", ".join(words))
 
 
-def boolean(text: str) -> bool:
-    """True or false, in any case."""
-    return choice("true", "false")(text) == "true"
+BOOLEAN: Final = Kind(lambda text: choice("true", "false").parse(text) == "true", "true, false")
 
 
-def size(lowest: int, highest: int | None = None) -> Callable[[str], int]:
-    """A parser of bytes within bounds, as 1000, 64k, 16m or 1gb."""
+def size(allowed: str, highest: int | None = None) -> Kind:
+    """Return the kind of bytes from 1, as 1000, 64k, 16m or 1gb."""
 
     def parse(text: str) -> int:
         found = _SIZE.fullmatch(text.strip().lower())
         if found is None:
             raise ValueError(text)
         number = int(found[1]) << 10 * " kmg".index(found[2] or " ")
-        return whole(lowest, highest)(str(number))
+        return int(whole(1, highest).parse(str(number)))
 
-    return parse
+    return Kind(parse, allowed)
+
+
+def text(allowed: str) -> Kind:
+    """Return the kind of any text that is not empty."""
+
+    def parse(value: str) -> str:
+        if not value:
+            raise ValueError(value)
+        return value
+
+    return Kind(parse, allowed)
 
 
 def duration(text: str) -> float:
-    """Seconds of a time with its unit, as 500ms, 10s, 15m or 1 hour."""
+    """Return the seconds of a time with its unit, as 500ms, 10s, 15m or 1 hour."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
         raise ValueError(text)
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def text(value: str) -> str:
-    """Any text that is not empty."""
-    if not value:
-        raise ValueError(value)
-    return value
-
-
 def names(value: str) -> tuple[str, ...]:
-    """Names separated by commas, or a JSON list of them; each once, in their order."""
+    """Return names separated by commas, or in a JSON list; each once, in their order."""
     if value.lstrip().startswith('["'):
         found = json.loads(value)
         if not all(isinstance(name, str) for name in found):
@@ -102,13 +108,8 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def stream_id(value: str) -> int:
-    """A stream ID as an integer."""
-    return parse_id(value)
-
-
 def timestamp(value: str) -> int:
-    """Unix milliseconds of a number, or of an ISO 8601 time that says its offset."""
+    """Return Unix milliseconds of a number, or of an ISO 8601 time that says its offset."""
     if value.isascii() and value.isdigit():
         return parse_id(value) >> 64
     moment = datetime.fromisoformat(value)
@@ -118,7 +119,7 @@ def timestamp(value: str) -> int:
 
 
 def timestamps(value: str) -> Mapping[str, int]:
-    """Unix milliseconds of each stream, from JSON with numbers or ISO 8601 times."""
+    """Return Unix milliseconds of each stream, from JSON with numbers or ISO 8601 times."""
     given: Any = json.loads(value)
     if not isinstance(given, dict) or not given:
         raise ValueError(value)
@@ -127,8 +128,14 @@ def timestamps(value: str) -> Mapping[str, int]:
     return {name: timestamp(str(time)) for name, time in given.items()}
 
 
+_TIME: Final = "Unix milliseconds, or an ISO 8601 time with its offset from UTC"
+
+MOMENT: Final = Kind(timestamp, _TIME)
+MOMENT_BY_STREAM: Final = Kind(timestamps, f'JSON as {{"stream": {_TIME}}}')
+
+
 def starting(value: str) -> Starting:
-    """Where to begin: one word for all streams, or JSON with an entry a stream."""
+    """Return where to begin: one word for all streams, or JSON with an entry a stream."""
     if value.lower() in ("earliest", "latest", "group"):
         return Starting(value.lower())
     given = _positions(value)
@@ -140,7 +147,7 @@ def _begin(offset: str) -> str | int:
 
 
 def ending(value: str) -> Mapping[str, int]:
-    """Where to end: a mapping of streams to IDs, empty for the latest of each."""
+    """Return where to end: a mapping of streams to IDs, empty for the latest of each."""
     if value.lower() == "latest":
         return {}
     return {name: parse_id(offset) for name, offset in _positions(value).items()}

@@ -12,8 +12,8 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from penstock.client.errors import CommandRefused, ServerFailed, client_error, reply_or_refusal
 from penstock.client.urls import Address
+from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.servers import connect
-from pyspark_redis_streams.settings import ServerSettings
 
 Argument = bytes | str | int
 Command = Sequence[Argument]

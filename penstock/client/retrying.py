@@ -16,8 +16,8 @@ from penstock.client.errors import (
     reply_or_refusal,
 )
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
+from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ServerSettings
 from pyspark_redis_streams.streams import Stream, StreamInfo, info_of, pairs
 
 

@@ -17,7 +17,8 @@ from penstock.pipeline.model import DEAD_LETTERS, Pipeline
 from penstock.pipeline.options import server_options
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.ids import SEQUENCE_BITS
-from pyspark_redis_streams.settings import ReadSettings, ServerSettings, read_settings
+from pyspark_redis_streams.options import ReadSettings, ServerSettings
+from pyspark_redis_streams.settings import read_settings
 from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs
 from pyspark_redis_streams.urls import ServerUrl
 

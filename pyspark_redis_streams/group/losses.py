@@ -25,10 +25,10 @@ from pyspark_redis_streams.losses import (
 )
 from pyspark_redis_streams.offsets.places import Losses, Start, earliest
 from pyspark_redis_streams.offsets.positions import Position
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import number_at, walk
 from pyspark_redis_streams.read.ranges import Range
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, find_group, info_of, place_of
 
 LOG = logging.getLogger("pyspark_redis_streams")

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import Portions
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Stream, ask_each, bytes_of, pairs
 from pyspark_redis_streams.write.idempotence import Memory, once
 

@@ -17,10 +17,10 @@ from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
 from pyspark_redis_streams.losses import entries, report_loss
 from pyspark_redis_streams.offsets.places import starts
 from pyspark_redis_streams.offsets.positions import by_server
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.limits import Limits, MinRowsWait, Turns, byte_shares
 from pyspark_redis_streams.read.ranges import Partition, PendingRange, Range, gather
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import (
     NOTHING,
     Catalog,

@@ -31,7 +31,7 @@ from typing import Any
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.offsets.positions import Position, by_server, ids_to_json, placed
-from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.streams import Stream, StreamInfo, place_of
 
 VERSION = 2

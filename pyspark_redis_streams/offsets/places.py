@@ -9,9 +9,9 @@ from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.losses import entries, gone_message, loss_message, report_loss
 from pyspark_redis_streams.offsets.positions import Position
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import number_at
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, ask_each, find_group, name_of
 
 LOG = logging.getLogger("pyspark_redis_streams")
@@ -33,14 +33,15 @@ def starts(
     Raises OptionError for an ID above the stream's last one, and RedisStreamsError for a group
     that is not there.
     """
+    starting = settings.starting
     found: dict[Stream, Start] = {}
     groups: list[Stream] = []
     for stream, info in infos.items():
         name = name_of(stream.key)
-        choice = settings.starting.streams.get(name, settings.starting.otherwise)
-        time = settings.starting.times.get(name)
+        choice = starting.streams.get(name, starting.otherwise)
+        time = starting.times.get(name)
         if choice == "timestamp":
-            time = int(settings.starting.streams[""])
+            time = int(starting.streams[""])
         if time is None and choice == "group":
             groups.append(stream)
         elif time is not None:

@@ -11,11 +11,11 @@ from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.offsets.places import Losses, earliest, starts
 from pyspark_redis_streams.offsets.positions import Position, Positions, by_server
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import Lookahead, walk
 from pyspark_redis_streams.read.limits import Limits, MinRowsWait, Turns, byte_shares
 from pyspark_redis_streams.read.ranges import Partition, Range, RangeSplitter, divide, gather
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Catalog, Stream, StreamInfo, ask_each, find_group
 
 

@@ -40,7 +40,7 @@ from typing import Any
 
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
-from pyspark_redis_streams.settings import ServerSettings
+from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.streams import Stream, StreamInfo, key_of, name_of
 
 VERSION = 2

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Stream, StreamInfo, bytes_of
 
 FIRST: Final = 16

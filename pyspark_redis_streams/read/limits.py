@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark_redis_streams.settings import ReadSettings
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.streams import Stream
 
 

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple, TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_redis_streams.ids import format_id, parse_id, split_range
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Stream, bytes_of
 
 T = TypeVar("T")

@@ -21,11 +21,11 @@ from pyspark_redis_streams.losses import (
     report_again,
     report_loss,
 )
+from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.columns import Batches
 from pyspark_redis_streams.read.fetching import Chunk, Portions, Sized, gc_paused, pieces
 from pyspark_redis_streams.read.ranges import Partition, PendingRange, Range
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import ReadSettings
 from pyspark_redis_streams.streams import Stream, bytes_of, find_group, info_of, pairs, place_of
 
 LOG = logging.getLogger("pyspark_redis_streams")

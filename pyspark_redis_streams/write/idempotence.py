@@ -26,8 +26,8 @@ from redis.crc import key_slot
 from redis.exceptions import ResponseError, WatchError
 
 from pyspark_redis_streams.errors import RedisStreamsError, ServerError
+from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import WriteSettings
 from pyspark_redis_streams.streams import pairs
 
 BUCKETS: Final = 4096

@@ -18,8 +18,8 @@ from pyspark.sql.types import (
 
 from pyspark_redis_streams.errors import RedisStreamsError, SchemaError
 from pyspark_redis_streams.ids import parse_id
+from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.read.columns import FIELD_TYPES
-from pyspark_redis_streams.settings import WriteSettings
 
 _TEXTS = (StringType, BinaryType)
 

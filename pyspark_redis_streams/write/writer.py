@@ -20,8 +20,9 @@ from pyspark.sql.types import StructType
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import RedisStreamsError, ServerError
+from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.settings import WriteSettings, write_settings
+from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.write.idempotence import Idempotence, Markers
 from pyspark_redis_streams.write.rows import Entry, Rows, trimming, xadd
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import MAX_ID
 from pyspark_redis_streams.offsets.positions import Position, from_json, to_json
-from pyspark_redis_streams.settings import ServerSettings
+from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.streams import Stream
 from pyspark_redis_streams.urls import parse_urls
 

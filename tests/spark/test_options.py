@@ -9,8 +9,8 @@ import pytest
 
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.ids import MAX_ID, MAX_PART, parse_id
-from pyspark_redis_streams.options import OPTIONS
-from pyspark_redis_streams.settings import ReadSettings, read_settings, write_settings
+from pyspark_redis_streams.options import OPTIONS, ReadSettings
+from pyspark_redis_streams.settings import read_settings, write_settings
 from pyspark_redis_streams.values import Starting
 
 
@@ -206,7 +206,7 @@ def test_an_error_keeps_its_text_on_the_way_from_a_worker() -> None:
 
 
 def test_every_option_says_what_it_means_and_what_is_allowed() -> None:
-    assert all(option.meaning and option.allowed for option in OPTIONS)
+    assert all(option.meaning and option.kind.allowed for option in OPTIONS)
     names = [name.lower() for option in OPTIONS for name in (option.name, *option.aliases)]
     assert len(set(names)) == len(names) - 1, "only `path` stands for two, one to read one to write"
 

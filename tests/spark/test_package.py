@@ -47,7 +47,7 @@ def documented(heading: str) -> list[list[str]]:
 
 def row(option: Option) -> list[str]:
     names = ", ".join(f"`{alias}`" for alias in option.aliases)
-    default = f"`{option.default}`" if option.default else ""
+    default = f"`{option.default or option.otherwise}`".replace("``", "")
     return [f"`{option.name}`", names, default, option.meaning]
 
 

@@ -16,7 +16,8 @@ from penstock.pipeline.model import Pipeline
 from penstock.pipeline.options import server_options
 from penstock.pipeline.toml_file import expand
 from pyspark_redis_streams.errors import OptionError
-from pyspark_redis_streams.settings import ServerSettings, write_settings
+from pyspark_redis_streams.options import ServerSettings
+from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
 
