@@ -1,22 +1,24 @@
-"""The policies that a stream or a consumer group may have: names, values, and lines of settings.
+# Compiled by mypyc.
+"""The policies that a stream or a consumer group may have: one table, from which all else follows.
+
+A row says how a policy is called, which values it may have, and what it means. Reading a value, the
+errors of the commands and of the settings, what the page shows, and the tables of docs/delivery.md
+come from there; :class:`GroupRules` and :class:`StreamRules` hold the values as they are used.
 
 A value is kept as the text that was given, and a policy that is not there is off. What turns one
 off by itself (``0``, ``no``, nothing) is a value like others: with it a stream or a group goes its
-own way where a line of the configuration says otherwise. What each does is in docs/delivery.md.
+own way where a line of the configuration says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 from protocol.errors import shown
-from protocol.inline import split_words
-from server.config.quoting import quoted_word
-from server.config.types import INT32_MAX, BadSetting, Lines, parse_memory
+from server.config.types import INT32_MAX, parse_memory
 from server.runtime.arguments import parse_integer
-from storage.keyspace.glob import matcher
+from storage.engine.entries import Condition, Field
 
 Settings = dict[bytes, bytes]
 """Policies by name, with their values as text."""
@@ -32,251 +34,405 @@ class BadPolicy(Exception):
     """A policy cannot be; the text says which, why, and what is allowed."""
 
 
-def _number(low: int, high: int) -> Callable[[bytes], str]:
-    def check(value: bytes) -> str:
-        number = parse_integer(value)
-        fits = number is not None and low <= number <= high
-        return "" if fits else f"a number from {low} to {high}"
+# --- kinds -----------------------------------------------------------------------------------
 
-    return check
+ValueT = TypeVar("ValueT")
 
 
-def _one_of(*words: str) -> Callable[[bytes], str]:
-    def check(value: bytes) -> str:
-        return "" if shown(value) in words else " or ".join(words)
+class Policy(Generic[ValueT]):
+    """A policy. ``values`` tells in the documentation which values there are, ``allowed`` does so
+    where one is refused, and ``help`` says what the policy does. ``off`` is the text that stands
+    for a policy that is not there."""
 
-    return check
+    def __init__(self, name: bytes, values: str, allowed: str, off: bytes, help: str) -> None:
+        self.name = name
+        self.values = values
+        self.allowed = allowed
+        self.off = off
+        self.help = help
 
+    def read(self, text: bytes) -> ValueT:
+        """Return the value of a text; raises :class:`BadPolicy` if the policy cannot have it."""
+        raise NotImplementedError
 
-def _bytes(value: bytes) -> str:
-    return "" if value and parse_memory(shown(value)) is not None else "a size such as 512mb"
+    def of(self, settings: Settings) -> ValueT:
+        """Return the value among the policies that something has."""
+        return self.read(settings.get(self.name, self.off))
 
+    def is_on(self, settings: Settings) -> bool:
+        """Whether the policy is there and not turned off."""
+        return settings.get(self.name, self.off) != self.off
 
-def _anything(value: bytes) -> str:
-    return ""
-
-
-def _condition(value: bytes) -> str:
-    return "" if not value or value.find(b"=") > 0 else "FIELD=VALUE"
-
-
-def _delays(value: bytes) -> str:
-    delays = [parse_integer(each) for each in value.split(b",")] if value else []
-    fits = all(each is not None and 0 < each <= LATEST_MS for each in delays)
-    return "" if fits and len(delays) <= MOST_STEPS else "milliseconds, such as 1000,5000,30000"
-
-
-_count = _number(0, INT32_MAX)
-_milliseconds = _number(0, LATEST_MS)
-
-GROUP: Final[dict[bytes, Callable[[bytes], str]]] = {
-    b"ack-wait": _milliseconds,
-    b"backoff": _delays,
-    b"consumer-ttl": _milliseconds,
-    b"dead-letter": _anything,
-    b"dead-letter-maxlen": _count,
-    b"delay-field": _anything,
-    b"max-deliveries": _count,
-    b"max-pending": _count,
-    b"max-pending-consumer": _count,
-    b"only": _condition,
-    b"order-by": _anything,
-    b"paused": _one_of("yes", "no"),
-}
-"""The policies of a group, each with what says which values it may have, if a given one is not."""
-
-STREAM: Final[dict[bytes, Callable[[bytes], str]]] = {
-    b"auto-group": _one_of("0", "$", "no"),
-    b"delete": _one_of("acked", "no"),
-    b"delete-grace": _milliseconds,
-    b"retention": _milliseconds,
-    b"retention-bytes": _bytes,
-    b"retention-unread": _one_of("keep", "drop"),
-}
-"""The same of a stream, which may have those of a group as well, for all groups."""
-
-ALL: Final = {**GROUP, **STREAM}
+    def refusal(self, text: bytes) -> BadPolicy:
+        """Return the error for a text that is no value."""
+        return BadPolicy(f"{shown(self.name)}: '{shown(text)}' is not {self.allowed}")
 
 
-def check(name: bytes, value: bytes, known: dict[bytes, Callable[[bytes], str]] = ALL) -> None:
-    """Raises :class:`BadPolicy` if there is no such policy, or not with this value."""
-    if name not in known:
-        if name in ALL:
-            raise BadPolicy(f"the policy '{shown(name)}' is one of streams, not of groups")
-        raise BadPolicy(f"unknown policy '{shown(name)}', expected one of: {_names(known)}")
-    allowed = known[name](value)
-    if allowed:
-        raise BadPolicy(f"{shown(name)}: '{shown(value)}' is not {allowed}")
+class Number(Policy[int]):
+    """A number from 0 to ``high``, where 0 is off."""
+
+    def __init__(self, name: bytes, help: str, high: int = INT32_MAX) -> None:
+        super().__init__(name, "a number", f"a number from 0 to {high}", b"0", help)
+        self.high = high
+
+    def read(self, text: bytes) -> int:
+        """Return the number."""
+        number = parse_integer(text)
+        if number is None or not 0 <= number <= self.high:
+            raise self.refusal(text)
+        return number
 
 
-def _names(names: Iterable[bytes]) -> str:
-    return ", ".join(sorted(map(shown, names)))
+class Milliseconds(Number):
+    """A span of time, where 0 is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        super().__init__(name, help, LATEST_MS)
+        self.values = "milliseconds"
 
 
-def check_together(settings: Settings) -> None:
-    """Raises :class:`BadPolicy` for policies that mean nothing without others."""
-    if is_on(settings, b"max-deliveries") and not settings.get(b"dead-letter"):
-        raise BadPolicy("max-deliveries: dead-letter must name a stream for them")
-    if is_on(settings, b"dead-letter-maxlen") and not settings.get(b"dead-letter"):
-        raise BadPolicy("dead-letter-maxlen: means nothing without dead-letter")
-    if is_on(settings, b"delete-grace") and settings.get(b"delete") != b"acked":
-        raise BadPolicy("delete-grace: means nothing without delete acked")
+class Delays(Policy[list[int]]):
+    """Spans of time in milliseconds, with commas between them; nothing is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        allowed = "milliseconds, such as 1000,5000,30000"
+        super().__init__(name, "milliseconds, with commas", allowed, b"", help)
+
+    def read(self, text: bytes) -> list[int]:
+        """Return the spans."""
+        delays: list[int] = []
+        for word in text.split(b",") if text else ():
+            delay = parse_integer(word)
+            if delay is None or not 0 < delay <= LATEST_MS or len(delays) == MOST_STEPS:
+                raise self.refusal(text)
+            delays.append(delay)
+        return delays
 
 
-def is_on(settings: Settings, name: bytes) -> bool:
-    """Whether a policy whose value is a number is there and not 0."""
-    return settings.get(name, b"0") != b"0"
+class Size(Policy[int]):
+    """A number of bytes, with a unit or without, where 0 is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        super().__init__(name, "a size, `512mb`", "a size such as 512mb", b"0", help)
+
+    def read(self, text: bytes) -> int:
+        """Return the number of bytes."""
+        size = parse_memory(shown(text)) if text else None
+        if size is None:
+            raise self.refusal(text)
+        return size
 
 
-# --- lines of the configuration --------------------------------------------------------------
+class Choice(Policy[bytes]):
+    """One of several words, of which the last is off."""
+
+    def __init__(self, name: bytes, words: Sequence[str], help: str) -> None:
+        values = ", ".join(f"`{word}`" for word in words)
+        super().__init__(name, values, " or ".join(words), words[-1].encode(), help)
+        self._words = words
+
+    def read(self, text: bytes) -> bytes:
+        """Return the word."""
+        if shown(text) not in self._words:
+            raise self.refusal(text)
+        return text
 
 
-class Line(NamedTuple):
-    """``stream-policy pattern group-pattern name value ...``."""
+class Target(Policy[bytes]):
+    """The name of a stream; an empty one is off."""
 
-    key: bytes
-    group: bytes
-    settings: Settings
+    def __init__(self, name: bytes, help: str) -> None:
+        super().__init__(name, "a stream", "", b"", help)
 
-    @property
-    def literal_group(self) -> bytes | None:
-        """The one group that the line is for, ``None`` if there may be others."""
-        return None if set(self.group) & set(b"*?[\\") else self.group
-
-    def fits_key(self, key: bytes) -> bool:
-        """Whether the line is for streams of this name."""
-        return matcher(self.key)(key)
-
-    def fits_group(self, group: bytes) -> bool:
-        """Whether it is for groups of this name."""
-        return matcher(self.group)(group)
-
-    def has(self, known: dict[bytes, Callable[[bytes], str]]) -> bool:
-        """Whether it says anything of these policies."""
-        return any(name in known for name in self.settings)
+    def read(self, text: bytes) -> bytes:
+        """Return the name."""
+        return text
 
 
-def read_line(words: Sequence[bytes]) -> Line:
-    """The line of these words; raises :class:`BadPolicy`."""
-    if len(words) < len(("key", "group", "name", "value")) or len(words) % 2:
-        raise BadPolicy("expected: pattern group name value [name value ...]")
-    settings = read_settings(words[2:], ALL)
-    line = Line(words[0], words[1], settings)
-    if line.group != b"*":
-        of_stream = [name for name in settings if name in STREAM and name != b"auto-group"]
-        if of_stream:
-            raise BadPolicy(f"{shown(of_stream[0])}: is of the whole stream: the group must be *")
-    check_together(settings)
-    return line
+class OfField(Policy["Field | None"]):
+    """The name of a field of entries; an empty one is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        super().__init__(name, "a field", "", b"", help)
+
+    def read(self, text: bytes) -> Field | None:
+        """Return what finds the field, ``None`` for off."""
+        return Field(text) if text else None
 
 
-def read_settings(words: Sequence[bytes], known: dict[bytes, Callable[[bytes], str]]) -> Settings:
-    """Names and values in turn; raises :class:`BadPolicy`."""
+class OfValue(Policy["Condition | None"]):
+    """A field of entries and the value that it must have; nothing is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        super().__init__(name, "`FIELD=VALUE`", "FIELD=VALUE", b"", help)
+
+    def read(self, text: bytes) -> Condition | None:
+        """Return what tells whether an entry has it, ``None`` for off."""
+        name, _, value = text.partition(b"=")
+        if text and (not name or len(name) == len(text)):
+            raise self.refusal(text)
+        return Condition(name, value) if text else None
+
+
+# --- the table -------------------------------------------------------------------------------
+
+ACK_WAIT: Final = Milliseconds(
+    b"ack-wait",
+    "An entry that was not acknowledged for so long is delivered again by an ordinary `XREADGROUP"
+    " ... >`, to whoever reads first; who waits is woken.",
+)
+BACKOFF: Final = Delays(
+    b"backoff",
+    "How long after the first, second, ... delivery an entry may be delivered again; the last one"
+    " counts for all that follow. It takes the place of `ack-wait`, and holds for entries that"
+    " XNACK gave back as well.",
+)
+MAX_DELIVERIES: Final = Number(
+    b"max-deliveries",
+    "An entry that would be delivered once more than this becomes a dead letter. Needs"
+    " `dead-letter`.",
+)
+DEAD_LETTER: Final = Target(
+    b"dead-letter",
+    "Where dead letters go; it is made if it is not there. XNACK FATAL sends an entry there at"
+    " once.",
+)
+DEAD_LETTER_MAXLEN: Final = Number(
+    b"dead-letter-maxlen", "How many entries that stream keeps; the oldest go."
+)
+CONSUMER_TTL: Final = Milliseconds(
+    b"consumer-ttl",
+    "A consumer that was not seen for so long gives its entries back (as XNACK SILENT does: that"
+    " delivery does not count) and is removed. One that waits in a blocking read is seen.",
+)
+MAX_PENDING: Final = Number(
+    b"max-pending", "No more entries than this are in flight in the group; other readers wait."
+)
+MAX_PENDING_CONSUMER: Final = Number(b"max-pending-consumer", "The same for each consumer.")
+ORDER_BY: Final = OfField(
+    b"order-by",
+    "Of the entries with the same value of the field, the next is delivered when the one before it"
+    " is acknowledged (or dead), whichever consumers there are. Entries without the field are in no"
+    " order.",
+)
+ONLY: Final = OfValue(
+    b"only",
+    "The group is given these entries alone; it passes over the others, which count as read.",
+)
+DELAY_FIELD: Final = OfField(
+    b"delay-field",
+    "An entry is not delivered before the time in the field, in Unix milliseconds.",
+)
+PAUSED: Final = Choice(b"paused", ("yes", "no"), "Readers of the group wait.")
+
+RETENTION: Final = Milliseconds(
+    b"retention",
+    "Entries go when the time in their ID is so long ago, within 10 milliseconds.",
+)
+RETENTION_BYTES: Final = Size(
+    b"retention-bytes",
+    "The oldest entries go when all of them are larger, counted as Redis's nodes, within 100"
+    " milliseconds.",
+)
+RETENTION_UNREAD: Final = Choice(
+    b"retention-unread",
+    ("keep", "drop"),
+    "With `keep` entries stay that a group has to read or to acknowledge. They go soon after it"
+    " has, within a second at most.",
+)
+DELETE: Final = Choice(
+    b"delete",
+    ("acked", "no"),
+    "An entry that every group has acknowledged is deleted at that XACK.",
+)
+DELETE_GRACE: Final = Milliseconds(
+    b"delete-grace",
+    "It is kept until the time in its ID is so long ago, for groups that come later.",
+)
+AUTO_GROUP: Final = Choice(
+    b"auto-group",
+    ("0", "$", "no"),
+    "XREADGROUP makes the stream and the group instead of answering NOGROUP; the group begins at"
+    " the first entry or behind the last. The reader needs the right to XGROUP CREATE for that. In"
+    " a line with the name of a group, XADD makes that group as well, whoever adds.",
+)
+
+Table = dict[bytes, Policy[Any]]
+"""Policies by name."""
+
+
+def _table(*policies: Policy[Any]) -> Table:
+    return {policy.name: policy for policy in policies}
+
+
+GROUP: Final = _table(
+    ACK_WAIT,
+    BACKOFF,
+    MAX_DELIVERIES,
+    DEAD_LETTER,
+    DEAD_LETTER_MAXLEN,
+    CONSUMER_TTL,
+    MAX_PENDING,
+    MAX_PENDING_CONSUMER,
+    ORDER_BY,
+    ONLY,
+    DELAY_FIELD,
+    PAUSED,
+)
+"""The policies of a group."""
+
+STREAM: Final = _table(
+    RETENTION, RETENTION_BYTES, RETENTION_UNREAD, DELETE, DELETE_GRACE, AUTO_GROUP
+)
+"""The policies of a stream, which may have those of a group as well, for all groups."""
+
+ALL: Final[Table] = {**GROUP, **STREAM}
+
+TIMES: Final = frozenset(
+    name for name, policy in ALL.items() if isinstance(policy, Milliseconds | Delays)
+)
+"""The policies whose values are milliseconds."""
+
+NEEDS: Final[tuple[tuple[Policy[Any], Policy[Any], str], ...]] = (
+    (MAX_DELIVERIES, DEAD_LETTER, "dead-letter must name a stream for them"),
+    (DEAD_LETTER_MAXLEN, DEAD_LETTER, "means nothing without dead-letter"),
+    (DELETE_GRACE, DELETE, "means nothing without delete acked"),
+)
+"""Policies that mean nothing without another one, and what is said of that."""
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read_settings(words: Sequence[bytes], known: Table) -> Settings:
+    """Return the policies of names and values in turn; raises :class:`BadPolicy`."""
     settings: Settings = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
-        check(name.lower(), value, known)
+        _policy(name.lower(), known).read(value)
         if name.lower() in settings:
             raise BadPolicy(f"the policy '{shown(name)}' is given twice")
         settings[name.lower()] = value
     return settings
 
 
-def settings_of_group(lines: Sequence[Line], key: bytes, group: bytes) -> Settings:
-    """What the first line says that fits and says something of groups."""
-    for line in lines:
-        if line.has(GROUP) and line.fits_key(key) and line.fits_group(group):
-            return {name: value for name, value in line.settings.items() if name in GROUP}
-    return {}
+def _policy(name: bytes, known: Table) -> Policy[Any]:
+    if name in known:
+        return known[name]
+    if name in ALL:
+        raise BadPolicy(f"the policy '{shown(name)}' is one of streams, not of groups")
+    raise BadPolicy(f"unknown policy '{shown(name)}', expected one of: {_names(known)}")
 
 
-def settings_of_stream(lines: Sequence[Line], key: bytes) -> Settings:
-    """What the first line says that fits, is for all groups, and says something of streams."""
-    for line in lines:
-        if line.group == b"*" and line.has(STREAM) and line.fits_key(key):
-            return {name: value for name, value in line.settings.items() if name in STREAM}
-    return {}
+def _names(names: Iterable[bytes]) -> str:
+    return ", ".join(sorted([shown(name) for name in names]))
 
 
-def auto_group(lines: Sequence[Line], key: bytes, group: bytes) -> bytes | None:
-    """Where a group begins that is made because somebody reads as it; ``None`` if it is not."""
-    for line in lines:
-        if b"auto-group" in line.settings and line.fits_key(key) and line.fits_group(group):
-            return line.settings[b"auto-group"]
-    return None
+def check_together(settings: Settings) -> None:
+    """Raises :class:`BadPolicy` for policies that mean nothing without others."""
+    for policy, other, reason in NEEDS:
+        if policy.is_on(settings) and not other.is_on(settings):
+            raise BadPolicy(f"{shown(policy.name)}: {reason}")
 
 
-def groups_to_make(lines: Sequence[Line], key: bytes) -> Iterator[bytes]:
-    """The groups that a stream of this name has from its first entry on."""
-    for line in lines:
-        name = line.literal_group
-        if name is not None and b"auto-group" in line.settings and line.fits_key(key):
-            yield name
+# --- as they are used ------------------------------------------------------------------------
 
 
-def circle(
-    start: bytes, onward: Iterable[bytes], targets: Callable[[bytes], Iterable[bytes]]
-) -> list[bytes]:
-    """The streams through which dead letters of ``start`` would come back to it, if they went
-    ``onward`` and then wherever ``targets`` says; empty if they do not."""
-    before = dict.fromkeys(onward, start)
-    found = list(before)
-    for at in found:  # Which grows meanwhile.
-        if at == start:
-            way = [start, before[start]]
-            while way[-1] != start:
-                way.append(before[way[-1]])
-            return way[::-1]
-        for each in targets(at):
-            if each not in before:
-                before[each] = at
-                found.append(each)
-    return []
+class GroupRules:
+    """The values of the policies of a consumer group; 0 or nothing where one is off.
+
+    ``ack_wait``, ``consumer_ttl`` and the delays of ``backoff`` are milliseconds."""
+
+    __slots__ = (
+        "ack_wait",
+        "backoff",
+        "consumer_ttl",
+        "dead_letter",
+        "dead_letter_maxlen",
+        "delay_field",
+        "earliest_retry",
+        "max_deliveries",
+        "max_pending",
+        "max_pending_consumer",
+        "only",
+        "order_by",
+        "paused",
+        "retries",
+        "selects",
+        "settings",
+    )
+
+    def __init__(self, settings: Settings, key: bytes) -> None:
+        self.settings = settings
+        self.ack_wait = ACK_WAIT.of(settings)
+        self.backoff = BACKOFF.of(settings)
+        self.max_deliveries = MAX_DELIVERIES.of(settings)
+        self.dead_letter = DEAD_LETTER.of(settings)
+        self.dead_letter_maxlen = DEAD_LETTER_MAXLEN.of(settings)
+        self.consumer_ttl = CONSUMER_TTL.of(settings)
+        self.max_pending = MAX_PENDING.of(settings)
+        self.max_pending_consumer = MAX_PENDING_CONSUMER.of(settings)
+        self.order_by = ORDER_BY.of(settings)
+        self.only = ONLY.of(settings)
+        self.delay_field = DELAY_FIELD.of(settings)
+        self.paused = PAUSED.is_on(settings)
+        if self.dead_letter == key or not self.dead_letter:
+            self.dead_letter = b""
+            self.max_deliveries = 0
+        self.retries = self.ack_wait > 0 or len(self.backoff) > 0
+        self.earliest_retry = min(self.backoff) if self.backoff else self.ack_wait
+        self.selects = (
+            self.only is not None or self.order_by is not None or self.delay_field is not None
+        )
+        """Whether it depends on an entry's fields if it is delivered now."""
+
+    def delay(self, deliveries: int) -> int:
+        """Return how long after its n-th delivery an entry may be delivered again; ``backoff``
+        counts before ``ack-wait``, and its last delay for all deliveries that follow."""
+        if self.backoff:
+            return self.backoff[min(max(deliveries, 1), len(self.backoff)) - 1]
+        return self.ack_wait
+
+    def delay_of_released(self, deliveries: int) -> int:
+        """Return how long an entry waits that was given back after so many deliveries."""
+        return self.delay(deliveries) if self.backoff and deliveries > 0 else 0
+
+    def is_exhausted(self, deliveries: int) -> bool:
+        """Whether an entry that was delivered so often is not to be delivered once more."""
+        return 0 < self.max_deliveries <= deliveries
+
+    @property
+    def anything(self) -> bool:
+        """Whether any policy is on."""
+        return (
+            self.dead_letter != b""
+            or self.retries
+            or self.consumer_ttl > 0
+            or self.bounds_pending
+            or self.selects
+            or self.paused
+        )
+
+    @property
+    def bounds_pending(self) -> bool:
+        """Whether there are limits to how many entries may be in flight."""
+        return self.max_pending > 0 or self.max_pending_consumer > 0
 
 
-def circle_text(way: Iterable[bytes]) -> str:
-    """Say that dead letters would come back to the stream that they were in, and how."""
-    return f"dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"
+class StreamRules:
+    """The values of the policies of a stream; 0 or nothing where one is off. ``grace`` and
+    ``retention`` are milliseconds, ``retention_bytes`` counts what nodes of Redis would take."""
 
+    __slots__ = ("delete_acked", "grace", "keep_unread", "retention", "retention_bytes", "settings")
 
-def targets_of(lines: Iterable[Line], key: bytes) -> list[bytes]:
-    """Where lines send dead letters of a stream. One that names a stream that it fits is not for
-    that stream."""
-    found = (line.settings.get(b"dead-letter") for line in lines if line.fits_key(key))
-    return [target for target in found if target and target != key]
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.delete_acked = DELETE.is_on(settings)
+        self.grace = DELETE_GRACE.of(settings) if self.delete_acked else 0
+        self.retention = RETENTION.of(settings)
+        self.retention_bytes = RETENTION_BYTES.of(settings)
+        self.keep_unread = RETENTION_UNREAD.is_on(settings)
 
-
-class StreamPolicies(Lines):
-    """Lines of policies, any number of them."""
-
-    def parse(self, text: str) -> tuple[Line, ...]:
-        """One line, or several with line breaks between them."""
-        lines: list[Line] = []
-        for each in text.split("\n") if text else []:
-            words = split_words(each.encode("utf-8", "surrogateescape"))
-            if words is None:
-                raise BadSetting("unbalanced quotes")
-            try:
-                lines.append(read_line(words))
-            except BadPolicy as error:
-                raise BadSetting(str(error)) from None
-        return tuple(lines)
-
-    def merge(self, current: tuple[Line, ...], given: tuple[Line, ...]) -> tuple[Line, ...]:
-        """Lines add up; dead letters must not go round in a circle."""
-        lines = current + given
-        onward = partial(targets_of, lines)
-        for line in given:
-            target = line.settings.get(b"dead-letter")
-            way = circle(target, onward(target), onward) if target else []
-            if way:
-                raise BadSetting(circle_text(way))
-        return lines
-
-    def show(self, value: tuple[Line, ...]) -> str:
-        """The lines, with line breaks between them."""
-        return "\n".join(map(_show_line, value))
-
-
-def _show_line(line: Line) -> str:
-    words = [line.key, line.group, *(word for pair in line.settings.items() for word in pair)]
-    return " ".join(quoted_word(shown(word)) for word in words)
+    @property
+    def trims(self) -> bool:
+        """Whether entries go by themselves."""
+        return self.retention > 0 or self.retention_bytes > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from server.config.policies import StreamPolicies
+from server.config.policy_lines import StreamPolicies
 from server.config.types import (
     INT64_MAX,
     BadSetting,

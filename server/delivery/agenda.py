@@ -12,17 +12,24 @@ nothing is lost in a crash, and everything here is made anew from the list.
 by the pending entry itself when it is taken, so an entry that was acknowledged in between costs
 nothing but its place. Entries delivered together, or within a fraction of the shortest delay, share
 a range; those of it that are still pending when it falls due are filed one by one.
+
+**Lanes.** With ``order-by`` one at a time is delivered of the pending entries that have the same
+value. They form a lane, in ID order. Only the first of a lane may be delivered, while none of the
+lane is in flight, that is, has an owner. Nearly always a lane is one entry that is in flight, and
+is then no more than its ID.
 """
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Final
 
-from server.delivery.lanes import Lanes
-from server.delivery.rules import NEVER, GroupRules
+from server.config.policies import GroupRules
+from server.delivery.retention import NEVER, Kept
 from storage.engine import ids
+from storage.engine.entries import Field
 from storage.engine.log import EntryLog
 from storage.engine.pending import PendingEntry, PendingList
 
@@ -36,26 +43,23 @@ _SLACK: Final = 64
 """Deliveries share a range that are less than this part of the shortest delay apart."""
 
 
-class Agenda:
-    """The index of one group. ``version`` and ``key`` are those of the rules it was made for."""
+class Agenda(Kept):
+    """The index of one group, made for the ``rules`` that it has."""
 
     __slots__ = (
         "_later",
         "_open",
         "_ready",
         "freed",
-        "key",
         "lanes",
         "rules",
         "seen_due",
         "stale",
-        "version",
     )
 
     def __init__(self, rules: GroupRules, key: bytes, version: int) -> None:
+        super().__init__(key, version)
         self.rules = rules
-        self.key = key
-        self.version = version
         self.stale = True
         """Whether the index must be made anew before it is used."""
         self.seen_due = 0 if rules.consumer_ttl else NEVER
@@ -79,40 +83,40 @@ class Agenda:
         start = ids.MIN
         while (rows := pending.columns(start, ids.MAX, _AT_ONCE)).ids:
             heapq.heappush(self._later, [0, rows.ids[0], rows.ids[-1]])
-            for at, identity in enumerate(rows.ids if self.lanes is not None else ()):
-                self.enter(identity, log.get(identity), rows.owners[at] is not None)
+            for at, entry_id in enumerate(rows.ids if self.lanes is not None else ()):
+                self.enter(entry_id, log.get(entry_id), rows.owners[at] is not None)
             start = rows.ids[-1] + 1
 
     # --- lanes ----------------------------------------------------------------------------
 
-    def enter(self, identity: int, payload: bytes | None, flies: bool) -> None:
+    def enter(self, entry_id: int, payload: bytes | None, in_flight: bool) -> None:
         """A pending entry is there, in flight or not; ``payload`` is ``None`` where the stream does
         not have it any more."""
-        if self.lanes is not None and payload is not None and identity not in self.lanes:
-            self.lanes.enter(identity, payload, flies)
-            if flies:
-                self.lanes.take_off([identity])
+        if self.lanes is not None and payload is not None and entry_id not in self.lanes:
+            self.lanes.enter(entry_id, payload, in_flight)
+            if in_flight:
+                self.lanes.take_off([entry_id])
 
-    def leave(self, identities: Sequence[int]) -> None:
+    def leave(self, entry_ids: Sequence[int]) -> None:
         """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
-        for first in self.lanes.leave(identities) if self.lanes is not None else ():
+        for first in self.lanes.leave(entry_ids) if self.lanes is not None else ():
             heapq.heappush(self._ready, first)
             self.freed = True
 
-    def _is_next(self, identity: int) -> bool:
-        return self.lanes is None or self.lanes.is_next(identity)
+    def _is_next(self, entry_id: int) -> bool:
+        return self.lanes is None or self.lanes.is_next(entry_id)
 
     # --- filing ---------------------------------------------------------------------------
 
-    def file_delivered(self, identities: Sequence[int], counts: Sequence[int], time: int) -> None:
+    def file_delivered(self, entry_ids: Sequence[int], counts: Sequence[int], time: int) -> None:
         """Entries were delivered at ``time``, for the counts-th time."""
         if not self.rules.retries:
             return
-        if counts[-1] == 1 and counts[0] == 1 and identities[0] <= identities[-1]:
-            self._file_run(time + self.rules.delay(1), identities[0], identities[-1])
+        if counts[-1] == 1 and counts[0] == 1 and entry_ids[0] <= entry_ids[-1]:
+            self._file_run(time + self.rules.delay(1), entry_ids[0], entry_ids[-1])
             return
-        for identity, count in zip(identities, counts, strict=True):
-            self.file(identity, time + self.rules.delay(count))
+        for entry_id, count in zip(entry_ids, counts, strict=True):
+            self.file(entry_id, time + self.rules.delay(count))
 
     def _file_run(self, due: int, first: int, last: int) -> None:
         run = self._open
@@ -126,13 +130,13 @@ class Agenda:
         self._open = [due, first, last]
         heapq.heappush(self._later, self._open)
 
-    def file(self, identity: int, due: int) -> None:
+    def file(self, entry_id: int, due: int) -> None:
         """The entry may be delivered at ``due``."""
-        heapq.heappush(self._later, [due, identity, identity])
+        heapq.heappush(self._later, [due, entry_id, entry_id])
 
-    def put_back(self, identity: int) -> None:
+    def put_back(self, entry_id: int) -> None:
         """An entry that was taken stays as it is for now."""
-        heapq.heappush(self._ready, identity)
+        heapq.heappush(self._ready, entry_id)
 
     # --- taking ---------------------------------------------------------------------------
 
@@ -162,27 +166,27 @@ class Agenda:
         taken: list[PendingEntry] = []
         seen: set[int] = set()
         while len(taken) < most and (self._ready or self.has_due(pending, now)):
-            identity = heapq.heappop(self._ready)
-            entry = pending.get(identity)
-            if entry is None or identity in seen:
+            entry_id = heapq.heappop(self._ready)
+            entry = pending.get(entry_id)
+            if entry is None or entry_id in seen:
                 continue
             due = self.due_of(entry)
             if now < due < NEVER:
-                self.file(identity, due)
-            elif due <= now and (entry.owner is not None or self._is_next(identity)):
-                seen.add(identity)
+                self.file(entry_id, due)
+            elif due <= now and (entry.owner is not None or self._is_next(entry_id)):
+                seen.add(entry_id)
                 taken.append(entry)
             elif due <= now and self.lanes is not None:
                 # It may be that this entry was not there yet when another one was looked at.
-                first = self.lanes.next_instead(identity)
+                first = self.lanes.next_instead(entry_id)
                 if first is not None:
                     heapq.heappush(self._ready, first)
         return taken
 
     def _advance(self, pending: PendingList, now: int) -> None:
         """Files what has fallen due since as ready."""
-        for identity in self.fall_due(pending, now):
-            heapq.heappush(self._ready, identity)
+        for entry_id in self.fall_due(pending, now):
+            heapq.heappush(self._ready, entry_id)
 
     def fall_due(self, pending: PendingList, now: int) -> list[int]:
         """The entries whose time has come since this was last asked for; they are not filed any
@@ -222,3 +226,99 @@ class Agenda:
 
 def _lanes_of(rules: GroupRules) -> Lanes | None:
     return None if rules.order_by is None else Lanes(rules.order_by)
+
+
+# --- lanes -----------------------------------------------------------------------------------
+
+
+class Lane:
+    """Pending entries with the same value: all of them, ascending, and those that are in flight."""
+
+    __slots__ = ("ids", "in_flight")
+
+    def __init__(self, ids: list[int], in_flight: set[int]) -> None:
+        self.ids = ids
+        self.in_flight = in_flight
+
+
+class Lanes:
+    """The lanes of a group, by the value of ``field``. Entries without it are in none of them."""
+
+    __slots__ = ("_field", "_lanes", "_value_of")
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+        self._lanes: dict[bytes, int | Lane] = {}
+        self._value_of: dict[int, bytes] = {}
+
+    def __contains__(self, entry_id: int) -> bool:
+        return entry_id in self._value_of
+
+    def enter(self, entry_id: int, payload: bytes, in_flight: bool) -> bool:
+        """Puts a pending entry into its lane; whether it is alone there. One that is alone and
+        ``in_flight`` is in flight."""
+        value = self._field.value_in(payload)
+        if value is None:
+            return True
+        lane = self._lanes.get(value)
+        if lane is None:
+            self._lanes[value] = entry_id if in_flight else Lane([entry_id], set())
+            self._value_of[entry_id] = value
+            return True
+        if entry_id in self._value_of:
+            return isinstance(lane, int) or len(lane.ids) == 1
+        if isinstance(lane, int):
+            lane = self._lanes[value] = Lane([lane], {lane})
+        insort(lane.ids, entry_id)
+        self._value_of[entry_id] = value
+        return False
+
+    def is_next(self, entry_id: int) -> bool:
+        """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
+        lane = self._lane_of(entry_id)
+        if lane is None:
+            return True
+        return not isinstance(lane, int) and lane.ids[0] == entry_id and not lane.in_flight
+
+    def next_instead(self, entry_id: int) -> int | None:
+        """The entry of the same lane that may be delivered, if it is another one."""
+        lane = self._lane_of(entry_id)
+        if lane is None or isinstance(lane, int) or lane.in_flight or lane.ids[0] == entry_id:
+            return None
+        return lane.ids[0]
+
+    def take_off(self, entry_ids: Sequence[int]) -> None:
+        """Entries are in flight: consumers have them."""
+        for entry_id in entry_ids:
+            lane = self._lane_of(entry_id)
+            if lane is not None and not isinstance(lane, int):
+                lane.in_flight.add(entry_id)
+
+    def land(self, entry_id: int) -> None:
+        """An entry is in flight no more, and pending still."""
+        lane = self._lane_of(entry_id)
+        if isinstance(lane, int):
+            self._lanes[self._value_of[entry_id]] = Lane([lane], set())
+        elif lane is not None:
+            lane.in_flight.discard(entry_id)
+
+    def leave(self, entry_ids: Sequence[int]) -> list[int]:
+        """Entries are pending no more; returns those that may be delivered because of that."""
+        lanes, value_of = self._lanes, self._value_of
+        freed: list[int] = []
+        for entry_id in entry_ids:
+            value = value_of.pop(entry_id, None)
+            if value is None:
+                continue
+            lane = lanes[value]
+            if isinstance(lane, int) or len(lane.ids) == 1:
+                del lanes[value]
+                continue
+            del lane.ids[bisect_left(lane.ids, entry_id)]
+            lane.in_flight.discard(entry_id)
+            freed.append(lane.ids[0])
+        return freed
+
+    def _lane_of(self, entry_id: int) -> int | Lane | None:
+        value = self._value_of.get(entry_id)
+        return None if value is None else self._lanes[value]

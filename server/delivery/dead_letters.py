@@ -1,19 +1,25 @@
 # Compiled by mypyc.
-"""Entries that are not delivered any more go to another stream, with what is known of them."""
+"""Entries that are not delivered any more go to another stream, with what is known of them, and
+back to where they came from (XGROUP REDRIVE)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from server.delivery.place import GroupPlace
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.delivery import errors as policy_errors
+from server.delivery.group_ref import GroupRef, RuledGroup, group_of_value
 from server.delivery.retention import add_entry, drop_acknowledged
 from storage.engine import ids
-from storage.engine.effects import Acknowledged
+from storage.engine.effects import EntriesDeleted
 from storage.engine.entries import decode_entry
 from storage.engine.pending import PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import StorageFailure
+from storage.keyspace.databases import Database
 
 PREFIX: Final = b"dead-letter-"
 STREAM: Final = b"dead-letter-stream"
@@ -51,48 +57,50 @@ class Letter(NamedTuple):
     items: list[bytes]
 
 
-def bury(place: GroupPlace, entries: Sequence[PendingEntry], reason: bytes) -> list[PendingEntry]:
+def move_to_dead_letters(
+    ruled: RuledGroup, entries: Sequence[PendingEntry], reason: bytes
+) -> list[PendingEntry]:
     """Moves pending entries into the group's stream of dead letters and acknowledges them; those
     that the stream does not have any more are only acknowledged.
 
     Returns those that had to stay: no stream can be made at that key, it is full, or letters would
     come back from there."""
-    goes_round = len(place.circle()) > 0
+    goes_round = len(ruled.circle()) > 0
     done: list[int] = []
     kept: list[PendingEntry] = []
     # Claims may name an entry twice.
     for entry in {entry.id: entry for entry in entries}.values():
-        payload = place.stream.log.get(entry.id)
-        if payload is None or (not goes_round and _write(place, entry, payload, reason)):
-            place.group.acknowledge([entry.id])
+        payload = ruled.stream.log.get(entry.id)
+        if payload is None or (not goes_round and _write(ruled, entry, payload, reason)):
+            ruled.group.acknowledge([entry.id])
             done.append(entry.id)
         else:
             kept.append(entry)
     if done:
-        settle(place, done)
+        acknowledge(ruled, done)
     return kept
 
 
-def settle(place: GroupPlace, identities: list[int]) -> None:
+def acknowledge(ruled: RuledGroup, entry_ids: list[int]) -> None:
     """Tells that the entries are pending no more, and lets what follows from that happen."""
-    db, key = place.db, place.key
-    place.agenda.leave(identities)
-    db.emit(Acknowledged(db.index, key, place.group.name, tuple(identities)))
-    of_stream = place.of_stream
-    if of_stream is not None and of_stream.rules.delete_acked:
-        place.tally.deleted += drop_acknowledged(db, key, place.stream, of_stream, identities)
+    ruled.agenda.leave(entry_ids)
+    ruled.emit_acknowledged(entry_ids)
+    agenda = ruled.of_stream
+    if agenda is not None and agenda.rules.delete_acked:
+        db, key, stream = ruled.db, ruled.key, ruled.stream
+        ruled.tally.deleted += drop_acknowledged(db, key, stream, agenda, entry_ids)
 
 
-def _write(place: GroupPlace, entry: PendingEntry, payload: bytes, reason: bytes) -> bool:
+def _write(ruled: RuledGroup, entry: PendingEntry, payload: bytes, reason: bytes) -> bool:
     """Adds the letter; false if that cannot be."""
-    db, rules = place.db, place.agenda.rules
+    db, rules = ruled.db, ruled.agenda.rules
     values = (
-        place.key,
+        ruled.key,
         ids.text(entry.id),
-        place.group.name,
+        ruled.group.name,
         b"" if entry.owner is None else entry.owner.name,
         b"%d" % entry.deliveries,
-        b"%d" % place.now,
+        b"%d" % ruled.now,
         reason,
     )
     items = [word for pair in zip(_FIELDS, values, strict=True) for word in pair]
@@ -102,7 +110,7 @@ def _write(place: GroupPlace, entry: PendingEntry, payload: bytes, reason: bytes
         add_entry(db, rules.dead_letter, stream, items, rules.dead_letter_maxlen)
     except StorageFailure:
         return False
-    place.tally.dead_letters += 1
+    ruled.tally.dead_letters += 1
     return True
 
 
@@ -125,8 +133,147 @@ def read_letter(payload: bytes) -> Letter | None:
     head = len(_FIELDS) * 2
     if tuple(items[:head:2]) != _FIELDS or len(items) <= head:
         return None
-    stream, identity, group = items[1:6:2]
+    stream, entry_id, group = items[1:6:2]
     try:
-        return Letter(stream, ids.parse(identity), group, items[head:])
+        return Letter(stream, ids.parse(entry_id), group, items[head:])
     except StorageFailure:
         return None
+
+
+# --- moving them back ------------------------------------------------------------------------
+
+_PORTION: Final = 100
+"""How many letters are moved before others may be answered."""
+
+
+class Found(NamedTuple):
+    """A dead letter, its ID, and the group that it goes back to."""
+
+    id: int
+    letter: Letter
+    origin: GroupRef
+
+
+def _origin(db: Database, letter: Letter) -> GroupRef | None:
+    return group_of_value(db, letter.stream, db.get(letter.stream), letter.group)
+
+
+def _find(db: Database, entry_id: int, payload: bytes) -> Found | None:
+    """What this entry is as a dead letter; ``None`` if it is none or has no origin any more."""
+    letter = read_letter(payload)
+    origin = None if letter is None else _origin(db, letter)
+    return None if letter is None or origin is None else Found(entry_id, letter, origin)
+
+
+def one_letter(db: Database, key: bytes, stream: Stream | None, entry_id: int) -> Found:
+    """The dead letter with this ID; raises :class:`CommandError` if there is none, or if it has
+    nowhere to go back to."""
+    payload = None if stream is None else stream.log.get(entry_id)
+    letter = None if payload is None else read_letter(payload)
+    text = ids.text(entry_id).decode()
+    if letter is None:
+        raise CommandError(policy_errors.not_a_dead_letter(text, key))
+    origin = _origin(db, letter)
+    if origin is None:
+        raise CommandError(policy_errors.no_origin(text, letter.stream, letter.group))
+    return Found(entry_id, letter, origin)
+
+
+class Redrive:
+    """Moves dead letters of the stream at ``key``.
+
+    ``allow`` is called with the streams that they come from, before anything is moved, and raises
+    :class:`CommandError` if the client may not add to one of them."""
+
+    def __init__(self, db: Database, key: bytes, allow: Callable[[Iterable[bytes]], None]) -> None:
+        self._db = db
+        self._key = key
+        self._allow = allow
+
+    def move_these(self, entry_ids: Sequence[int], count: int | None) -> int:
+        """Moves the first ``count`` of the letters with these IDs; returns how many. Raises
+        :class:`CommandError` if one of the IDs is of no letter, or of one that has nowhere to go
+        back to; nothing is moved then."""
+        stream = self._db.stream(self._key)
+        letters = [one_letter(self._db, self._key, stream, each) for each in entry_ids][:count]
+        self._allow(dict.fromkeys(each.letter.stream for each in letters))
+        return self._move(letters)
+
+    def move_all(
+        self, count: int | None, may_go_on: Callable[[], bool]
+    ) -> Generator[None, None, Reply]:
+        """Moves up to ``count`` letters, the oldest first, of those that have somewhere to go back
+        to; returns how many. Gives way from time to time; when it may not go on then, it ends
+        early, as what was moved so far is whole."""
+        chosen: list[int] = []
+        origins: dict[bytes, None] = {}
+        last = self._last_id()
+        start = ids.MIN
+        while (found := self._portion(start, last))[1] and (count is None or len(chosen) < count):
+            letters = found[0] if count is None else found[0][: count - len(chosen)]
+            chosen += [each.id for each in letters]
+            origins.update(dict.fromkeys(each.letter.stream for each in letters))
+            start = found[1] + 1
+            yield
+        self._allow(origins)
+        moved = 0
+        for at in range(0, len(chosen), _PORTION):
+            if at and not may_go_on():
+                break
+            moved += self._move(self._still_there(chosen[at : at + _PORTION]))
+            yield
+        return moved
+
+    def _stream(self) -> Stream | None:
+        value = self._db.get(self._key)
+        return value if isinstance(value, Stream) else None
+
+    def _last_id(self) -> int:
+        stream = self._db.stream(self._key)
+        return 0 if stream is None else stream.last_id
+
+    def _portion(self, start: int, last: int) -> tuple[list[Found], int]:
+        """The letters among the next entries that have somewhere to go back to, and the ID of the
+        last of these entries; 0 if there are no more."""
+        stream = self._stream()
+        if stream is None:
+            return [], 0
+        entry_ids, payloads = stream.log.range_with_ids(start, last, _PORTION)
+        found = [
+            letter
+            for entry_id, payload in zip(entry_ids, payloads, strict=True)
+            if (letter := _find(self._db, entry_id, payload)) is not None
+        ]
+        return found, entry_ids[-1] if entry_ids else 0
+
+    def _still_there(self, entry_ids: Sequence[int]) -> list[Found]:
+        """Those of the letters that can still be moved, as they are now."""
+        stream = self._stream()
+        if stream is None:
+            return []
+        entries = [(each, stream.log.get(each)) for each in entry_ids]
+        found = [_find(self._db, each, payload) for each, payload in entries if payload is not None]
+        return [each for each in found if each is not None]
+
+    def _move(self, letters: list[Found]) -> int:
+        """Moves them; returns how many. An entry that its stream still has is given back to the
+        group (XNACK), with no delivery counted; otherwise it is added anew. Raises
+        :class:`CommandError` if a stream may not have enough IDs left; none is moved then."""
+        db = self._db
+        for found in letters:
+            stream = found.origin.stream
+            lost = found.letter.id not in stream.log
+            if lost and ids.MAX - stream.last_id < len(letters):
+                raise CommandError(errors.STREAM_EXHAUSTED)
+        for found in letters:
+            letter, origin = found.letter, found.origin
+            if letter.id not in origin.stream.log:
+                add_entry(db, letter.stream, origin.stream, letter.items, 0)
+            elif letter.id not in origin.group.pending:
+                origin.group.pending.set(letter.id, None, 0, 0)
+                origin.emit_released([letter.id], [0])
+        letters_stream = self._stream()
+        if letters and letters_stream is not None:
+            deleted = letters_stream.delete([found.id for found in letters])
+            db.emit(EntriesDeleted(db.index, self._key, tuple(deleted), False))
+        return len(letters)

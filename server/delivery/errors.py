@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.errors import shown
-from server.config.policies import circle_text
+from server.config.policy_lines import circle_text
 
 POLICY_SYNTAX: Final = (
     "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
@@ -32,7 +32,7 @@ def no_origin(identity: str, key: bytes, group: bytes) -> str:
     )
 
 
-def cannot_bury(key: bytes, way: list[bytes]) -> str:
+def cannot_take_letters(key: bytes, way: list[bytes]) -> str:
     """The stream for dead letters cannot take one, perhaps as it would come back that ``way``."""
     reason = circle_text(way) if way else "it is no stream, or it is full"
     return f"ERR the dead letters cannot be added to '{shown(key)}': {reason}"

@@ -18,22 +18,35 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
-from server.config import policies as names
-from server.config.policies import Line, Settings
-from server.delivery import absence, retention
+from server.config import policy_lines
+from server.config.policies import (
+    AUTO_GROUP,
+    DEAD_LETTER,
+    GROUP,
+    STREAM,
+    GroupRules,
+    Settings,
+    StreamRules,
+)
+from server.config.policy_lines import Line
+from server.delivery import retention
 from server.delivery.agenda import Agenda
 from server.delivery.due_times import DueTimes
-from server.delivery.place import GroupPlace
-from server.delivery.reading import bury_exhausted
-from server.delivery.retention import AGE_STEP_MS, SIZE_STEP_MS, StreamAgenda
-from server.delivery.rules import NEVER, GroupRules, StreamRules
-from server.delivery.tally import Tally
+from server.delivery.group_ref import (
+    GroupRef,
+    RuledGroup,
+    add_group,
+    find_group,
+    group_of_value,
+)
+from server.delivery.reading import move_exhausted
+from server.delivery.retention import AGE_STEP_MS, NEVER, SIZE_STEP_MS, Kept, StreamAgenda, Tally
 from server.road.session import Place, Session
 from server.road.state import ServerState
 from server.road.table import Arguments
 from server.runtime.phase import Phase
 from storage.engine import effects as e
-from storage.engine.groups import Group
+from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 
@@ -43,16 +56,6 @@ AGAIN_AFTER_MS: Final = 100
 
 _AtKey = e.StreamCreated | e.GroupCreated | e.StreamRestored | e.StreamPutBack
 """Effects after which there is something at their key that was not there."""
-
-
-class _None:
-    """A stream or a group without policies, as of a version of them."""
-
-    __slots__ = ("key", "version")
-
-    def __init__(self, key: bytes, version: int) -> None:
-        self.key = key
-        self.version = version
 
 
 class Policies:
@@ -126,34 +129,50 @@ class Policies:
         """The policies of a stream, by name: its own, else what a line of the settings says. With
         ``own`` those that it would have with these of its own."""
         mine = stream.policy if own is None else own
-        of_stream = {name: value for name, value in mine.items() if name in names.STREAM}
-        return {**names.settings_of_stream(self._lines, key), **of_stream}
+        of_stream = {name: value for name, value in mine.items() if name in STREAM}
+        return {**policy_lines.settings_of_stream(self._lines, key), **of_stream}
 
-    def settings_of_group(
-        self, key: bytes, stream: Stream, group: Group, own: Settings | None = None
-    ) -> Settings:
+    def settings_of_group(self, ref: GroupRef, own: Settings | None = None) -> Settings:
         """The policies of a group: its own, else those of the stream for all groups, else what a
         line of the settings says. With ``own`` those that it would have with these of its own."""
-        shared = {name: value for name, value in stream.policy.items() if name in names.GROUP}
-        lines = names.settings_of_group(self._lines, key, group.name)
-        return {**lines, **shared, **(group.policy if own is None else own)}
+        shared = {name: value for name, value in ref.stream.policy.items() if name in GROUP}
+        lines = policy_lines.settings_of_group(self._lines, ref.key, ref.group.name)
+        return {**lines, **shared, **(ref.group.policy if own is None else own)}
 
-    def of_group(self, db: Database, key: bytes, stream: Stream, group: Group) -> Agenda | None:
-        """What is kept of a group with policies, ready for use; ``None`` of one without."""
-        known = group.agenda
-        if isinstance(known, Agenda) and known.version == self._version and known.key == key:
-            if known.stale:
-                known.refresh(group.pending, stream.log)
-            return known
-        if isinstance(known, _None) and known.version == self._version and known.key == key:
+    def group_to_read(self, session: Session, key: bytes, name: bytes) -> GroupRef | None:
+        """Return the group that a client reads as, with its policies if it has any. It is made if
+        ``auto-group`` says so; ``None`` if there is none then. Raises :class:`.CommandError` if
+        the user may make no groups there."""
+        ref = find_group(session.db, key, name) or self._make_group(session, key, name)
+        return None if ref is None else self.ruled(ref) or ref
+
+    def ruled(self, ref: GroupRef) -> RuledGroup | None:
+        """Return the group with its policies, ready for use; ``None`` if it has none."""
+        if not self.active:
             return None
-        return self._resolve_group(key, stream, group)
+        agenda = self.of_group(ref)
+        if agenda is None:
+            return None
+        of_stream = self.of_stream(ref.key, ref.stream)
+        return RuledGroup(ref, agenda, of_stream, self.tally, self.circle_of)
 
-    def _resolve_group(self, key: bytes, stream: Stream, group: Group) -> Agenda | None:
-        rules = GroupRules(self.settings_of_group(key, stream, group), key)
+    def of_group(self, ref: GroupRef) -> Agenda | None:
+        """Return what is kept of a group with policies, ready for use; ``None`` without any."""
+        known = ref.group.agenda
+        if not isinstance(known, Kept) or known.version != self._version or known.key != ref.key:
+            return self._resolve_group(ref)
+        if not isinstance(known, Agenda):
+            return None
+        if known.stale:
+            known.refresh(ref.group.pending, ref.stream.log)
+        return known
+
+    def _resolve_group(self, ref: GroupRef) -> Agenda | None:
+        key, group = ref.key, ref.group
+        rules = GroupRules(self.settings_of_group(ref), key)
         known = group.agenda
         if not rules.anything:
-            group.agenda = _None(key, self._version)
+            group.agenda = Kept(key, self._version)
             return None
         if (
             isinstance(known, Agenda)
@@ -163,27 +182,25 @@ class Policies:
             known.version = self._version
         else:
             known = group.agenda = Agenda(rules, key, self._version)
-        known.refresh(group.pending, stream.log)
+        known.refresh(group.pending, ref.stream.log)
         return known
 
     def of_stream(self, key: bytes, stream: Stream) -> StreamAgenda | None:
-        """The same of a stream."""
+        """Return what is kept of a stream with policies; ``None`` without any."""
         known = stream.agenda
-        if isinstance(known, StreamAgenda) and known.version == self._version and known.key == key:
-            return known
-        if isinstance(known, _None) and known.version == self._version and known.key == key:
-            return None
-        return self._resolve_stream(key, stream)
+        if not isinstance(known, Kept) or known.version != self._version or known.key != key:
+            return self._resolve_stream(key, stream)
+        return known if isinstance(known, StreamAgenda) else None
 
     def _resolve_stream(self, key: bytes, stream: Stream) -> StreamAgenda | None:
         settings = self.settings_of_stream(key, stream)
         to_make = [
             (name, start)
-            for name in names.groups_to_make(self._lines, key)
+            for name in policy_lines.groups_to_make(self._lines, key)
             if (start := self._start_of(key, stream, name)) is not None
         ]
         if not settings and not to_make:
-            stream.agenda = _None(key, self._version)
+            stream.agenda = Kept(key, self._version)
             return None
         known = stream.agenda
         if (
@@ -194,27 +211,19 @@ class Policies:
             known.version, known.groups_to_make = self._version, to_make
             return known
         agenda = stream.agenda = StreamAgenda(StreamRules(settings), to_make, key, self._version)
-        agenda.find_young(stream)
+        agenda.find_in_grace(stream)
         return agenda
-
-    def place_of(
-        self, db: Database, key: bytes, stream: Stream, group: Group, agenda: Agenda
-    ) -> GroupPlace:
-        """The group with all that its policies need."""
-        of_stream = self.of_stream(key, stream)
-        return GroupPlace(db, key, stream, group, agenda, of_stream, self.tally, self.circle_of)
 
     # --- groups that are made -------------------------------------------------------------
 
     def _start_of(self, key: bytes, stream: Stream | None, group: bytes) -> bytes | None:
-        start = None if stream is None else stream.policy.get(b"auto-group")
+        start = None if stream is None else stream.policy.get(AUTO_GROUP.name)
         if start is None:
-            start = names.auto_group(self._lines, key, group)
+            start = policy_lines.auto_group(self._lines, key, group)
         return None if start == b"no" else start
 
-    def make_group(self, session: Session, key: bytes, name: bytes) -> tuple[Stream, Group] | None:
-        """The stream and the group, made as ``auto-group`` says for a client that reads; ``None``
-        where it does not. Raises :class:`.CommandError` if its user may make no groups there."""
+    def _make_group(self, session: Session, key: bytes, name: bytes) -> GroupRef | None:
+        """Makes a group, and its stream, as ``auto-group`` says."""
         db = session.db
         stream = db.stream(key)
         start = self._start_of(key, stream, name)
@@ -223,14 +232,8 @@ class Policies:
         self.require(session, [b"XGROUP", b"CREATE", key, name, start])
         if stream is None:
             stream = db.make_stream(key)
-        return stream, self._add_group(db, key, stream, name, stream.last_id, start)
-
-    def _add_group(
-        self, db: Database, key: bytes, stream: Stream, name: bytes, last: int, start: bytes
-    ) -> Group:
-        group = stream.add_group(name, last if start == b"$" else 0, None)
-        db.emit(e.GroupCreated(db.index, key, name, group.last_id, None))
-        return group
+        last_id = stream.last_id if start == b"$" else ids.MIN
+        return add_group(db, key, stream, name, last_id, None)
 
     def wants_groups(self, key: bytes, stream: Stream) -> bool:
         """Whether an XADD has to make groups."""
@@ -244,18 +247,17 @@ class Policies:
         agenda = self.of_stream(key, stream)
         for name, start in () if agenda is None else agenda.groups_to_make:
             if name not in stream.groups:
-                self._add_group(db, key, stream, name, before, start)
+                add_group(db, key, stream, name, before if start == b"$" else ids.MIN, None)
 
     # --- entries that nobody needs any more -----------------------------------------------
 
-    def note_acknowledged(
-        self, db: Database, key: bytes, stream: Stream, identities: Sequence[int]
-    ) -> None:
+    def note_acknowledged(self, ref: GroupRef, entry_ids: Sequence[int]) -> None:
         """A group has acknowledged the entries: with ``delete acked`` those go that all have."""
+        db, key, stream = ref.db, ref.key, ref.stream
         agenda = self.of_stream(key, stream)
         if agenda is not None and agenda.rules.delete_acked:
-            self.tally.deleted += retention.drop_acknowledged(db, key, stream, agenda, identities)
-            if agenda.young:
+            self.tally.deleted += retention.drop_acknowledged(db, key, stream, agenda, entry_ids)
+            if agenda.in_grace:
                 self.due.note((db.index, key), agenda.next_due(stream))
 
     # --- dead letters in circles ----------------------------------------------------------
@@ -263,16 +265,16 @@ class Policies:
     def circle_of(self, db: Database, key: bytes, target: bytes) -> list[bytes]:
         """The streams through which dead letters of the stream ``key`` would come back to it, if
         they went to ``target``; empty if they do not."""
-        return names.circle(key, [target], lambda at: self._targets(db, at))
+        return policy_lines.circle(key, [target], lambda at: self._targets(db, at))
 
     def _targets(self, db: Database, key: bytes) -> list[bytes]:
         """Where dead letters of a stream's groups go, those that there are and those that may
         come."""
-        found = names.targets_of(self._lines, key)
+        found = policy_lines.targets_of(self._lines, key)
         stream = db.values.get(key)
         if isinstance(stream, Stream):
             own = [stream.policy, *[group.policy for group in stream.groups.values()]]
-            targets = [settings.get(b"dead-letter", b"") for settings in own]
+            targets = [settings.get(DEAD_LETTER.name, b"") for settings in own]
             found += [target for target in targets if target and target != key]
         return found
 
@@ -289,17 +291,22 @@ class Policies:
         """A stream is at the key, or has got other policies or groups."""
         self.of_stream(key, stream)
         for group in stream.groups.values():
-            self.of_group(database, key, stream, group)
+            self.of_group(GroupRef(database, key, stream, group))
         self._note(database, key, stream)
 
-    def _note(self, database: Database, key: bytes, stream: Stream) -> None:
-        """Notes when the stream has something to do next."""
+    def _note(
+        self, database: Database, key: bytes, stream: Stream, after: int = -AGE_STEP_MS
+    ) -> None:
+        """Notes when the stream has something to do next. Where it has just been looked at, at the
+        time ``after``, that is not at once, and for what goes by age not entry after entry."""
         of_stream = self.of_stream(key, stream)
-        at = NEVER if of_stream is None else of_stream.next_due(stream)
+        at = NEVER
+        if of_stream is not None:
+            at = max(of_stream.next_due(stream), after + AGE_STEP_MS)
         for group in stream.groups.values():
-            agenda = self.of_group(database, key, stream, group)
+            agenda = self.of_group(GroupRef(database, key, stream, group))
             if agenda is not None:
-                at = min(at, agenda.next_due, agenda.seen_due)
+                at = min(at, max(min(agenda.next_due, agenda.seen_due), after + 1))
         if at < NEVER:
             self.due.note((database.index, key), at)
 
@@ -340,7 +347,7 @@ class Policies:
     def _follow_entries(self, effect: e.EntriesAdded) -> None:
         self._follow_added(effect.db, effect.key, effect.run.first)
 
-    def _follow_added(self, db: int, key: bytes, identity: int) -> None:
+    def _follow_added(self, db: int, key: bytes, entry_id: int) -> None:
         found = self._stream_at(db, key)
         if found is None:
             return
@@ -348,7 +355,7 @@ class Policies:
         if agenda is None or not agenda.rules.trims:
             return
         if agenda.rules.retention:
-            self.due.note((db, key), (identity >> 64) + agenda.rules.retention)
+            self.due.note((db, key), (entry_id >> 64) + agenda.rules.retention)
         if agenda.rules.retention_bytes and agenda.next_look == NEVER:
             agenda.next_look = self._state.keyspace.now_ms + SIZE_STEP_MS
         if agenda.rules.retention_bytes:
@@ -356,19 +363,17 @@ class Policies:
 
     # --- following groups -----------------------------------------------------------------
 
-    def _group_at(self, db: int, key: bytes, name: bytes) -> tuple[Stream, Group, Agenda] | None:
-        found = self._stream_at(db, key)
-        group = None if found is None else found[1].groups.get(name)
-        if found is None or group is None:
-            return None
-        agenda = self.of_group(found[0], key, found[1], group)
-        return None if agenda is None else (found[1], group, agenda)
+    def _group_at(self, db: int, key: bytes, name: bytes) -> tuple[GroupRef, Agenda] | None:
+        database = self._state.keyspace.databases[db]
+        ref = group_of_value(database, key, database.values.get(key), name)
+        agenda = None if ref is None else self.of_group(ref)
+        return None if ref is None or agenda is None else (ref, agenda)
 
     def _follow_delivered(self, effect: e.Delivered) -> None:
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
-        agenda = found[2]
+        agenda = found[1]
         if agenda.lanes is not None:
             agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
@@ -377,39 +382,39 @@ class Policies:
 
     def _follow_redelivered(self, effect: e.Redelivered) -> None:
         found = self._group_at(effect.db, effect.key, effect.group)
-        if found is None or not found[2].rules.retries:
+        if found is None or not found[1].rules.retries:
             return
-        _, group, agenda = found
-        for identity in effect.ids:
-            entry = group.pending.get(identity)
+        ref, agenda = found
+        for entry_id in effect.ids:
+            entry = ref.group.pending.get(entry_id)
             if entry is not None:
-                agenda.file(identity, agenda.due_of(entry))
+                agenda.file(entry_id, agenda.due_of(entry))
         self.due.note((effect.db, effect.key), agenda.next_due)
 
     def _follow_released(self, effect: e.Released) -> None:
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
-        stream, _, agenda = found
-        for at, identity in enumerate(effect.ids):
+        ref, agenda = found
+        for at, entry_id in enumerate(effect.ids):
             if agenda.lanes is not None:
-                agenda.enter(identity, stream.log.get(identity), False)
-                agenda.lanes.land(identity)
-            agenda.file(identity, effect.times[at] if effect.times else 0)
+                agenda.enter(entry_id, ref.stream.log.get(entry_id), False)
+                agenda.lanes.land(entry_id)
+            agenda.file(entry_id, effect.times[at] if effect.times else 0)
         self.due.note((effect.db, effect.key), agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
-        self._hurry(effect)
+        self._wake_early(effect)
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is None:
             return
-        agenda = found[2]
+        agenda = found[1]
         agenda.leave(effect.ids)
         if agenda.freed or agenda.rules.bounds_pending:
             agenda.freed = False
             self._blocking.signal(effect.db, effect.key)
 
-    def _hurry(self, effect: e.Acknowledged) -> None:
+    def _wake_early(self, effect: e.Acknowledged) -> None:
         """Entries that were kept for the group may go."""
         found = self._stream_at(effect.db, effect.key)
         agenda = None if found is None else self.of_stream(effect.key, found[1])
@@ -417,13 +422,13 @@ class Policies:
             return
         group = found[1].groups.get(effect.group)
         pending = 0 if group is None else len(group.pending)
-        agenda.hurry(self._state.keyspace.now_ms, pending)
+        agenda.wake_early(self._state.keyspace.now_ms, pending)
         self.due.note((effect.db, effect.key), agenda.next_due(found[1]))
 
     def _follow_consumer(self, effect: e.ConsumerCreated) -> None:
         found = self._group_at(effect.db, effect.key, effect.group)
-        if found is not None and found[2].rules.consumer_ttl:
-            agenda = found[2]
+        if found is not None and found[1].rules.consumer_ttl:
+            agenda = found[1]
             agenda.seen_due = min(agenda.seen_due, effect.seen + agenda.rules.consumer_ttl)
             self.due.note((effect.db, effect.key), agenda.seen_due)
 
@@ -431,7 +436,7 @@ class Policies:
         """The effect does not say which entries went with it."""
         found = self._group_at(effect.db, effect.key, effect.group)
         if found is not None:
-            found[2].stale = True
+            found[1].stale = True
             self.due.note((effect.db, effect.key), self._state.keyspace.now_ms)
             self._blocking.signal(effect.db, effect.key)
 
@@ -474,51 +479,37 @@ class Policies:
             if of_stream is not None:
                 retention.clean(database, key, value, of_stream, self.tally)
             for group in list(value.groups.values()):
-                self._act_in_group(database, key, value, group)
-            self._note_next(database, key, value, now)
+                self._act_in_group(GroupRef(database, key, value, group))
+            self._note(database, key, value, now)
         if keyspace.effects or self._blocking.ready:
             self.settle()
 
-    def _act_in_group(self, db: Database, key: bytes, stream: Stream, group: Group) -> None:
-        agenda = self.of_group(db, key, stream, group)
-        if agenda is None:
+    def _act_in_group(self, ref: GroupRef) -> None:
+        ruled = self.ruled(ref)
+        if ruled is None:
             return
-        place = self.place_of(db, key, stream, group, agenda)
-        if agenda.rules.consumer_ttl and place.now >= agenda.seen_due:
-            absence.remove_absent(place, self._parked(db, key, group))
-        due = agenda.fall_due(group.pending, place.now)
+        agenda, pending, now = ruled.agenda, ruled.group.pending, ruled.now
+        if agenda.rules.consumer_ttl and now >= agenda.seen_due:
+            ruled.remove_absent(self._parked(ref))
+        due = agenda.fall_due(pending, now)
         if not due:
             return
-        entries = [entry for each in due if (entry := group.pending.get(each)) is not None]
-        rules = agenda.rules
+        entries = [entry for each in due if (entry := pending.get(each)) is not None]
         exhausted = [
             entry
             for entry in entries
-            if rules.is_exhausted(entry.deliveries) and agenda.due_of(entry) <= place.now
+            if agenda.rules.is_exhausted(entry.deliveries) and agenda.due_of(entry) <= now
         ]
         if exhausted:
-            bury_exhausted(place, exhausted)
+            move_exhausted(ruled, exhausted)
         for each in due:
             agenda.put_back(each)
-        self._blocking.signal(db.index, key)
+        self._blocking.signal(ref.db.index, ref.key)
 
-    def _parked(self, db: Database, key: bytes, group: Group) -> set[bytes]:
+    def _parked(self, ref: GroupRef) -> set[bytes]:
         """The consumers that wait for the stream."""
-        waiters = self._blocking.waiting.get((db.index, key), {})
-        return {each.wait.consumer for each in waiters if each.wait.reader_of == group.name}
-
-    def _note_next(self, db: Database, key: bytes, stream: Stream, now: int) -> None:
-        """Notes when to come back: not at once for what goes by age, entry after entry."""
-        of_stream = self.of_stream(key, stream)
-        at = NEVER
-        if of_stream is not None:
-            at = max(of_stream.next_due(stream), now + AGE_STEP_MS)
-        for group in stream.groups.values():
-            agenda = self.of_group(db, key, stream, group)
-            if agenda is not None:
-                at = min(at, max(agenda.next_due, now + 1), max(agenda.seen_due, now + 1))
-        if at < NEVER:
-            self.due.note((db.index, key), at)
+        waiters = self._blocking.waiting.get((ref.db.index, ref.key), {})
+        return {each.wait.consumer for each in waiters if each.wait.reader_of == ref.group.name}
 
     def close(self) -> None:
         """Stops the timer."""

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What XREADGROUP gives a consumer of a group with policies: what is due again, then what is new.
+"""What a group with policies gives a consumer: what is due again, what is new, what may be claimed.
 
 A read goes on from the group's last-delivered-id as it always does. Entries that are not for the
 group are passed over; those that may not be delivered yet are kept back, pending without an owner,
@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from server.delivery.agenda import Agenda
-from server.delivery.dead_letters import AGAIN_AFTER_MS, TOO_OFTEN, bury, settle
-from server.delivery.place import GroupPlace
+from server.delivery.dead_letters import (
+    AGAIN_AFTER_MS,
+    TOO_OFTEN,
+    acknowledge,
+    move_to_dead_letters,
+)
+from server.delivery.group_ref import RuledGroup
 from storage.engine import ids
-from storage.engine.effects import Delivered, GroupPositionSet, Released
-from storage.engine.pending import MOST, Consumer, PendingEntry, PendingList
+from storage.engine.pending import MOST, Consumer, PendingEntry
 
 MOST_PASSED: Final = 50_000
 """How many new entries one read looks at, so that none takes long."""
 
 _PORTION: Final = 500
 
-_MOST_BURIED: Final = 500
+_MOST_EXHAUSTED: Final = 500
 """At how many dead letters a read stops to look for an entry that is due."""
 
 
@@ -36,54 +39,43 @@ class Reader(NamedTuple):
     fits: Callable[[bytes], bool] | None
 
 
-Given = list[tuple[bytes, PendingEntry]]
+Redeliveries = list[tuple[bytes, PendingEntry]]
 """The entries that are delivered, in their RESP form, each with how it was pending before."""
-
-
-def room_for(agenda: Agenda, pending: PendingList, consumer: Consumer) -> int:
-    """How many more entries the consumer may have in flight."""
-    rules = agenda.rules
-    room = ids.MAX
-    if rules.max_pending:
-        room = rules.max_pending - (len(pending) - len(pending.released))
-    if rules.max_pending_consumer:
-        room = min(room, rules.max_pending_consumer - consumer.owned)
-    return max(room, 0)
 
 
 # --- what is due again -----------------------------------------------------------------------
 
 
-def deliver_due(place: GroupPlace, reader: Reader, most: int) -> Given:
+def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> Redeliveries:
     """Delivers up to ``most`` pending entries that are due to somebody, or were kept back."""
-    given: Given = []
+    given: Redeliveries = []
     while len(given) < most:
         before = len(given)
-        missing = _give(place, reader, most, given)
+        missing = _give(ruled, reader, most, given)
         if missing:
-            place.group.acknowledge(missing)
-            settle(place, missing)  # Which may let others go on.
+            ruled.group.acknowledge(missing)
+            acknowledge(ruled, missing)  # Which may let others go on.
         elif len(given) == before:
             break
     if given:
-        _tell_due(place, reader, [entry for _, entry in given])
+        _tell_due(ruled, reader, [entry for _, entry in given])
     if reader.noack:
         # An entry that was kept back is delivered for the first time.
         first = [one.id for _, one in given if not one.deliveries]
         if first:
-            place.group.acknowledge(first)
-            settle(place, first)
+            ruled.group.acknowledge(first)
+            acknowledge(ruled, first)
     return given
 
 
-def _give(place: GroupPlace, reader: Reader, most: int, given: Given) -> list[int]:
+def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> list[int]:
     """Delivers what is due, as far as it fits; returns what the stream does not have any more."""
-    group, now = place.group, place.now
+    group, now = ruled.group, ruled.now
     missing: list[int] = []
     kept: list[int] = []
-    for entry in _take(place, most - len(given)):
-        payload = place.stream.log.get(entry.id)
-        room = entry.owner is not None or room_for(place.agenda, group.pending, reader.consumer) > 0
+    for entry in _take(ruled, most - len(given)):
+        payload = ruled.stream.log.get(entry.id)
+        room = entry.owner is not None or ruled.room_for(reader.consumer) > 0
         if payload is None:
             missing.append(entry.id)
         elif not kept and room and (reader.fits is None or reader.fits(payload)):
@@ -91,34 +83,47 @@ def _give(place: GroupPlace, reader: Reader, most: int, given: Given) -> list[in
             given.append((payload, entry))
         else:
             kept.append(entry.id)
-    for identity in kept:
-        place.agenda.put_back(identity)
+    for entry_id in kept:
+        ruled.agenda.put_back(entry_id)
     return missing
 
 
-def _take(place: GroupPlace, most: int) -> list[PendingEntry]:
+def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:
     """The next entries that are due, without those that were delivered too often: these become dead
     letters. If they are many, the others do so at their time, which has come as well."""
-    agenda, pending = place.agenda, place.group.pending
+    agenda, pending = ruled.agenda, ruled.group.pending
     taken: list[PendingEntry] = []
     exhausted: list[PendingEntry] = []
-    while len(taken) < most and len(exhausted) < _MOST_BURIED:
-        found = agenda.take(pending, place.now, most - len(taken))
+    while len(taken) < most and len(exhausted) < _MOST_EXHAUSTED:
+        found = agenda.take(pending, ruled.now, most - len(taken))
         if not found:
             break
         for entry in found:
             late = agenda.rules.is_exhausted(entry.deliveries)
             (exhausted if late else taken).append(entry)
     if exhausted:
-        bury_exhausted(place, exhausted)
+        move_exhausted(ruled, exhausted)
     return taken
 
 
-def bury_exhausted(place: GroupPlace, entries: Sequence[PendingEntry]) -> None:
+def move_exhausted(ruled: RuledGroup, entries: Sequence[PendingEntry]) -> None:
     """Moves entries to the dead letters that were delivered as often as may be. What cannot be
     written is tried again later; it is not delivered meanwhile."""
-    for entry in bury(place, entries, TOO_OFTEN):
-        place.agenda.file(entry.id, place.now + AGAIN_AFTER_MS)
+    for entry in move_to_dead_letters(ruled, entries, TOO_OFTEN):
+        ruled.agenda.file(entry.id, ruled.now + AGAIN_AFTER_MS)
+
+
+def move_exhausted_of(ruled: RuledGroup, consumer: Consumer, start: int, most: int) -> None:
+    """Moves those of a consumer's next pending entries above ``start`` to the dead letters that
+    were delivered as often as may be: reading them delivers them again."""
+    rules, pending = ruled.agenda.rules, ruled.group.pending
+    if not rules.max_deliveries:
+        return
+    owned = pending.owned_ids(consumer, start + 1, min(most, consumer.owned))
+    entries = [entry for each in owned if (entry := pending.get(each)) is not None]
+    exhausted = [each for each in entries if rules.is_exhausted(each.deliveries)]
+    if exhausted:
+        move_exhausted(ruled, exhausted)
 
 
 def _count_after(entry: PendingEntry) -> int:
@@ -126,19 +131,15 @@ def _count_after(entry: PendingEntry) -> int:
     return min(entry.deliveries + 1, MOST)
 
 
-def _tell_due(place: GroupPlace, reader: Reader, before: list[PendingEntry]) -> None:
-    group, now = place.group, place.now
+def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> None:
+    group, now = ruled.group, ruled.now
     counts = tuple([_count_after(entry) for entry in before])
-    again = sum(count > 1 for count in counts)
+    again = sum([count > 1 for count in counts])
     group.delivered += len(counts) - again
     group.redelivered += again
-    place.tally.redelivered += again
+    ruled.tally.redelivered += again
     reader.consumer.active = now
-    identities = tuple([entry.id for entry in before])
-    name = reader.consumer.name
-    place.db.emit(
-        Delivered(place.db.index, place.key, group.name, name, identities, now, counts, now)
-    )
+    ruled.emit_delivered(reader.consumer, tuple([entry.id for entry in before]), now, counts)
 
 
 # --- what is new -----------------------------------------------------------------------------
@@ -147,21 +148,21 @@ def _tell_due(place: GroupPlace, reader: Reader, before: list[PendingEntry]) -> 
 class _Sorted:
     """New entries in turn: those that are delivered, and those that are kept back until a time."""
 
-    __slots__ = ("given", "held", "identities", "passed", "until")
+    __slots__ = ("entry_ids", "given", "held", "passed", "until")
 
     def __init__(self) -> None:
         self.passed: list[int] = []
-        self.identities: list[int] = []
+        self.entry_ids: list[int] = []
         self.given: list[bytes] = []
         self.held: list[int] = []
         self.until: list[int] = []
 
 
-def deliver_selected(place: GroupPlace, reader: Reader, most: int) -> tuple[list[bytes], bool]:
+def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list[bytes], bool]:
     """Delivers up to ``most`` new entries, of those that are for the group and whose time it is.
 
     Returns them, and whether there may be more behind them that were not looked at."""
-    stream, group = place.stream, place.group
+    stream, group = ruled.stream, ruled.group
     found = _Sorted()
     complete = False
     while len(found.passed) < MOST_PASSED and len(found.given) < most and not complete:
@@ -169,108 +170,130 @@ def deliver_selected(place: GroupPlace, reader: Reader, most: int) -> tuple[list
         wanted = min(_PORTION, max(most - len(found.given), 1))
         portion = stream.log.range_with_ids(start, ids.MAX, wanted)
         complete = len(portion[0]) < wanted
-        if _is_simple(place, reader, portion[0]):
-            _sort_all(place, portion, found)
-        elif not _sort(place, reader, most, portion, found):
+        if _is_simple(ruled, reader, portion[0]):
+            _sort_all(ruled, portion, found)
+        elif not _sort(ruled, reader, most, portion, found):
             complete = True
     if not found.passed:
         return [], False
-    _hand_out(place, reader, found)
+    _hand_out(ruled, reader, found)
     return found.given, not complete and len(found.given) < most
 
 
-def _is_simple(place: GroupPlace, reader: Reader, identities: list[int]) -> bool:
+def _is_simple(ruled: RuledGroup, reader: Reader, entry_ids: list[int]) -> bool:
     """Whether all entries of a portion are new to the group, and the reader can take each."""
-    if reader.fits is not None or not identities:
+    if reader.fits is not None or not entry_ids:
         return False
-    return place.group.pending.last < identities[0]
+    return ruled.group.pending.last < entry_ids[0]
 
 
-def _sort_all(place: GroupPlace, portion: tuple[list[int], list[bytes]], found: _Sorted) -> None:
+def _sort_all(ruled: RuledGroup, portion: tuple[list[int], list[bytes]], found: _Sorted) -> None:
     """Decides about all entries of a portion, in half of the time."""
-    only, delays, now = place.agenda.rules.only, place.agenda.rules.delay_field, place.now
-    lanes, until = place.agenda.lanes, 0
+    only, delays, now = ruled.agenda.rules.only, ruled.agenda.rules.delay_field, ruled.now
+    lanes, until = ruled.agenda.lanes, 0
     numbers, payloads = portion
     found.passed += numbers
-    identities, given = found.identities, found.given
+    entry_ids, given = found.entry_ids, found.given
     # Not zip(), which makes a pair for every entry in compiled code, too.
     for at, payload in enumerate(payloads):
-        identity = numbers[at]
+        entry_id = numbers[at]
         if only is not None and not only.holds(payload):
             continue
         if delays is not None:
             until = delays.time_in(payload)
-        flies = until <= now
-        if (lanes is not None and not lanes.enter(identity, payload, flies)) or not flies:
-            found.held.append(identity)
-            found.until.append(0 if flies else until)
+        in_flight = until <= now
+        if (lanes is not None and not lanes.enter(entry_id, payload, in_flight)) or not in_flight:
+            found.held.append(entry_id)
+            found.until.append(0 if in_flight else until)
             continue
-        identities.append(identity)
+        entry_ids.append(entry_id)
         given.append(payload)
 
 
 def _sort(
-    place: GroupPlace,
+    ruled: RuledGroup,
     reader: Reader,
     most: int,
     portion: tuple[list[int], list[bytes]],
     found: _Sorted,
 ) -> bool:
     """Decides about each entry of a portion; false if the reader can take no more."""
-    rules, lanes, pending = place.agenda.rules, place.agenda.lanes, place.group.pending
+    rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
     behind = pending.last
     only, delays, fits = rules.only, rules.delay_field, reader.fits
-    now, until = place.now, 0
-    for identity, payload in zip(*portion, strict=True):
+    now, until = ruled.now, 0
+    for entry_id, payload in zip(*portion, strict=True):
         if only is not None and not only.holds(payload):
-            found.passed.append(identity)
+            found.passed.append(entry_id)
             continue
         if delays is not None:
             until = delays.time_in(payload)
         if len(found.given) >= most or (fits is not None and until <= now and not fits(payload)):
             return False
-        if identity <= behind and identity in pending:
+        if entry_id <= behind and entry_id in pending:
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
-            found.passed.append(identity)
+            found.passed.append(entry_id)
             continue
-        flies = until <= now
-        first = lanes is None or lanes.enter(identity, payload, flies)
-        found.passed.append(identity)
-        if first and flies:
-            found.identities.append(identity)
+        in_flight = until <= now
+        first = lanes is None or lanes.enter(entry_id, payload, in_flight)
+        found.passed.append(entry_id)
+        if first and in_flight:
+            found.entry_ids.append(entry_id)
             found.given.append(payload)
         else:
-            found.held.append(identity)
-            found.until.append(0 if flies else until)
+            found.held.append(entry_id)
+            found.until.append(0 if in_flight else until)
     return True
 
 
-def _hand_out(place: GroupPlace, reader: Reader, found: _Sorted) -> None:
+def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     """Moves the group past all of them, and tells what has become of each."""
-    db, key, group, consumer = place.db, place.key, place.group, reader.consumer
-    now = place.now
-    place.stream.pass_over(group, found.passed)
-    group.delivered += len(found.identities)
-    if found.identities:
-        consumer.active = now
-    if found.identities and not reader.noack:
-        given = tuple(found.identities)
-        _make_pending(group.pending, found.identities, consumer, now)
-        ones = (1,) * len(given)
-        db.emit(Delivered(db.index, key, group.name, consumer.name, given, now, ones, now))
-    elif found.identities:
-        place.agenda.leave(found.identities)
+    group, consumer = ruled.group, reader.consumer
+    ruled.stream.pass_over(group, found.passed)
+    if found.entry_ids and not reader.noack:
+        ruled.make_pending(consumer, found.entry_ids)
+    elif found.entry_ids:
+        group.delivered += len(found.entry_ids)
+        consumer.active = ruled.now
+        ruled.agenda.leave(found.entry_ids)
     if found.held:
-        for identity, until in zip(found.held, found.until, strict=True):
-            group.pending.set(identity, None, until, 0)
-        zeros = (0,) * len(found.held)
-        db.emit(Released(db.index, key, group.name, tuple(found.held), zeros, tuple(found.until)))
-    db.emit(GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False))
+        for entry_id, until in zip(found.held, found.until, strict=True):
+            group.pending.set(entry_id, None, until, 0)
+        ruled.emit_released(found.held, [0] * len(found.held), found.until)
+    ruled.emit_position()
 
 
-def _make_pending(pending: PendingList, run: list[int], consumer: Consumer, now: int) -> None:
-    if pending.last < run[0]:
-        pending.append_run(run, consumer, now)
-    else:
-        for identity in run:
-            pending.set(identity, consumer, now, 1)
+# --- what may be claimed ---------------------------------------------------------------------
+
+
+class Refusals:
+    """Refuses entries that nobody may have yet, and those that were delivered as often as may be
+    if claiming them is ``counting`` as a delivery; these are then dead letters."""
+
+    __slots__ = ("_counting", "_exhausted", "_ruled")
+
+    def __init__(self, ruled: RuledGroup, counting: bool) -> None:
+        self._ruled = ruled
+        self._counting = counting
+        self._exhausted: list[PendingEntry] = []
+
+    def refuses(self, entry_id: int, entry: PendingEntry) -> bool:
+        """Whether an entry that could be claimed is not."""
+        agenda = self._ruled.agenda
+        if agenda.holds(entry, self._ruled.now):
+            return True
+        if self._counting and agenda.rules.is_exhausted(entry.deliveries):
+            self._exhausted.append(entry)
+            return True
+        return False
+
+    @property
+    def allows_force(self) -> bool:
+        """Whether entries may be claimed that are not pending: not where policies say which of them
+        are delivered when."""
+        return not self._ruled.agenda.rules.selects
+
+    def move_exhausted(self) -> None:
+        """Moves those that were delivered too often to the dead letters."""
+        if self._exhausted:
+            move_exhausted(self._ruled, self._exhausted)

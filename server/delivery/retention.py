@@ -6,41 +6,81 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import Final
 
-from server.delivery.rules import NEVER, StreamRules
-from server.delivery.tally import Tally
+from server.config.policies import StreamRules
 from storage.engine import ids
 from storage.engine.effects import EntriesDeleted, EntryAdded, StreamTrimmed
 from storage.engine.stream import Stream
 from storage.engine.trimming import ACKED, KEEPREF, Trim, trim
 from storage.keyspace.databases import Database
 
-AGE_STEP_MS = 10
+NEVER: Final = 2**62
+"""A time that does not come."""
+
+AGE_STEP_MS: Final = 10
 """Entries go for their age at such intervals at most."""
 
-LONGEST_STEP_MS = 1000
+LONGEST_STEP_MS: Final = 1000
 """Where entries are kept for a group the intervals double, up to this one."""
 
-PENDING_PER_MS = 1000
+PENDING_PER_MS: Final = 1000
 """So many pending entries put off by a millisecond what follows from an acknowledgement."""
 
-SIZE_STEP_MS = 100
+SIZE_STEP_MS: Final = 100
 """The same for their size, which takes a look at every block."""
 
 
-class StreamAgenda:
+class Tally:
+    """Counts since the start of the server, or since CONFIG RESETSTAT."""
+
+    __slots__ = ("consumers_removed", "dead_letters", "deleted", "redelivered", "trimmed")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def counts(self) -> dict[str, int]:
+        """Each count under the name that metrics have for it."""
+        return {
+            "dead_letters": self.dead_letters,
+            "redelivered": self.redelivered,
+            "consumers_removed": self.consumers_removed,
+            "trimmed": self.trimmed,
+            "deleted": self.deleted,
+        }
+
+    def reset(self) -> None:
+        """Sets all of them to zero."""
+        self.dead_letters = 0
+        self.redelivered = 0
+        self.consumers_removed = 0
+        self.trimmed = 0
+        self.deleted = 0
+
+
+class Kept:
+    """What is kept of a stream or a group for its policies: of one without any, that it has none.
+
+    It holds for a ``version`` of all policies, while the stream is at ``key``."""
+
+    __slots__ = ("key", "version")
+
+    def __init__(self, key: bytes, version: int) -> None:
+        self.key = key
+        self.version = version
+
+
+class StreamAgenda(Kept):
     """What is kept of a stream with policies. ``groups_to_make`` are those that an XADD makes, each
-    with where it begins (``0`` or ``$``); ``version`` and ``key`` are those of the rules."""
+    with where it begins (``0`` or ``$``)."""
 
     __slots__ = (
         "_step",
         "groups_to_make",
-        "key",
+        "in_grace",
         "next_look",
         "not_before",
         "rules",
-        "version",
-        "young",
     )
 
     def __init__(
@@ -50,30 +90,29 @@ class StreamAgenda:
         key: bytes,
         version: int,
     ) -> None:
+        super().__init__(key, version)
         self.rules = rules
         self.groups_to_make = groups_to_make
-        self.key = key
-        self.version = version
         self.next_look = 0
         """When entries are looked at next for their size."""
         self.not_before = 0
         """When entries are looked at next for their age, if some are kept for a group."""
         self._step = AGE_STEP_MS
-        self.young: list[int] = []
+        self.in_grace: list[int] = []
         """Entries that every group has acknowledged and that are still kept for groups to come."""
 
-    def find_young(self, stream: Stream) -> None:
+    def find_in_grace(self, stream: Stream) -> None:
         """Notes all entries that no group has to read or to acknowledge."""
-        self.young = []
+        self.in_grace = []
         if self.rules.grace and stream.groups:
-            self.young = [each for each in stream.log if not stream.is_referenced(each)]
+            self.in_grace = [each for each in stream.log if not stream.is_referenced(each)]
 
     def next_due(self, stream: Stream) -> int:
         """When something may have to go, :data:`NEVER` if nothing will."""
         due = NEVER
         rules = self.rules
-        if self.young:
-            due = (self.young[0] >> 64) + rules.grace
+        if self.in_grace:
+            due = (self.in_grace[0] >> 64) + rules.grace
         if rules.retention and stream.log.length:
             due = min(due, max((stream.log.first >> 64) + rules.retention, self.not_before))
         if rules.retention_bytes and stream.log.length:
@@ -90,7 +129,7 @@ class StreamAgenda:
         if self.rules.retention_bytes:
             self.next_look = max(self.not_before, now + SIZE_STEP_MS)
 
-    def hurry(self, now: int, pending: int) -> None:
+    def wake_early(self, now: int, pending: int) -> None:
         """A group that has so many pending entries has acknowledged some: kept ones may go."""
         soon = now + AGE_STEP_MS + pending // PENDING_PER_MS
         self.not_before = min(self.not_before, soon)
@@ -104,26 +143,26 @@ class StreamAgenda:
 
 
 def drop_acknowledged(
-    db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, identities: Sequence[int]
+    db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, entry_ids: Sequence[int]
 ) -> int:
-    """Deletes those of the entries that no group refers to any more (``delete acked``); the young
-    ones later. Returns how many went."""
+    """Deletes those of the entries that no group refers to any more (``delete acked``);
+    those in their grace later. Returns how many went."""
     rules = agenda.rules
-    free = _unreferenced(stream, identities)
+    free = _unreferenced(stream, entry_ids)
     if rules.grace:
         latest = db.keyspace.now_ms - rules.grace
         for each in free:
             if each >> 64 > latest:
-                heapq.heappush(agenda.young, each)
+                heapq.heappush(agenda.in_grace, each)
         free = [each for each in free if each >> 64 <= latest]
     return _delete(db, key, stream, free)
 
 
-def _unreferenced(stream: Stream, identities: Sequence[int]) -> list[int]:
+def _unreferenced(stream: Stream, entry_ids: Sequence[int]) -> list[int]:
     """Those of the entries, ascending, that no group has to read or to acknowledge."""
     groups = stream.groups.values()
     last = min([group.last_id for group in groups], default=ids.MAX)
-    free = sorted([each for each in identities if each <= last])
+    free = sorted([each for each in entry_ids if each <= last])
     for group in groups:
         pending = group.pending
         if pending and free and pending.first <= free[-1]:
@@ -131,12 +170,12 @@ def _unreferenced(stream: Stream, identities: Sequence[int]) -> list[int]:
     return free
 
 
-def _delete(db: Database, key: bytes, stream: Stream, identities: list[int]) -> int:
+def _delete(db: Database, key: bytes, stream: Stream, entry_ids: list[int]) -> int:
     """Deletes ascending entries. The oldest ones are trimmed, which takes a part of the time."""
-    count = len(identities)
-    if count and stream.log.ids_of(ids.MIN, ids.MAX, count) == identities:
+    count = len(entry_ids)
+    if count and stream.log.ids_of(ids.MIN, ids.MAX, count) == entry_ids:
         return _trim(db, key, stream, True, stream.log.length - count, keep=False)
-    deleted = stream.delete(identities)
+    deleted = stream.delete(entry_ids)
     if deleted:
         db.emit(EntriesDeleted(db.index, key, tuple(deleted), False))
     return len(deleted)
@@ -146,8 +185,8 @@ def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally:
     """Removes what has been kept for long enough, and what is too much."""
     now, rules = db.keyspace.now_ms, agenda.rules
     old: list[int] = []
-    while agenda.young and (agenda.young[0] >> 64) + rules.grace <= now:
-        old.append(heapq.heappop(agenda.young))
+    while agenda.in_grace and (agenda.in_grace[0] >> 64) + rules.grace <= now:
+        old.append(heapq.heappop(agenda.in_grace))
     if old:
         tally.deleted += _delete(db, key, stream, _unreferenced(stream, old))
     if rules.trims and now >= agenda.not_before:
@@ -212,12 +251,12 @@ def add_entry(db: Database, key: bytes, stream: Stream, items: list[bytes], maxl
     longer than ``maxlen`` entries then, if that is given. Returns the ID.
 
     Raises :class:`StreamExhausted`."""
-    identity = stream.next_id(db.keyspace.now_ms)
+    entry_id = stream.next_id(db.keyspace.now_ms)
     created = key not in db.values
-    payload = stream.add(identity, items)
+    payload = stream.add(entry_id, items)
     if created:
         db.attach(key, stream)
-    db.emit(EntryAdded(db.index, key, identity, payload, created))
+    db.emit(EntryAdded(db.index, key, entry_id, payload, created))
     if maxlen and stream.log.length > maxlen:
         _trim(db, key, stream, True, maxlen, keep=False)
-    return identity
+    return entry_id

@@ -64,3 +64,91 @@ def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
 def id_of(payload: bytes) -> bytes:
     """The ID of an entry in its RESP form, as the bulk string that it is in there."""
     return payload[4 : payload.index(b"*", 4)]
+
+
+# --- fields of stored entries ----------------------------------------------------------------
+
+_CR: Final = 0x0D
+_LF: Final = 0x0A
+_ZERO: Final = 0x30
+_LINE_END: Final = len(b"\r\n")
+_ID_AT: Final = len(b"*2\r\n")
+_LONGEST_TIME: Final = 16
+"""How many digits a time in milliseconds has at most."""
+
+
+def _bulk(value: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(value), value)
+
+
+class Field:
+    """A field of entries, found in their RESP form without taking that apart: this is done for
+    every entry that a group comes to."""
+
+    __slots__ = ("_mark", "_size", "name")
+
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        self._mark: bytes = _bulk(name)
+        self._size = len(self._mark)
+
+    def position_in(self, payload: bytes) -> int:
+        """Where the value of the first field of this name begins, as a bulk string; -1 without one.
+        ``payload`` is the RESP form of the entry."""
+        mark, size = self._mark, self._size
+        at = _next_line(payload, bulk_end(payload, _ID_AT))
+        end = len(payload)
+        while at < end:
+            value = bulk_end(payload, at)
+            if value - at == size and payload[at:value] == mark:
+                return value
+            at = bulk_end(payload, value)
+        return -1
+
+    def value_in(self, payload: bytes) -> bytes | None:
+        """That value, ``None`` without one."""
+        at = self.position_in(payload)
+        if at < 0:
+            return None
+        return payload[_next_line(payload, at) : bulk_end(payload, at) - _LINE_END]
+
+    def time_in(self, payload: bytes) -> int:
+        """The time in Unix milliseconds that the field holds; 0 if it holds none."""
+        value = self.value_in(payload)
+        if value is None or not value.isdigit() or len(value) > _LONGEST_TIME:
+            return 0
+        return int(value)
+
+
+def _next_line(data: bytes, at: int) -> int:
+    while data[at] != _LF:
+        at += 1
+    return at + 1
+
+
+def bulk_end(data: bytes, at: int) -> int:
+    """Where the bulk string at ``at`` ends, with the line break behind it."""
+    length = 0
+    at += 1
+    digit = data[at]
+    while digit != _CR:
+        length = length * 10 + digit - _ZERO
+        at += 1
+        digit = data[at]
+    return at + _LINE_END + length + _LINE_END
+
+
+class Condition:
+    """A field and the value that it must have."""
+
+    __slots__ = ("_field", "_size", "_value")
+
+    def __init__(self, name: bytes, value: bytes) -> None:
+        self._field = Field(name)
+        self._value: bytes = _bulk(value)
+        self._size = len(self._value)
+
+    def holds(self, payload: bytes) -> bool:
+        """Whether the entry has the field with the value."""
+        at = self._field.position_in(payload)
+        return at >= 0 and payload[at : at + self._size] == self._value

@@ -118,6 +118,16 @@ class Group:
         """Removes a consumer; returns how many pending entries went with it."""
         return self.pending.remove_owner(self.consumers.pop(name))
 
+    def deliver(self, entry_ids: list[int], consumer: Consumer, now: int) -> None:
+        """Makes ascending entries pending for ``consumer``, delivered once."""
+        pending = self.pending
+        if pending.last < entry_ids[0]:
+            pending.append_run(entry_ids, consumer, now)
+        else:
+            for entry_id in entry_ids:
+                pending.set(entry_id, consumer, now, 1)
+        consumer.active = now
+
     @property
     def columns(self) -> list[object]:
         """What holds the pending entries, in pieces that can be freed one by one."""

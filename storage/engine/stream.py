@@ -14,7 +14,6 @@ from storage.engine.idempotency import IdempotencyTable
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
 from storage.engine.nodes import radix_tree_nodes
-from storage.engine.pending import Consumer
 from storage.engine.runs import Run
 from storage.errors import IDTooSmall, StreamExhausted
 
@@ -193,23 +192,6 @@ class Stream:
                 every = tuple([(one.name, one.seen, one.active) for one in consumers])
                 times.append((group.name, every))
         return times
-
-    def deliver(
-        self, group: Group, consumer: Consumer, identities: list[int], now: int, noack: bool
-    ) -> None:
-        """Moves the group past the ascending entries, which follow its last-delivered-id; unless
-        ``noack`` they are then pending for ``consumer``, delivered once."""
-        self.pass_over(group, identities)
-        group.delivered += len(identities)
-        if noack:
-            return
-        pending = group.pending
-        if pending.last < identities[0]:
-            pending.append_run(identities, consumer, now)
-        else:
-            for identity in identities:
-                pending.set(identity, consumer, now, 1)
-        consumer.active = now
 
     def pass_over(self, group: Group, identities: list[int]) -> None:
         """Moves the group past the ascending entries, which follow its last-delivered-id: they

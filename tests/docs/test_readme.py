@@ -20,8 +20,8 @@ import pytest
 from penstock import cli
 from penstock.testing import Penstock
 from server.config.file import read_text
-from server.config.policies import ALL
 from server.config.registry import Config
+from tests.docs import policies_page
 from tests.docs.markdown import blocks, fences, shell_lines
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
@@ -94,11 +94,8 @@ def test_the_lines_of_policies_that_are_shown_are_taken() -> None:
     assert len(config.stream_policy) == 3
 
 
-def test_the_tables_of_policies_name_all_of_them() -> None:
-    tables = DELIVERY[DELIVERY.index("## Policies of groups") : DELIVERY.index("## Dead letters")]
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", tables, re.MULTILINE)) == {
-        name.decode() for name in ALL
-    }
+def test_the_tables_of_policies_are_those_of_the_server() -> None:
+    assert policies_page.page() == DELIVERY, "run: python -m tests.docs.policies_page"
 
 
 @pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")

@@ -20,7 +20,8 @@ def filled() -> Keyspace:
     stream.add(1 << 64, [b"f", b"v"])
     stream.idempotency.record(b"p", b"i", 1 << 64, NOW)
     group = stream.add_group(b"g", 0, 0)
-    stream.deliver(group, group.add_consumer(b"c", NOW), [1 << 64], NOW, False)
+    stream.pass_over(group, [1 << 64])
+    group.deliver([1 << 64], group.add_consumer(b"c", NOW), NOW)
     keyspace.effects.clear()
     return keyspace
 

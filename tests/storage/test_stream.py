@@ -37,7 +37,9 @@ def read(stream: Stream, group: Group, count: int = 1000, noack: bool = False) -
     consumer = group.consumers.get(b"ann") or group.add_consumer(b"ann", 0)
     found, _ = stream.log.range_with_ids(group.last_id + 1, ids.MAX, count)
     if found:
-        stream.deliver(group, consumer, found, HOUR, noack)
+        stream.pass_over(group, found)
+    if found and not noack:
+        group.deliver(found, consumer, HOUR)
     stream.check()
     return [identity >> 64 for identity in found]
 
@@ -267,8 +269,7 @@ def test_nothing_is_counted_in_a_stream_that_says_it_never_had_entries() -> None
     stream = stream_of(1)
     stream.entries_added = 0
     group = stream.add_group(b"g", 0, None)
-    consumer = group.add_consumer(b"ann", 0)
-    stream.deliver(group, consumer, [at(1)], HOUR, noack=False)
+    stream.pass_over(group, [at(1)])
     assert group.entries_read is None
 
 

@@ -27,7 +27,8 @@ def add_group(stream: Stream, name: bytes, last_id: int, acknowledged: set[int])
     ann = group.add_consumer(b"ann", 0)
     given_to_ann = [identity for identity in stream.log if identity <= last_id]
     if given_to_ann:
-        stream.deliver(group, ann, given_to_ann, 0, noack=False)
+        stream.pass_over(group, given_to_ann)
+        group.deliver(given_to_ann, ann, 0)
     group.acknowledge(acknowledged)
 
 

@@ -11,22 +11,24 @@ from protocol.replies import OK, Bulk, Failure, Map, Reply
 from server.commands.declare import command, container, help_command
 from server.config.policies import (
     ALL,
+    DEAD_LETTER,
     GROUP,
     BadPolicy,
     Settings,
+    Table,
     check_together,
-    circle_text,
     read_settings,
 )
+from server.config.policy_lines import circle_text
 from server.delivery import errors as policy_errors
-from server.delivery.redriving import Redrive
+from server.delivery.dead_letters import Redrive
+from server.delivery.group_ref import GroupRef, group_of_key
 from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.groups import Group
 from storage.engine.stepwise import result
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
@@ -45,7 +47,7 @@ def _change_of(
     server: Services,
     session: Session,
     words: Arguments,
-    known: dict[bytes, Callable[[bytes], str]],
+    known: Table,
 ) -> _Change | None:
     """What SET or DEL ask for, ``None`` for GET; raises :class:`CommandError`."""
     word, rest = words[0].upper(), words[1:]
@@ -53,7 +55,7 @@ def _change_of(
         return None
     if word == b"SET" and rest and len(rest) % 2 == 0:
         settings = _checked(lambda: read_settings(rest, known))
-        _require_adding(server, session, [settings.get(b"dead-letter", b"")])
+        _require_adding(server, session, [settings.get(DEAD_LETTER.name, b"")])
         return _set(settings)
     if word == b"DEL" and rest:
         return _delete([name.lower() for name in rest])
@@ -94,41 +96,47 @@ def _delete(names: list[bytes]) -> _Change:
 
 
 def _apply(
-    server: Services, db: Database, key: bytes, stream: Stream, group: Group | None, change: _Change
+    server: Services,
+    db: Database,
+    key: bytes,
+    stream: Stream,
+    ref: GroupRef | None,
+    change: _Change,
 ) -> Reply:
-    """Changes the policies of the stream or the group, if those in force then go together."""
+    """Changes the policies of the stream, or of its group if one is given, if those in force then
+    go together."""
+    group = None if ref is None else ref.group
     own = (stream if group is None else group).policy
     changed = own.copy()
     reply = change(changed)
-    _require_sense(server, db, key, stream, group, changed)
+    if ref is None:
+        in_force = _of_stream(server, key, stream, changed)
+    else:
+        in_force = server.policies.settings_of_group(ref, changed)
+    _require_sense(server, db, key, in_force, changed)
     if changed != own:
         server.policies.active = True
         db.set_policy(key, group, changed)
     return reply
 
 
+def _of_stream(server: Services, key: bytes, stream: Stream, own: Settings) -> Settings:
+    """The policies of a stream with these of its own, those for all its groups among them."""
+    shared = {name: value for name, value in own.items() if name in GROUP}
+    return {**server.policies.settings_of_stream(key, stream, own), **shared}
+
+
 def _require_sense(
-    server: Services,
-    db: Database,
-    key: bytes,
-    stream: Stream,
-    group: Group | None,
-    changed: Settings,
+    server: Services, db: Database, key: bytes, in_force: Settings, changed: Settings
 ) -> None:
     """Raises :class:`CommandError` if policies do not go together, or dead letters would come
     back."""
-    policies = server.policies
-    if group is None:
-        shared = {name: value for name, value in changed.items() if name in GROUP}
-        settings = {**policies.settings_of_stream(key, stream, changed), **shared}
-    else:
-        settings = policies.settings_of_group(key, stream, group, changed)
     try:
-        check_together(settings)
+        check_together(in_force)
     except BadPolicy as error:
         raise CommandError(policy_errors.bad_policy(str(error))) from None
-    target = changed.get(b"dead-letter")
-    way = policies.circle_of(db, key, target) if target else []
+    target = changed.get(DEAD_LETTER.name)
+    way = server.policies.circle_of(db, key, target) if target else []
     if way:
         raise CommandError(policy_errors.bad_policy(circle_text(way)))
 
@@ -149,16 +157,10 @@ def _shown(settings: Settings) -> Reply:
 def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP POLICY key group SET ... | GET | DEL ...: OK; those in force; how many went."""
     change = _change_of(server, session, args[4:], GROUP)
-    db, key = session.db, args[2]
-    stream = db.stream(key)
-    if stream is None:
-        raise CommandError(errors.GROUP_NEEDS_KEY)
-    group = stream.groups.get(args[3])
-    if group is None:
-        raise CommandError(errors.no_group_for_key(args[3], key))
+    ref = group_of_key(session.db, args[2], args[3])
     if change is None:
-        return _shown(server.policies.settings_of_group(key, stream, group))
-    return _apply(server, db, key, stream, group, change)
+        return _shown(server.policies.settings_of_group(ref))
+    return _apply(server, ref.db, ref.key, ref.stream, ref, change)
 
 
 @command(
@@ -178,8 +180,7 @@ def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if change is None:
-        shared = {name: value for name, value in stream.policy.items() if name in GROUP}
-        return _shown({**server.policies.settings_of_stream(key, stream), **shared})
+        return _shown(_of_stream(server, key, stream, stream.policy))
     return _apply(server, db, key, stream, None, change)
 
 

@@ -11,22 +11,14 @@ from protocol.replies import OK, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
+from server.delivery.group_ref import add_group, find_group, group_of_key
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.effects import (
-    Acknowledged,
-    ConsumerCreated,
-    ConsumerDeleted,
-    GroupCreated,
-    GroupDestroyed,
-    GroupPositionSet,
-)
-from storage.engine.groups import Group
+from storage.engine.effects import GroupDestroyed
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database
 
 container(
     "XGROUP",
@@ -81,21 +73,6 @@ def _entries_read(text: bytes) -> int | None:
     return None if value == UNKNOWN else value
 
 
-def _stream_of(db: Database, key: bytes) -> Stream:
-    stream = db.stream(key)
-    if stream is None:
-        raise CommandError(errors.GROUP_NEEDS_KEY)
-    return stream
-
-
-def _group_of(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
-    stream = _stream_of(db, key)
-    group = stream.groups.get(name)
-    if group is None:
-        raise CommandError(errors.no_group_for_key(name, key))
-    return stream, group
-
-
 @command(
     "XGROUP CREATE",
     flags="write denyoom",
@@ -121,8 +98,7 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
         stream = db.make_stream(key)
     elif name in stream.groups:
         raise CommandError(group_errors.GROUP_EXISTS)
-    group = stream.add_group(name, last_id, position.capped(stream))
-    db.emit(GroupCreated(db.index, key, name, last_id, group.entries_read))
+    add_group(db, key, stream, name, last_id, position.capped(stream))
     return OK
 
 
@@ -138,14 +114,12 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
 def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP SETID key group <id | $> [ENTRIESREAD n]: OK."""
     position = _Position(args, may_make=False)
-    db = session.db
-    stream, group = _group_of(db, args[2], args[3])
+    ref = group_of_key(session.db, args[2], args[3])
     _refuse_more_than(_MOST_TO_SET, args)
+    stream, group = ref.stream, ref.group
     group.last_id = stream.last_id if args[4] == b"$" else ids.parse_bound(args[4])
     group.entries_read = position.capped(stream)
-    db.emit(
-        GroupPositionSet(db.index, args[2], group.name, group.last_id, group.entries_read, True)
-    )
+    ref.emit_position(explicit=True)
     return OK
 
 
@@ -161,7 +135,9 @@ def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
 def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP DESTROY key group: 1, or 0 if there was no such group."""
     db = session.db
-    stream = _stream_of(db, args[2])
+    stream = db.stream(args[2])
+    if stream is None:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
     if not stream.drop_group(args[3]):
         return 0
     db.emit(GroupDestroyed(db.index, args[2], args[3]))
@@ -178,13 +154,10 @@ def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply
 )
 def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP CREATECONSUMER key group consumer: 1, or 0 if it was there."""
-    db = session.db
-    _, group = _group_of(db, args[2], args[3])
-    if args[4] in group.consumers:
+    ref = group_of_key(session.db, args[2], args[3])
+    if args[4] in ref.group.consumers:
         return 0
-    now = db.keyspace.now_ms
-    group.add_consumer(args[4], now)
-    db.emit(ConsumerCreated(db.index, args[2], args[3], args[4], now))
+    ref.consumer(args[4])
     return 1
 
 
@@ -199,13 +172,8 @@ def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -
 )
 def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP DELCONSUMER key group consumer: how many pending entries went with it."""
-    db = session.db
-    _, group = _group_of(db, args[2], args[3])
-    if args[4] not in group.consumers:
-        return 0
-    removed = group.remove_consumer(args[4])
-    db.emit(ConsumerDeleted(db.index, args[2], args[3], args[4]))
-    return removed
+    ref = group_of_key(session.db, args[2], args[3])
+    return ref.remove_consumer(args[4]) if args[4] in ref.group.consumers else 0
 
 
 _HELP: Final = """\
@@ -243,17 +211,15 @@ help_command("XGROUP", since="5.0.0", text=_HELP)
 )
 def xack(server: Services, session: Session, args: Arguments) -> Reply:
     """XACK key group id [id ...]: how many entries were pending."""
-    db = session.db
-    stream = db.stream(args[1])
-    group = None if stream is None else stream.groups.get(args[2])
-    if group is None:
+    ref = find_group(session.db, args[1], args[2])
+    if ref is None:
         return 0
-    acknowledged = group.acknowledge([ids.parse(text) for text in args[3:]])
+    acknowledged = ref.group.acknowledge([ids.parse(text) for text in args[3:]])
     if acknowledged:
-        group.acked += len(acknowledged)
-        db.emit(Acknowledged(db.index, args[1], args[2], tuple(acknowledged)))
-        if server.policies.active and stream is not None:
-            server.policies.note_acknowledged(db, args[1], stream, acknowledged)
+        ref.group.acked += len(acknowledged)
+        ref.emit_acknowledged(acknowledged)
+        if server.policies.active:
+            server.policies.note_acknowledged(ref, acknowledged)
     return len(acknowledged)
 
 
@@ -269,18 +235,16 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply:
 def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
     """XACKDEL key group [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
     policy, wanted = parse_ids_block(args, 3)
-    db, key = session.db, args[1]
-    stream = db.stream(key)
-    group = None if stream is None else stream.groups.get(args[2])
-    if stream is None or group is None:
+    ref = find_group(session.db, args[1], args[2])
+    if ref is None:
         return [-1] * len(wanted)
     replies: list[Reply] = []
-    for identity in wanted:
-        if not group.acknowledge([identity]):
+    for entry_id in wanted:
+        if not ref.group.acknowledge([entry_id]):
             replies.append(-1)
             continue
-        group.acked += 1
-        db.emit(Acknowledged(db.index, key, group.name, (identity,)))
-        kept = delete_by_policy(db, key, stream, identity, policy) == 2
+        ref.group.acked += 1
+        ref.emit_acknowledged([entry_id])
+        kept = delete_by_policy(ref.db, ref.key, ref.stream, entry_id, policy) == 2
         replies.append(2 if kept else 1)
     return replies

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from protocol import errors
@@ -11,25 +12,22 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.commands.declare import command
 from server.commands.groups import errors as group_errors
-from server.commands.groups.group_helpers import consumer_of, emit_claims, emit_seen, existing_group
-from server.commands.groups.pending_lines import pending_lines
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
 from server.delivery import errors as policy_errors
-from server.delivery.claiming import Refusals
-from server.delivery.dead_letters import FATAL, bury
-from server.delivery.place import GroupPlace
+from server.delivery.dead_letters import FATAL, move_to_dead_letters
+from server.delivery.group_ref import GroupRef, RuledGroup, existing_group
+from server.delivery.reading import Refusals
 from server.road.outcomes import Steps
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.effects import GroupPositionSet, Released
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
-from storage.engine.pending import MOST, PendingEntry
+from storage.engine.ids import HALF
+from storage.engine.pending import MOST, Columns, Consumer, PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
-from storage.keyspace.databases import Database
 
 # --- XPENDING --------------------------------------------------------------------------------
 
@@ -75,10 +73,10 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
 def xpending(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
     wanted = _pending_range(args)
-    _, group = existing_group(session.db, args[1], args[2])
+    ref = existing_group(session.db, args[1], args[2])
     if wanted is None:
-        return _summary(group)
-    return _listing(group, wanted, session.db.keyspace.now_ms)
+        return _summary(ref.group)
+    return _listing(ref.group, wanted, ref.now)
 
 
 def _summary(group: Group) -> Reply:
@@ -110,6 +108,97 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
     return joined([(b"", len(columns), pending_lines(columns, now))])
 
 
+# --- the lines of XPENDING -------------------------------------------------------------------
+
+# Entries that were delivered together have all but their IDs in common, and so have IDs of the same
+# millisecond all but their sequence numbers, which mostly follow each other: then their lines are
+# texts of a table, joined by what stands between them.
+
+_ROWS: Final = 1000
+"""How many pending entries are written in one step."""
+
+_THOUSAND: Final = 1000
+_MILLISECONDS: Final = [b"%03d-" % number for number in range(_THOUSAND)]
+_NUMBERS: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
+"""A sequence number with the end of its line, of those that are usual."""
+
+
+def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
+    """The lines of these entries, in pieces that follow each other."""
+    for low in range(0, len(columns), _ROWS):
+        lines = _Lines()
+        for start, stop in columns.alike(low, min(low + _ROWS, len(columns))):
+            end = _end_of_line(
+                columns.owners[start], columns.times[start], columns.counts[start], now
+            )
+            lines.add(columns.ids[start:stop], end)
+        yield lines.out
+
+
+class _Lines:
+    """Lines of entries that differ in their IDs alone."""
+
+    __slots__ = ("_digits", "_head", "_second", "out")
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self._second = self._digits = -1
+        self._head = b""
+
+    def add(self, run: list[int], end: bytes) -> None:
+        """Adds the lines of these ascending IDs, behind each of which stands ``end``."""
+        at = 0
+        while at < len(run):
+            ms, number = run[at] >> 64, run[at] & HALF
+            if number < _THOUSAND:
+                digits = len(_NUMBERS[number]) - len(b"\r\n")
+                stop = _end_of_numbers(run, at, 10**digits - number)
+                start = self._start(ms, digits)
+                numbers = _NUMBERS[number : number + stop - at]
+                self.out += (start, (end + start).join(numbers), end)
+                at = stop
+            else:
+                text = b"%d" % number
+                self.out += (self._start(ms, len(text)), text, b"\r\n", end)
+                at += 1
+
+    def _start(self, ms: int, digits: int) -> bytes:
+        """What stands before a sequence number of so many digits."""
+        thousands = ms // _THOUSAND
+        if not thousands:
+            text = b"%d-" % ms
+            return b"*4\r\n$%d\r\n%b" % (len(text) + digits, text)
+        if thousands != self._second or digits != self._digits:
+            self._second, self._digits = thousands, digits
+            text = b"%d" % thousands
+            self._head = b"*4\r\n$%d\r\n%b" % (len(text) + len(b"000-") + digits, text)
+        return self._head + _MILLISECONDS[ms - thousands * _THOUSAND]
+
+
+def _end_of_numbers(run: list[int], at: int, most: int) -> int:
+    """Up to where the IDs from place ``at`` on are each one more than the one before; ``most`` of
+    them at most."""
+    first, low, high = run[at], at + 1, min(at + most, len(run))
+    if run[high - 1] - first == high - 1 - at:
+        return high
+    if run[low] - first > 1:
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if run[middle - 1] - first == middle - 1 - at:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
+    """What follows the ID; an entry that XNACK freed has no owner and an idle time of -1."""
+    if owner is None:
+        return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
+    return b"%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
+
+
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------
 
 
@@ -125,8 +214,8 @@ class _ClaimOptions:
         self.force = self.justid = False
         self.last_id = ids.MIN
         at = 5
-        while at < len(args) and (identity := _id_or_none(args[at])) is not None:
-            self.ids.append(identity)
+        while at < len(args) and (entry_id := _id_or_none(args[at])) is not None:
+            self.ids.append(entry_id)
             at += 1
         while at < len(args):
             at = self._take(args, at, now)
@@ -174,34 +263,33 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
         return _texts(claims.ids)
     if len(claims.ids) > 1 and is_ascending(claims.ids):
         return b"", *held_entries(stream, claims.ids, ids.text)
-    payloads = [stream.log.get(identity) or b"" for identity in claims.ids]
+    payloads = [stream.log.get(entry_id) or b"" for entry_id in claims.ids]
     return b"", len(payloads), in_portions(payloads)
 
 
-def _refusals(
-    server: Services, db: Database, key: bytes, stream: Stream, group: Group, counting: bool
-) -> Refusals | None:
+def _refusals(server: Services, ref: GroupRef, counting: bool) -> Refusals | None:
     """What may not be claimed in a group with policies, ``None`` for one without."""
-    place = _place(server, db, key, stream, group)
-    return None if place is None else Refusals(place, counting)
+    ruled = server.policies.ruled(ref)
+    return None if ruled is None else Refusals(ruled, counting)
 
 
-def _place(
-    server: Services, db: Database, key: bytes, stream: Stream, group: Group
-) -> GroupPlace | None:
-    """The group with its policies, ``None`` for one without."""
-    policies = server.policies
-    agenda = policies.of_group(db, key, stream, group) if policies.active else None
-    return None if agenda is None else policies.place_of(db, key, stream, group, agenda)
+def _tell(ref: GroupRef, claim: Claim, claims: Claims, refusals: Refusals | None) -> None:
+    """Tells what was claimed, or that the consumer was seen; what was delivered too often to be
+    claimed becomes dead letters."""
+    ref.emit_claims(claim, claims)
+    if refusals is not None:
+        refusals.move_exhausted()
+    if not claims.ids:
+        ref.emit_seen(claim.consumer)
 
 
-def _texts(identities: list[int]) -> Part:
+def _texts(entry_ids: list[int]) -> Part:
     """An array of IDs."""
-    return b"", len(identities), map(_bulks, in_portions(identities))
+    return b"", len(entry_ids), map(_bulks, in_portions(entry_ids))
 
 
-def _bulks(identities: list[int]) -> list[bytes]:
-    return [bulk(ids.text(identity)) for identity in identities]
+def _bulks(entry_ids: list[int]) -> list[bytes]:
+    return [bulk(ids.text(entry_id)) for entry_id in entry_ids]
 
 
 @command(
@@ -217,18 +305,15 @@ def _bulks(identities: list[int]) -> list[bytes]:
 )
 def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
-    db, key = session.db, args[1]
-    stream, group = existing_group(db, key, args[2])
+    ref = existing_group(session.db, args[1], args[2])
     min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XCLAIM")))
-    now = db.keyspace.now_ms
+    now = ref.now
     options = _ClaimOptions(args, now)
-    if options.last_id > group.last_id:
-        group.last_id = options.last_id
-        db.emit(
-            GroupPositionSet(db.index, key, group.name, group.last_id, group.entries_read, False)
-        )
-    consumer = consumer_of(db, key, group, args[3])
-    refusals = _refusals(server, db, key, stream, group, not options.justid)
+    if options.last_id > ref.group.last_id:
+        ref.group.last_id = options.last_id
+        ref.emit_position()
+    consumer = ref.consumer(args[3])
+    refusals = _refusals(server, ref, not options.justid)
     claim = Claim(
         consumer,
         min_idle,
@@ -239,13 +324,9 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
         options.force and (refusals is None or refusals.allows_force),
         None if refusals is None else refusals.refuses,
     )
-    claims = claim_ids(group, stream.log, options.ids, claim)
-    emit_claims(db, key, group, claim, claims)
-    if refusals is not None:
-        refusals.bury()
-    if not claims.ids:
-        emit_seen(db, key, group, consumer)
-    return joined([_claimed(stream, claims, options.justid)])
+    claims = claim_ids(ref.group, ref.stream.log, options.ids, claim)
+    _tell(ref, claim, claims, refusals)
+    return joined([_claimed(ref.stream, claims, options.justid)])
 
 
 _MOST_CLAIMED: Final = 2**63 // 16 - 1
@@ -286,21 +367,16 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
     min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XAUTOCLAIM")))
     start = ids.parse_start(args[5])
     count, justid = _autoclaim_options(args)
-    db, key = session.db, args[1]
-    stream, group = existing_group(db, key, args[2])
-    now = db.keyspace.now_ms
-    consumer = consumer_of(db, key, group, args[3])
-    refusals = _refusals(server, db, key, stream, group, not justid)
+    ref = existing_group(session.db, args[1], args[2])
+    now = ref.now
+    consumer = ref.consumer(args[3])
+    refusals = _refusals(server, ref, not justid)
     refuses = None if refusals is None else refusals.refuses
     claim = Claim(consumer, min_idle, now, now, counting=not justid, refuses=refuses)
-    following, claims = claim_scanning(group, stream.log, start, count, claim)
-    emit_claims(db, key, group, claim, claims)
-    if refusals is not None:
-        refusals.bury()
-    if not claims.ids:
-        emit_seen(db, key, group, consumer)
+    following, claims = claim_scanning(ref.group, ref.stream.log, start, count, claim)
+    _tell(ref, claim, claims, refusals)
     head = b"*3\r\n" + bulk(ids.text(following))
-    return joined([_claimed(stream, claims, justid), _texts(claims.dropped)], head)
+    return joined([_claimed(ref.stream, claims, justid), _texts(claims.dropped)], head)
 
 
 # --- XNACK -----------------------------------------------------------------------------------
@@ -376,44 +452,43 @@ class _NackOptions:
 )
 def xnack(server: Services, session: Session, args: Arguments) -> Reply:
     """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
-    db, key = session.db, args[1]
     options = _NackOptions(args)
     wanted = options.wanted()
-    stream, group = existing_group(db, key, args[2])
-    place = _place(server, db, key, stream, group)
-    if place is not None and options.mode == b"FATAL" and place.agenda.rules.dead_letter:
-        return _give_up(place, wanted, options.force)
+    ref = existing_group(session.db, args[1], args[2])
+    ruled = server.policies.ruled(ref)
+    if ruled is not None and options.mode == b"FATAL" and ruled.agenda.rules.dead_letter:
+        return _give_up(ruled, wanted, options.force)
+    pending, log = ref.group.pending, ref.stream.log
     freed: list[int] = []
     counts: list[int] = []
     times: list[int] = []
-    for identity in wanted:
-        before = group.pending.get(identity)
-        if before is None and not (options.force and stream.log.get(identity) is not None):
+    for entry_id in wanted:
+        before = pending.get(entry_id)
+        if before is None and not (options.force and log.get(entry_id) is not None):
             continue
         count = options.count_after(before)
-        delay = 0 if place is None else place.agenda.rules.delay_of_released(count)
-        times.append(db.keyspace.now_ms + delay if delay else 0)
-        group.pending.set(identity, None, times[-1], count)
-        freed.append(identity)
+        delay = 0 if ruled is None else ruled.agenda.rules.delay_of_released(count)
+        times.append(ref.now + delay if delay else 0)
+        pending.set(entry_id, None, times[-1], count)
+        freed.append(entry_id)
         counts.append(count)
     if freed:
-        group.released += len(freed)
-        kept_back = tuple(times) if any(times) else ()
-        db.emit(Released(db.index, key, group.name, tuple(freed), tuple(counts), kept_back))
+        ref.group.released += len(freed)
+        ref.emit_released(freed, counts, times if any(times) else ())
     return len(freed)
 
 
-def _give_up(place: GroupPlace, wanted: list[int], force: bool) -> int:
+def _give_up(ruled: RuledGroup, wanted: list[int], force: bool) -> int:
     """XNACK FATAL where there is a stream for dead letters; returns how many have gone there."""
     entries: list[PendingEntry] = []
-    for identity in dict.fromkeys(wanted):
-        entry = place.group.pending.get(identity)
-        if entry is None and force and place.stream.log.get(identity) is not None:
-            entry = PendingEntry(identity, None, 0, 0)
+    for entry_id in dict.fromkeys(wanted):
+        entry = ruled.group.pending.get(entry_id)
+        if entry is None and force and ruled.stream.log.get(entry_id) is not None:
+            entry = PendingEntry(entry_id, None, 0, 0)
         if entry is not None:
             entries.append(entry)
-    kept = bury(place, entries, FATAL)
+    kept = move_to_dead_letters(ruled, entries, FATAL)
     if kept:
-        target = place.agenda.rules.dead_letter
-        raise CommandError(policy_errors.cannot_bury(target, place.circle()))
+        target = ruled.agenda.rules.dead_letter
+        raise CommandError(policy_errors.cannot_take_letters(target, ruled.circle()))
     return len(entries)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from server.config.policies import GROUP, Settings
+from server.config.policies import DEAD_LETTER, GROUP, TIMES, Settings
+from server.delivery.group_ref import GroupRef
 from server.web.page.document import section, table
 from server.web.page.markup import Child, Html, joined, tag
 from server.web.page.page_request import PageRequest, packed, url
 from server.web.page.wording import duration, shown
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
-
-_TIMES: Final = frozenset({b"ack-wait", b"backoff", b"consumer-ttl", b"delete-grace", b"retention"})
-"""Those whose values are milliseconds."""
 
 
 def policies_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html | None:
@@ -28,7 +24,8 @@ def policies_of_group(
     request: PageRequest, db: int, key: bytes, stream: Stream, group: Group
 ) -> Html | None:
     """What XGROUP POLICY GET tells, ``None`` if there are none."""
-    return _section(request, db, request.server.policies.settings_of_group(key, stream, group))
+    ref = GroupRef(request.server.state.keyspace.databases[db], key, stream, group)
+    return _section(request, db, request.server.policies.settings_of_group(ref))
 
 
 def _section(request: PageRequest, db: int, settings: Settings) -> Html | None:
@@ -42,10 +39,10 @@ def _section(request: PageRequest, db: int, settings: Settings) -> Html | None:
 
 
 def _value(request: PageRequest, db: int, name: bytes, value: bytes) -> Html:
-    if name == b"dead-letter" and value:
+    if name == DEAD_LETTER.name and value:
         return _target(request, db, value)
     text = tag("code", shown(value))
-    if name not in _TIMES:
+    if name not in TIMES:
         return text
     lengths = [duration(int(each)) for each in value.split(b",") if each != b"0" and each]
     return joined([text, tag("small", f" {', '.join(lengths)}")]) if lengths else text

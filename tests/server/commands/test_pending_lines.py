@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.groups.pending_lines import pending_lines
+from server.commands.groups.pending import pending_lines
 from storage.engine import ids
 from storage.engine.pending import Columns, Consumer
 

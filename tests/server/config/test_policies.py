@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from server.config.file import apply, rewritten
-from server.config.policies import settings_of_group
+from server.config.policy_lines import settings_of_group
 from server.config.registry import Config
 from tests.server.config.test_file import error, read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from server.delivery.agenda import Agenda
+from server.delivery.group_ref import existing_group
 from server.delivery.retention import StreamAgenda
 from storage.engine.stream import Stream
 from tests.support.direct import Argument, Direct, DirectClient, parsed
@@ -98,9 +99,8 @@ class Kitchen:
         """What the server keeps of the group."""
         services = self.direct.server.services
         db = services.state.keyspace.databases[0]
-        stream = db.stream(KEY.encode())
-        assert stream is not None
-        agenda = services.policies.of_group(db, KEY.encode(), stream, stream.groups[GROUP.encode()])
+        ref = existing_group(db, KEY.encode(), GROUP.encode())
+        agenda = services.policies.of_group(ref)
         assert agenda is not None
         return agenda
 

@@ -1,0 +1,247 @@
+# Compiled by mypyc.
+"""A consumer group and where it is: how commands and policies find one, and what they do to it.
+
+A method that changes the group emits the effects that tell of it, unless its name says that it only
+emits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from protocol import errors
+from protocol.errors import CommandError
+from server.delivery.agenda import Agenda
+from server.delivery.retention import NEVER, StreamAgenda, Tally
+from storage.engine import ids
+from storage.engine.effects import (
+    Acknowledged,
+    ConsumerCreated,
+    ConsumerDeleted,
+    ConsumerSeen,
+    Delivered,
+    GroupCreated,
+    GroupPositionSet,
+    Released,
+)
+from storage.engine.groups import Claim, Claims, Group
+from storage.engine.pending import Consumer
+from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
+from storage.types.kinds import Value
+
+
+class GroupRef:
+    """A consumer group of the stream at a key of a database."""
+
+    __slots__ = ("db", "group", "key", "stream")
+
+    def __init__(self, db: Database, key: bytes, stream: Stream, group: Group) -> None:
+        self.db = db
+        self.key = key
+        self.stream = stream
+        self.group = group
+
+    @property
+    def now(self) -> int:
+        """The time of the running command."""
+        return self.db.keyspace.now_ms
+
+    # --- consumers ------------------------------------------------------------------------
+
+    def consumer(self, name: bytes) -> Consumer:
+        """Return the consumer of that name, seen now; it is made if there is none."""
+        now = self.db.keyspace.now_ms
+        consumer = self.group.consumers.get(name)
+        if consumer is None:
+            consumer = self.group.add_consumer(name, now)
+            self.db.emit(ConsumerCreated(self.db.index, self.key, self.group.name, name, now))
+        consumer.seen = now
+        return consumer
+
+    def remove_consumer(self, name: bytes) -> int:
+        """Remove a consumer; returns how many pending entries went with it."""
+        removed = self.group.remove_consumer(name)
+        self.db.emit(ConsumerDeleted(self.db.index, self.key, self.group.name, name))
+        return removed
+
+    def emit_seen(self, consumer: Consumer) -> None:
+        """Tell when the consumer was last seen and active."""
+        seen, active = consumer.seen, consumer.active
+        self.db.emit(
+            ConsumerSeen(self.db.index, self.key, self.group.name, consumer.name, seen, active)
+        )
+
+    # --- entries --------------------------------------------------------------------------
+
+    def hand_out(self, consumer: Consumer, entry_ids: list[int], noack: bool) -> None:
+        """Deliver the entries that follow the group's last-delivered-id; with ``noack`` they are
+        not pending then."""
+        self.stream.pass_over(self.group, entry_ids)
+        if noack:
+            self.group.delivered += len(entry_ids)
+            self.emit_seen(consumer)
+        else:
+            self.make_pending(consumer, entry_ids)
+        self.emit_position()
+
+    def make_pending(self, consumer: Consumer, entry_ids: list[int]) -> None:
+        """Make ascending entries, which were never delivered, pending for the consumer."""
+        now, group = self.db.keyspace.now_ms, self.group
+        group.delivered += len(entry_ids)
+        group.deliver(entry_ids, consumer, now)
+        self.emit_delivered(consumer, tuple(entry_ids), now, (1,) * len(entry_ids))
+
+    def emit_delivered(
+        self, consumer: Consumer, entry_ids: tuple[int, ...], time: int, counts: tuple[int, ...]
+    ) -> None:
+        """Tell that the entries are the consumer's, with this delivery time and these counts."""
+        db, name = self.db, consumer.name
+        now = db.keyspace.now_ms
+        db.emit(Delivered(db.index, self.key, self.group.name, name, entry_ids, time, counts, now))
+
+    def emit_position(self, explicit: bool = False) -> None:
+        """Tell how far the group has read."""
+        db, group = self.db, self.group
+        last_id, read = group.last_id, group.entries_read
+        db.emit(GroupPositionSet(db.index, self.key, group.name, last_id, read, explicit))
+
+    def emit_claims(self, claim: Claim, claims: Claims) -> None:
+        """Tell which entries changed hands, and which were dropped because the stream lacks
+        them; counts the claims."""
+        group = self.group
+        if claims.dropped:
+            self.emit_acknowledged(claims.dropped)
+        if claims.ids:
+            group.claimed += len(claims.ids)
+            if claim.counting:
+                group.redelivered += len(claims.ids)
+            self.emit_delivered(claim.consumer, tuple(claims.ids), claim.time, tuple(claims.counts))
+
+    def emit_acknowledged(self, entry_ids: list[int]) -> None:
+        """Tell that the entries are pending no more."""
+        self.db.emit(Acknowledged(self.db.index, self.key, self.group.name, tuple(entry_ids)))
+
+    def emit_released(
+        self, entry_ids: list[int], counts: list[int], times: Sequence[int] = ()
+    ) -> None:
+        """Tell that the entries have no owner any more; ``times`` are those before which a policy
+        keeps them back, if any does."""
+        db, name = self.db, self.group.name
+        released, kept_back = tuple(entry_ids), tuple(times)
+        db.emit(Released(db.index, self.key, name, released, tuple(counts), kept_back))
+
+
+class RuledGroup(GroupRef):
+    """A consumer group with policies, and what is kept of them: ``of_stream`` are the policies of
+    the stream, if any, and ``circle_of`` tells through which streams dead letters would come
+    back."""
+
+    __slots__ = ("_circle_of", "agenda", "of_stream", "tally")
+
+    def __init__(
+        self,
+        ref: GroupRef,
+        agenda: Agenda,
+        of_stream: StreamAgenda | None,
+        tally: Tally,
+        circle_of: Callable[[Database, bytes, bytes], list[bytes]],
+    ) -> None:
+        super().__init__(ref.db, ref.key, ref.stream, ref.group)
+        self.agenda = agenda
+        self.of_stream = of_stream
+        self.tally = tally
+        self._circle_of = circle_of
+
+    def circle(self) -> list[bytes]:
+        """Return the streams through which dead letters would come back to this one now: keys may
+        have got other names, and policies with them, since where they go was set."""
+        return self._circle_of(self.db, self.key, self.agenda.rules.dead_letter)
+
+    def room_for(self, consumer: Consumer) -> int:
+        """Return how many more entries the consumer may have in flight."""
+        rules, pending = self.agenda.rules, self.group.pending
+        room = ids.MAX
+        if rules.max_pending:
+            room = rules.max_pending - (len(pending) - len(pending.released))
+        if rules.max_pending_consumer:
+            room = min(room, rules.max_pending_consumer - consumer.owned)
+        return max(room, 0)
+
+    def remove_absent(self, parked: set[bytes]) -> None:
+        """Take their entries from consumers that were not seen for as long as ``consumer-ttl``
+        says, and remove them; those who wait for entries count as seen now. Notes when to look
+        next."""
+        now, ttl = self.now, self.agenda.rules.consumer_ttl
+        earliest = NEVER
+        for consumer in list(self.group.consumers.values()):
+            if consumer.name in parked:
+                earliest = min(earliest, now + ttl)
+            elif consumer.seen + ttl <= now:
+                self._remove_absent(consumer)
+            else:
+                earliest = min(earliest, consumer.seen + ttl)
+        self.agenda.seen_due = earliest
+
+    def _remove_absent(self, consumer: Consumer) -> None:
+        """XNACK SILENT for all of its entries, then XGROUP DELCONSUMER."""
+        pending = self.group.pending
+        owned = pending.owned_ids(consumer, ids.MIN, consumer.owned)
+        counts: list[int] = []
+        for entry_id in owned:
+            entry = pending.get(entry_id)
+            assert entry is not None
+            counts.append(max(0, entry.deliveries - 1))
+            pending.set(entry_id, None, 0, counts[-1])
+        if owned:
+            self.group.released += len(owned)
+            self.emit_released(owned, counts)
+        self.remove_consumer(consumer.name)
+        self.tally.consumers_removed += 1
+
+
+def add_group(
+    db: Database, key: bytes, stream: Stream, name: bytes, last_id: int, entries_read: int | None
+) -> GroupRef:
+    """Make a consumer group, which will be given the entries above ``last_id``."""
+    group = stream.add_group(name, last_id, entries_read)
+    db.emit(GroupCreated(db.index, key, name, last_id, entries_read))
+    return GroupRef(db, key, stream, group)
+
+
+def find_group(db: Database, key: bytes, name: bytes) -> GroupRef | None:
+    """Return the group, ``None`` without one; raises :class:`.WrongType` for a key that is no
+    stream. Updates the time at which the key was used."""
+    stream = db.stream(key)
+    if stream is None:
+        return None
+    group = stream.groups.get(name)
+    return None if group is None else GroupRef(db, key, stream, group)
+
+
+def group_of_value(db: Database, key: bytes, value: Value | None, name: bytes) -> GroupRef | None:
+    """Return the group of what is at the key, ``None`` if that is no stream or has no such group.
+    It is no use of the key."""
+    if not isinstance(value, Stream):
+        return None
+    group = value.groups.get(name)
+    return None if group is None else GroupRef(db, key, value, group)
+
+
+def existing_group(db: Database, key: bytes, name: bytes) -> GroupRef:
+    """Return the group; raises :class:`CommandError` (NOGROUP) without one."""
+    ref = find_group(db, key, name)
+    if ref is None:
+        raise CommandError(errors.no_group(key, name))
+    return ref
+
+
+def group_of_key(db: Database, key: bytes, name: bytes) -> GroupRef:
+    """Return the group for XGROUP, which tells a missing key and a missing group apart in the
+    :class:`CommandError` that it raises."""
+    ref = find_group(db, key, name)
+    if ref is not None:
+        return ref
+    if db.get(key) is None:
+        raise CommandError(errors.GROUP_NEEDS_KEY)
+    raise CommandError(errors.no_group_for_key(name, key))

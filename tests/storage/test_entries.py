@@ -1,0 +1,34 @@
+"""Fields of stored entries, found without taking the entries apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis.strategies import binary, lists, sampled_from, tuples
+
+from storage.engine.entries import Condition, Field, decode_entry, encode_entry
+
+NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
+ITEMS = lists(tuples(NAMES, binary(max_size=12)), min_size=1, max_size=40)
+
+
+@given(NAMES, ITEMS)
+def test_the_first_field_of_a_name_is_found_as_when_the_entry_is_taken_apart(
+    name: bytes, pairs: list[tuple[bytes, bytes]]
+) -> None:
+    payload = encode_entry(7 << 64, [word for pair in pairs for word in pair])
+    items = decode_entry(payload)[1]
+    values = [items[at + 1] for at in range(0, len(items), 2) if items[at] == name]
+    expected = values[0] if values else None
+    assert Field(name).value_in(payload) == expected
+    for value in {b"", b"x", *values}:
+        assert Condition(name, value).holds(payload) == (value == expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [(b"1700000000000", 1_700_000_000_000), (b"soon", 0), (b"", 0), (b"-5", 0), (b"1" * 17, 0)],
+)
+def test_what_is_no_time_counts_as_none(value: bytes, time: int) -> None:
+    assert Field(b"at").time_in(encode_entry(1, [b"at", value])) == time
+    assert Field(b"other").time_in(encode_entry(1, [b"at", value])) == 0
