@@ -144,7 +144,7 @@ def test_keys_that_expire_are_looked_at_one_by_one(parties: Parties) -> None:
     parties.effects.clear()
     parties.read(XADD * 3)
     assert [type(effect).__name__ for effect in parties.effects] == [
-        *("KeyDeleted", "EntryAdded", "EntryAdded", "EntryAdded")
+        *("Changed", "EntryAdded", "EntryAdded", "EntryAdded")
     ]
 
 
