@@ -14,7 +14,7 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
     policies.require -----------> access.require          a reader may make its group
     tracking.settle ------------> reactions.apply         what a read has changed comes before it
     access.before_change -------> tracking.broadcast      notices go out with the former rights
-    users.new_rate -------------> user_limits.new_rate    a user that is made gets its budget
+    users.new_rate -------------> access.limits.new_rate  a user that is made gets its budget
     gate.has_news, is_waiting,
          flush -----------------> appender                replies wait for the append-only file
     jobs.when_ended ------------> appender                so do commands while the disk is stuck
@@ -29,7 +29,7 @@ the append-only file and by replication as long as there is somebody to read wha
 from __future__ import annotations
 
 from protocol.requests import ChunkReader
-from server.clients.access import AccessControl, UserLimits
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.keyspace_events import KeyspaceNotifier
@@ -81,7 +81,6 @@ class Services:
         "tls",
         "tracking",
         "turns",
-        "user_limits",
         "watching",
         "working",
     )
@@ -93,8 +92,7 @@ class Services:
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()
         self.output_limits = OutputLimits(lambda: state.clock())
-        self.user_limits = UserLimits(state)
-        self.access = AccessControl(state, self.user_limits)
+        self.access = AccessControl(state)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
@@ -113,7 +111,6 @@ class Services:
             self,
             state,
             self.access,
-            self.user_limits,
             self.watching,
             self.blocking,
             self.reactions,
@@ -132,9 +129,7 @@ class Services:
             jobs,
         )
         self.replication = Primary(state, disk, self.reactions, self.blocking, self.output_limits)
-        self.scripting = Scripting(
-            state, self.access, self.dispatcher, self.blocking, self.reactions
-        )
+        self.scripting = Scripting(state, self.dispatcher, self.blocking, self.reactions)
         self._wire(jobs)
         self.cron = Cron(
             state,
@@ -161,7 +156,7 @@ class Services:
         policies.require = self.access.require
         self.tracking.settle = reactions.apply
         self.access.before_change = self.tracking.broadcast
-        self.state.users.new_rate = self.user_limits.new_rate
+        self.state.users.new_rate = self.access.limits.new_rate
         self.gate.has_news = appender.has_news
         self.gate.is_waiting = appender.is_waiting
         self.gate.flush = appender.flush

@@ -38,6 +38,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "net.output",
         "net.tls",
         "faults",
+        "scripting.errors",
         "road",
         "persistence",
         "replication",
@@ -387,12 +388,17 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
 
 NOTES_REASONS: Final = {
     *("server.road.state", "server.road.session", "server.services", "server.road.reactions"),
-    *("server.clients.client_pause", "server.faults.interception"),
+    *("server.clients.client_pause", "server.faults.interception", "server.scripting.host_api"),
 }
 """Who notes the reasons for which requests may not run plainly, or checks that they are noted."""
 
 ASKS_FOR_REASONS: Final = {
-    *("server.road.dispatcher", "server.net.connection", "server.net.intercepted"),
+    *(
+        "server.road.dispatcher",
+        "server.road.refusals",
+        "server.net.connection",
+        "server.net.intercepted",
+    ),
     *("server.net.adding", "server.commands.streams.entry_runs"),
 }
 """The road of a request."""

@@ -109,9 +109,9 @@ class AccessControl:
     """What depends on the users of a server: logins, checks, the log, and clients whose user
     changes. All changes of users go through here."""
 
-    def __init__(self, state: ServerState, user_limits: UserLimits) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._user_limits = user_limits
+        self.limits = UserLimits(state)
         self._users = state.users
         self.log = AclLog()
         self.before_change: Callable[[], None] = _nothing
@@ -137,7 +137,7 @@ class AccessControl:
             context = IN_MULTI if in_multi else TOPLEVEL
             self._note(session, "auth", command.encode(), name, context)
             raise CommandError(errors.WRONG_PASSWORD)
-        refusal = self._user_limits.refuse_connection(session, user)
+        refusal = self.limits.refuse_connection(session, user)
         if refusal is not None:
             raise CommandError(refusal)
         self.before_change()

@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
                 self._server.access.log_in_by_certificate(session, name)
         self._parser.restricted = not session.authenticated
         if session.authenticated:
-            refusal = self._server.user_limits.refuse_connection(session, session.account)
+            refusal = self._server.access.limits.refuse_connection(session, session.account)
             if refusal is not None:
                 self._leave()
                 self._turn_away(refusal)

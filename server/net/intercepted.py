@@ -50,7 +50,7 @@ def _execute_intercepted(
     interception = server.interception
     if session.follower is not None:
         return server.dispatcher.execute(session, request)
-    command, refusal = server.dispatcher.resolve(session, request)
+    command, refusal = server.dispatcher.refusals.resolve(session, request)
     spared = command is not None and command.name == _SPARED
     if interception.outages.frozen and not spared:
         interception.outages.hold(session, resume)

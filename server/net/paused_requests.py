@@ -21,7 +21,7 @@ def hold_back(
 
     One that would be refused is not held: the client hears of its mistake at once.
     """
-    command, refusal = server.dispatcher.resolve(session, request)
+    command, refusal = server.dispatcher.refusals.resolve(session, request)
     if command is None or refusal is not None or session.follower is not None:
         return False
     if server.pauses.everything or may_write(server, session, command, request):

@@ -16,6 +16,7 @@ from typing import Final
 from protocol.errors import CommandError
 from server.acl.users import DEFAULT_USER
 from server.road.dispatcher import FAILURE_TEXTS, Dispatcher
+from server.road.session import FILE
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
 from storage.aof.apply_commands import Restorer
@@ -62,7 +63,7 @@ class Loader:
         self._session = state.new_session(0)
         # What is in the file has been allowed when it was written.
         self._session.log_in(state.users.unlimited(DEFAULT_USER))
-        self._session.executing = True
+        self._session.caller = FILE
         self._counts = keyspace.hits, keyspace.misses, keyspace.expired
         self._on_miss, keyspace.on_miss = keyspace.on_miss, None
         keyspace.now_ms = _BEFORE_EXPIRY
@@ -189,7 +190,7 @@ class Loader:
 
     def _find(self, args: Arguments) -> Command:
         """The command that the request names, which may be in a file like this."""
-        command, refusal = self._dispatcher.resolve(self._session, args)
+        command, refusal = self._dispatcher.refusals.resolve(self._session, args)
         if command is None or command.subcommands:
             raise LoadError("Penstock does not know this command")
         if refusal is not None:

@@ -1,5 +1,21 @@
 # Compiled by mypyc.
-"""The way of a command: look up, check, run or queue, apply its effects, encode its reply."""
+"""The way of a command: look up, check, run or queue, apply its effects, encode its reply.
+
+**Three ways lead to a handler**, told apart by the words of :mod:`server.road.reasons`:
+
+- *plainly* (:meth:`Dispatcher.execute`): neither the server nor the session has a reason to look,
+  the command is an ordinary one and has as many words as it needs. Nothing else is asked.
+- *quickly* (:meth:`Dispatcher._execute_closely`): the user of the client has limits, or the client
+  is in MULTI, and that is all. One question to ACL, or one entry in the queue.
+- *checked* (:meth:`Dispatcher._execute_checked`): everything else. :mod:`server.road.refusals` has
+  every reason to refuse a request, in Redis's order, for whoever calls.
+
+EXEC and scripts come in by :meth:`Dispatcher.run`, and ask :class:`.Refusals` themselves. A command
+that waited comes in by :meth:`Dispatcher.rerun`: only the rules of its user are asked again.
+
+What a request is refused for is counted, and spoils the transaction that it was meant for. A
+command that runs and fails has been counted as a call, and spoils nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +27,17 @@ from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, QUEUED, Encoded
 from server.acl.errors import NO_PERMISSION
-from server.clients.access import AccessControl, UserLimits
+from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.watch import WatchedKeys
 from server.road.outcomes import Outcome, Steps, Wait, finish
 from server.road.reactions import Reactions
-from server.road.reasons import CLOSELY, LIMITED, MULTI, REFUSING
+from server.road.reasons import CLOSELY, LIMITED, MULTI
+from server.road.refusals import SUBSCRIBING, Refusals
 from server.road.session import ClientTracking, Follower, Session, Waiter
 from server.road.state import ServerState
 from server.road.table import NEVER_QUEUED, Arguments, Command, find
 from server.road.working import SteppedCommands
-from server.runtime.phase import Phase
 from storage import errors as storage_errors
 
 FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
@@ -35,20 +51,6 @@ FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
     storage_errors.IdempotentIDTaken: errors.IDMP_DIFFERENT_ENTRY,
 }
 """The error text of each refusal of the engine."""
-
-ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
-"""What a client may call before it has authenticated."""
-
-SUBSCRIBING: Final = frozenset(
-    {"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
-)
-"""What answers with pushes, which CLIENT REPLY does not hold back."""
-
-SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
-"""What a RESP2 client with subscriptions may call."""
-
-PUBLISHING: Final = frozenset({"publish", "spublish", "eval", "evalsha", "fcall"})
-"""Commands without a flag for it that may change data, or that tell others something."""
 
 OF_REPLICAS: Final = frozenset({"psync", "replconf", "sync"})
 """What a client may send that is sent the stream of replication."""
@@ -70,7 +72,6 @@ class Dispatcher:
         services: object,
         state: ServerState,
         access: AccessControl,
-        user_limits: UserLimits,
         watching: WatchedKeys,
         blocking: BlockedClients,
         reactions: Reactions,
@@ -79,7 +80,7 @@ class Dispatcher:
         self._services = services
         self._state = state
         self._access = access
-        self._user_limits = user_limits
+        self.refusals = Refusals(state, access)
         self._keyspace = state.keyspace
         self._effects = state.keyspace.effects
         self._watching = watching
@@ -112,8 +113,7 @@ class Dispatcher:
     def _execute_closely(
         self, session: Session, command: Command | None, args: Arguments
     ) -> bytes | None:
-        """Executes what may not run at once for all that is known. What is quick to decide is
-        decided quickly: a command of a user with limits, or one that is queued."""
+        """Slow road: runs all checks, or the few that a user with limits or MULTI needs."""
         why = (self._state.reasons | session.reasons) & CLOSELY
         if (
             command is not None
@@ -136,11 +136,11 @@ class Dispatcher:
 
     def _execute_checked(self, session: Session, args: Arguments) -> bytes | None:
         """Executes a request after all checks."""
-        command, refusal = self.resolve(session, args)
+        command, refusal = self.refusals.resolve(session, args)
         if session.follower is not None:
             return self._execute_of_replica(session, session.follower, command, refusal, args)
-        if refusal is None and session.account.rate is not None:
-            refusal = self._refuse_for_rate(session, command)
+        if command is not None and refusal is None:
+            refusal = self.refusals.use_up(session, command, args)
         session.command = command
         if command is None and args[0].lower() in OF_WEB_BROWSERS:
             session.closing = True
@@ -190,67 +190,7 @@ class Dispatcher:
             return reply
         return b""
 
-    # --- checks ---------------------------------------------------------------------------
-
-    def resolve(self, session: Session, args: Arguments) -> tuple[Command | None, str | None]:
-        """The command that a request names, if it does, and why it may not run, if it may not."""
-        command = find(self._table, args)
-        if command is None:
-            return None, errors.unknown_command(args[0], args[1:])
-        if command.subcommands and len(args) > 1:
-            return None, errors.unknown_subcommand(command.name, args[1])
-        return command, self._refusal(session, command, args)
-
-    def _refusal(self, session: Session, command: Command, args: Arguments) -> str | None:
-        """The first reason that counts: clients may see which it is."""
-        name = command.name
-        if not command.fits(len(args)):
-            return errors.wrong_arity(command.fullname)
-        if command.protected and not self._allows_debugging(session):
-            return errors.DEBUG_NOT_ALLOWED
-        if not session.authenticated and name not in ALWAYS_ALLOWED:
-            return errors.NO_AUTHENTICATION
-        if session.queue is not None and "no_multi" in command.flags:
-            return errors.NOT_INSIDE_MULTI
-        if (text := self._access.refusal(session, command, args)) is not None:
-            return text
-        if self._state.reasons & REFUSING and (text := self._bar(session, command)) is not None:
-            return text
-        if session.subscriptions and not session.resp3 and name not in SUBSCRIBER_COMMANDS:
-            return errors.only_subscriptions(command.fullname)
-        if session.monitoring and _uses_data(command):
-            return errors.MONITORS_ONLY
-        return None
-
-    def _bar(self, session: Session, command: Command) -> str | None:
-        """Why the state of the server does not allow the command, if it does not."""
-        state = self._state
-        if session.executing:  # These are the commands of the file itself.
-            return None
-        if state.memory.exceeded and _takes_memory(session, command) and state.memory.check():
-            return errors.OUT_OF_MEMORY
-        if state.phase is not Phase.SERVING and "loading" not in command.flags:
-            return errors.LOADING
-        if state.busy is not None and "allow_busy" not in command.flags:
-            return state.busy
-        if state.disk_error is not None and _changes_data(session, command):
-            return errors.disk_error(state.disk_error)
-        if state.save_failed and _changes_data(session, command):
-            return errors.SAVE_POINT_FAILED
-        if state.short_of_replicas and _writes(session, command):
-            return errors.TOO_FEW_REPLICAS
-        return None
-
-    def _refuse_for_rate(self, session: Session, command: Command | None) -> str | None:
-        """Why the user may run no further command now; leaving, and becoming another one, it may
-        always."""
-        if command is None or command.name in ALWAYS_ALLOWED:
-            return None
-        return self._user_limits.refuse_command(session)
-
-    def _allows_debugging(self, session: Session) -> bool:
-        allowed = self._state.config.enable_debug_command
-        return allowed == "yes" or (allowed == "local" and session.is_local)
+    # --- refusing -------------------------------------------------------------------------
 
     def refuse(
         self, session: Session, command: Command, text: str, *, verbatim: bool = False
@@ -389,27 +329,3 @@ class Dispatcher:
             return None
         self._blocking.count(waiter)
         return encode(reply, session.resp3)
-
-
-def _uses_data(command: Command) -> bool:
-    """Whether the command reads, changes or publishes anything."""
-    return command.writes or "readonly" in command.flags or command.name in PUBLISHING
-
-
-def _takes_memory(session: Session, command: Command) -> bool:
-    """Whether the command may need more memory; EXEC does what its commands do."""
-    if command.name == "exec":
-        return any("denyoom" in queued.flags for queued, _ in session.queue or ())
-    return "denyoom" in command.flags
-
-
-def _changes_data(session: Session, command: Command) -> bool:
-    """Whether the command writes; PING counts, so that it tells of a server that cannot."""
-    return command.name == "ping" or _writes(session, command)
-
-
-def _writes(session: Session, command: Command) -> bool:
-    """Whether the command may change data; EXEC does what its commands do."""
-    if command.name == "exec":
-        return any(queued.writes for queued, _ in session.queue or ())
-    return command.writes

@@ -67,6 +67,10 @@ CACHING: Final = 1 << 18
 """CLIENT CACHING has said something of its next command."""
 TRACKING: Final = 1 << 19
 """It is told which keys have changed."""
+READING: Final = 1 << 20
+"""It is a script's, which only reads."""
+FRUGAL: Final = 1 << 21
+"""It is a script's, which began when there was more than ``maxmemory``."""
 
 # --- who asks for which ----------------------------------------------------------------------
 

@@ -38,6 +38,25 @@ class Follower(Protocol):
         """Some of what was held back has gone out; the rest of it goes first."""
 
 
+CLIENT: Final = 0
+EXEC: Final = 1
+SCRIPT: Final = 2
+FILE: Final = 3
+"""Who has commands run: a client, its EXEC, a script of it, or an append-only file."""
+
+
+class Script:
+    """For which ``client`` a script runs, what it may not do (``reasons``), and whether it
+    ``wrote`` anything."""
+
+    __slots__ = ("client", "reasons", "wrote")
+
+    def __init__(self, client: Session, why: int = 0) -> None:
+        self.client = client
+        self.reasons = why
+        self.wrote = False
+
+
 class Session:
     """The state of one client. It has no socket: ``send`` and ``close`` are given to it."""
 
@@ -51,6 +70,7 @@ class Session:
         "bytes_in",
         "bytes_out",
         "bytes_read",
+        "caller",
         "channels",
         "close",
         "closing",
@@ -60,7 +80,6 @@ class Session:
         "cut",
         "db",
         "dirty",
-        "executing",
         "follower",
         "id",
         "job",
@@ -82,6 +101,7 @@ class Session:
         "replicated",
         "resets",
         "resp3",
+        "script",
         "seen_ms",
         "send",
         "shards",
@@ -135,7 +155,10 @@ class Session:
         """The replica that the client is, if it is one."""
         self.replicated = 0
         """How much the stream of replication had when the client's last change was in it."""
-        self.executing = False
+        self.caller = CLIENT
+        """Who has the session's commands run."""
+        self.script: Script | None = None
+        """What may be done by the script whose session it is; ``None`` for that of a client."""
         self.command: Command | None = None
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
@@ -192,6 +215,11 @@ class Session:
         return self.account.name
 
     @property
+    def executing(self) -> bool:
+        """Whether it is not the client itself that has a command run, which cannot wait then."""
+        return self.caller != CLIENT
+
+    @property
     def is_local(self) -> bool:
         """Whether the client is on the same host: at a loopback address or a Unix socket."""
         host = self.addr.rpartition(":")[0].strip("[]")
@@ -238,6 +266,7 @@ class Session:
             | (0 if self.muting is None else reasons.MUTED)
             | (0 if tracking is None else reasons.TRACKING)
             | (reasons.CACHING if tracking is not None and tracking.caching else 0)
+            | (0 if self.script is None else self.script.reasons)
         )
 
     def log_in(self, user: User) -> None:

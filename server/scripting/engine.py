@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.road.dispatcher import Dispatcher
 from server.road.outcomes import Wait
@@ -51,13 +50,12 @@ class Scripting:
     def __init__(
         self,
         state: ServerState,
-        access: AccessControl,
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
     ) -> None:
         self._calls: HostApi | None = None
-        self._runner = Runner(state, access, dispatcher, blocking, reactions)
+        self._runner = Runner(state, dispatcher, blocking, reactions)
         self.functions = Functions(state.keyspace, self._runner)
         self._by_source: dict[bytes, Script] = {}
         self._by_sha1: dict[bytes, Script] = {}

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from protocol import errors
 from protocol.encoder import error_line
-from server.acl import errors as acl_errors
-from server.clients.access import IN_SCRIPT, AccessControl, denial_text
 from server.road.dispatcher import Dispatcher
-from server.road.session import Session
+from server.road.reasons import FRUGAL, READING
+from server.road.session import SCRIPT, Script, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, find
 from server.runtime.version import REDIS_VERSION
@@ -37,29 +36,24 @@ _MAJOR, _MINOR, _PATCH = map(int, REDIS_VERSION.split("."))
 class HostApi:
     """Runs the commands of scripts, in a session of their own.
 
-    With ``register`` they are functions of libraries. ``wrote`` tells whether the script that runs
-    has called anything that writes. ``crash`` is an exception that no command should raise; it ends
-    what the script's client is doing.
+    With ``register`` they are functions of libraries. ``script`` is the one that runs. ``crash`` is
+    an exception that no command should raise; it ends what the script's client is doing.
     """
 
     def __init__(
         self,
         state: ServerState,
-        access: AccessControl,
         dispatcher: Dispatcher,
         tick: Callable[..., int],
         limit: int,
         register: Register | None = None,
     ) -> None:
         self._state = state
-        self._access = access
         self._dispatcher = dispatcher
-        self._session = self._caller = state.new_session(0)
-        self._session.executing = True
-        self._read_only = False
-        self._frugal = False
-        """Whether nothing may be called that takes memory, before something has been written."""
-        self.wrote = False
+        self._refusals = dispatcher.refusals
+        self._session = state.new_session(0)
+        self._session.caller = SCRIPT
+        self.script = Script(self._session)
         self.crash: Exception | None = None
         self._gathered: list[object] = []
         """Arguments of the next call, which are too many to be passed with it."""
@@ -85,14 +79,14 @@ class HostApi:
     def begin(self, caller: Session, read_only: bool, allow_oom: bool) -> None:
         """From now on a script of ``caller`` runs."""
         session = self._session
-        self._caller = caller
         session.db = caller.db
         session.account = caller.account
         session.tracking = caller.tracking
         session.resp3 = False
-        self._read_only = read_only
-        self._frugal = not allow_oom and self._state.memory.exceeded
-        self.wrote = False
+        is_frugal = not allow_oom and self._state.memory.exceeded
+        why = (READING if read_only else 0) | (FRUGAL if is_frugal else 0)
+        self.script = session.script = Script(caller, why)
+        session.update_reasons()
         self.crash = None
 
     def _guarded(self, function: Callable[..., object]) -> Callable[..., object]:
@@ -120,11 +114,9 @@ class HostApi:
     def call(self, *arguments: bytes) -> bytes:
         """The reply to a command in RESP."""
         args = list(arguments) or self._take_gathered()
-        command = find(self._state.table, args)
-        refusal = self._refusal(command, args)
-        if refusal is not None:
-            return self._refuse(command, refusal)
-        assert command is not None
+        command, refusal = self._refusals.resolve(self._session, args)
+        if command is None or refusal is not None:
+            return self._refuse(command, refusal or script_errors.SCRIPT_UNKNOWN_COMMAND)
         reply = self._run(command, args)
         if not self.interpreter.has_room(GROWTH * len(reply) + PER_VALUE):
             return error_line(script_errors.SCRIPT_MEMORY)
@@ -132,7 +124,7 @@ class HostApi:
 
     def _run(self, command: Command, args: Arguments) -> bytes:
         if command.writes:
-            self.wrote = True
+            self.script.wrote = True
         self._session.command = command
         try:
             reply = self._dispatcher.run(self._session, command, args)
@@ -141,38 +133,6 @@ class HostApi:
             return error_line(script_errors.SCRIPT_CRASHED)
         assert reply is not None, "a script never waits"
         return reply
-
-    def _refusal(self, command: Command | None, args: Arguments) -> str | None:
-        if command is None or (command.subcommands and len(args) > 1):
-            return script_errors.SCRIPT_UNKNOWN_COMMAND
-        if not command.fits(len(args)):
-            return script_errors.SCRIPT_WRONG_ARITY
-        if "noscript" in command.flags:
-            return script_errors.SCRIPT_NOT_ALLOWED
-        if self._session.account.limited and (text := self._denial(command, args)) is not None:
-            return text
-        if command.writes:
-            return self._refusal_to_write(command)
-        return None
-
-    def _denial(self, command: Command, args: Arguments) -> str | None:
-        """Why the user who runs the script may not run the command."""
-        session = self._session
-        denial = self._access.check(session, self._caller, command, args, IN_SCRIPT)
-        return None if denial is None else acl_errors.IN_SCRIPT + denial_text(session, denial)
-
-    def _refusal_to_write(self, command: Command) -> str | None:
-        if self._read_only:
-            return script_errors.SCRIPT_READ_ONLY
-        if (reason := self._state.disk_error) is not None:
-            return errors.disk_error(reason)
-        if self._state.save_failed:
-            return errors.SAVE_POINT_FAILED
-        if self._state.short_of_replicas:
-            return errors.TOO_FEW_REPLICAS
-        if self._frugal and not self.wrote and "denyoom" in command.flags:
-            return errors.OUT_OF_MEMORY
-        return None
 
     def _refuse(self, command: Command | None, text: str) -> bytes:
         if command is not None:

@@ -22,7 +22,7 @@ from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
 from server.road.outcomes import Wait
 from server.road.reactions import Reactions
-from server.road.session import Session
+from server.road.session import CLIENT, Session
 from server.road.state import ServerState
 from server.scripting import errors as script_errors
 
@@ -142,7 +142,7 @@ class LongRunning:
         self._ticked = 0.0
         self._steps = FIRST_STEPS
         self._killed = False
-        self._executing = False
+        self._caller = CLIENT
         self._now_ms = 0
 
     @property
@@ -204,7 +204,7 @@ class LongRunning:
         return wait
 
     def _put_aside(self, session: Session) -> None:
-        self._executing, session.executing = session.executing, False
+        self._caller, session.caller = session.caller, CLIENT
         self._now_ms = self._state.keyspace.now_ms
         self._state.set_busy(self._refusal())
         asyncio.get_running_loop().call_soon(self._go_on)
@@ -223,7 +223,7 @@ class LongRunning:
 
     def _take_turn(self, session: Session) -> None:
         """Lets the script go on, at the time at which it began."""
-        session.executing = self._executing
+        session.caller = self._caller
         self._state.keyspace.now_ms = self._now_ms
         result: Any = self._turns.resume()
         if result is SUSPENDED:
@@ -268,11 +268,11 @@ class LongRunning:
             self._killed = True
             session = self._session
             self._end()
-            session.executing = self._executing
+            session.caller = self._caller
             try:
                 while self._turns.resume() is SUSPENDED:
                     self._killed = True
             except CommandError:
                 pass
-            session.executing = False
+            session.caller = CLIENT
         self._turns.close()

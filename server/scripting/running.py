@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import Encoded, Reply
-from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.road.dispatcher import Dispatcher
 from server.road.outcomes import Wait
@@ -49,13 +48,11 @@ class Runner:
     def __init__(
         self,
         state: ServerState,
-        access: AccessControl,
         dispatcher: Dispatcher,
         blocking: BlockedClients,
         reactions: Reactions,
     ) -> None:
         self._state = state
-        self._access = access
         self._dispatcher = dispatcher
         self._blocking = blocking
         self._reactions = reactions
@@ -77,8 +74,8 @@ class Runner:
             from server.scripting.host_api import HostApi
 
             limit = self._state.config.script_memory_limit
-            state, access, dispatcher = self._state, self._access, self._dispatcher
-            return HostApi(state, access, dispatcher, tick or self.clock.tick, limit, register)
+            state, dispatcher = self._state, self._dispatcher
+            return HostApi(state, dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
             from penstock.extras import packages_missing
 
@@ -122,7 +119,7 @@ class Runner:
             outcome = job.run()
         finally:
             self._job = None
-            if calls.wrote:
+            if calls.script.wrote:
                 self._reactions.note_author(session)
             self._reactions.end_unit()
         if calls.crash is not None:
@@ -162,7 +159,7 @@ class Runner:
         self.check_kind(function)
         if self._busy is None:
             raise CommandError(script_errors.NOT_BUSY)
-        self._busy.kill(self._job is not None and self._job.calls.wrote)
+        self._busy.kill(self._job is not None and self._job.calls.script.wrote)
 
     def close(self) -> None:
         """Ends what is under way; nothing is run any more."""

@@ -175,7 +175,7 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
     server.state.timings.stop_monitoring(session)
     users = server.state.users
     is_open = users.default_is_open()
-    if server.user_limits.refuse_connection(session, users.default) is not None:
+    if server.access.limits.refuse_connection(session, users.default) is not None:
         is_open = False  # It is told why when it logs in.
     session.reset(server.state.keyspace.databases[0], users.default, is_open)
     return RESET_DONE

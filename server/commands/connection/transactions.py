@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from protocol.encoder import error_line
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
-from server.acl.errors import CHANGED_REASONS, RULES_CHANGED
-from server.clients.access import IN_MULTI
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
 from server.commands.streams.entry_runs import Queue, add_queued
-from server.road.session import Session
-from server.road.table import Arguments, Command, KeySpec
+from server.road.session import CLIENT, EXEC, Session
+from server.road.table import Arguments, KeySpec
 from server.services import Services
 
 if TYPE_CHECKING:
@@ -107,12 +105,12 @@ def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 def _run_all(server: Services, session: Session, queue: Queue) -> list[bytes]:
     """The reply of each command; one that would wait finds that its time is up."""
-    session.executing = True
+    session.caller = EXEC
     server.reactions.begin_unit()
     try:
         return _replies(server, session, queue)
     finally:
-        session.executing = False
+        session.caller = CLIENT
         server.reactions.end_unit()
         server.tracking.end_transaction(session)
 
@@ -129,7 +127,9 @@ def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
             if added is not None:
                 replies += added
                 continue
-        if session.account.limited and (text := _refusal(server, session, entry, args)):
+        text = server.dispatcher.refusals.find(session, entry, args)
+        if text is not None:  # The rules of the user may have changed.
+            server.state.stats.count_error(text)
             replies.append(error_line(text))
             refused = 1
             continue
@@ -138,13 +138,3 @@ def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
         replies.append(reply)
     server.state.table[b"exec"].failed += refused
     return replies
-
-
-def _refusal(server: Services, session: Session, entry: Command, args: Arguments) -> str | None:
-    """Why the user may not run a queued command any more; the rules may have changed since."""
-    denial = server.access.check(session, session, entry, args, IN_MULTI)
-    if denial is None:
-        return None
-    text = RULES_CHANGED + CHANGED_REASONS[denial.kind]
-    server.state.stats.count_error(text)
-    return text
