@@ -249,7 +249,6 @@ INSIDE = [
     *find_packages(include=["protocol*", "server*", "storage*"]),
     # No Python is in there.
     "server.scripting.lua",
-    "server.web.page.static",
 ]
 
 setup(

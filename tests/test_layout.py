@@ -56,6 +56,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "output",
         "extras",
         "terminal",
+        "html",
         "client.errors",
         "client.urls",
         "client",
@@ -97,16 +98,17 @@ MAY_USE: Final[dict[str, set[str]]] = {
     # Where a package is missing they say so as all others do: penstock.extras.
     "server.scripting.running": {"protocol", "storage", "penstock"},
     "server.app": {"protocol", "storage", "penstock"},
+    # A run of a pipeline has a page of the same parts: penstock.html.
+    "server.web": {"protocol", "storage", "penstock"},
     "penstock.testing": set(),
     "penstock.terminal": set(),
     "penstock.output": set(),
+    "penstock.html": set(),
     "penstock.client": {"pyspark_redis_streams"},
     "penstock.migration": {"storage"},
     # There is no server that matches the names of keys.
     "penstock.migration.rdb_file": {"storage", "server"},
     "penstock.pipeline": {"pyspark_redis_streams"},
-    # The page of a run is made of parts of the server's page.
-    "penstock.pipeline.status_http": {"pyspark_redis_streams", "server"},
     "penstock.check_aof": {"storage"},
     "penstock.debug": set(),
     "penstock.cli": {"server"},

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from typing import Any, Final
 
 import uvicorn
@@ -17,12 +18,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from penstock.html.assets import Assets
+from penstock.html.document import facts, frame, header, notice, section, table
+from penstock.html.markup import Child, Html, tag
+from penstock.html.names import OwnNames
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.status import ago, seconds
-from server.web.names import OwnNames
-from server.web.page.assets import Assets
-from server.web.page.document import document, facts, notice, section, table
-from server.web.page.markup import Child, Html, tag
 
 PATIENCE_S = 2
 
@@ -229,7 +230,8 @@ def screen(status: Mapping[str, Any], now: float | None = None) -> Response:
         hx_swap="outerHTML",
     )
     name = str(status["pipeline"])
-    return document(name, tag("div", tag("h1", f"Pipeline {name}"), live))
+    body = tag("main", tag("div", tag("h1", f"Pipeline {name}"), live), id="main")
+    return frame(name, header(), body, version=version("penstock-server"))
 
 
 def _totals(status: Mapping[str, Any], now: float) -> Html:

@@ -51,10 +51,6 @@ def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterato
 
 @contextmanager
 def _serve(state: RunState, host: str, port: int, names: str) -> Iterator[str]:
-    from penstock._path import add_packages
-
-    # The page is made of parts of the server's.
-    add_packages()
     try:
         from penstock.pipeline.status_http import served
     except ModuleNotFoundError as error:

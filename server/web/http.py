@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram
@@ -29,7 +30,6 @@ from server.services import Services
 from server.web.connections import MOST, Connection, listen
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
-from server.web.names import OwnNames
 from server.web.page.routes import Page
 from server.web.survey import Pace
 

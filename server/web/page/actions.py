@@ -12,13 +12,14 @@ import asyncio
 import hashlib
 from typing import Final, NamedTuple
 
+from penstock.html.document import notice
+from penstock.html.markup import Html, joined, tag
 from protocol.encoder import bulk
 from server.net.admission import farewell
 from server.road.session import Session
 from server.services import Services
-from server.web.page.document import csrf_field, hidden, notice
+from server.web.page.document import csrf_field, hidden
 from server.web.page.letters import letters_of, seen_ids
-from server.web.page.markup import Html, joined, tag
 from server.web.page.page_request import PageRequest, Refused, group_url, packed, url
 from server.web.page.preview import id_of
 from server.web.page.stream_screen import identity_of

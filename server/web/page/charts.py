@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.html.markup import Html, tag
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.page.markup import Html, tag
 from server.web.page.wording import number
 
 _WIDTH = 96

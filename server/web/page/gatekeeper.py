@@ -9,14 +9,15 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from penstock.html.document import notice, secured
+from penstock.html.markup import Html, joined, tag
 from protocol import errors
 from protocol.errors import CommandError
 from server.net.addresses import address_text
 from server.runtime.hosts import is_loopback
 from server.services import Services
-from server.web.page.document import document, hidden, notice, secured
+from server.web.page.document import document, hidden
 from server.web.page.logins import Login, Logins, Viewer
-from server.web.page.markup import Html, joined, tag
 from server.web.page.page_request import Fields, url
 
 FAILURE_S: Final = 0.3

@@ -7,10 +7,11 @@ import json
 from bisect import bisect_right
 from typing import Final
 
+from penstock.html.document import facts, notice, section, table
+from penstock.html.markup import Child, Html, joined, tag
 from server.road.session import Waiter
 from server.web.page.charts import histogram
-from server.web.page.document import csrf_field, facts, hidden, live, notice, pages, section, table
-from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.document import csrf_field, hidden, live, pages
 from server.web.page.page_request import PageRequest, group_url, packed, stream_url
 from server.web.page.policies import policies_of_group
 from server.web.page.preview import preview

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from penstock.html.document import table
+from penstock.html.markup import Child, Html, joined, tag
 from server.delivery import dead_letters
-from server.web.page.document import csrf_field, hidden, pages, table
-from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.document import csrf_field, hidden, pages
 from server.web.page.page_request import (
     Fields,
     PageRequest,

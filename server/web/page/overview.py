@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from penstock.html.document import facts, notice, table
+from penstock.html.markup import Child, Html, joined, tag
 from server.web.page.charts import sparkline
-from server.web.page.document import facts, live, notice, pages, several, table
-from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.document import live, pages, several
 from server.web.page.page_request import PageRequest, group_url, stream_url, url
 from server.web.page.sampling import Row, in_trouble, ordered
 from server.web.page.wording import NONE, deliveries, duration, number, shown

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.html.document import section, table
+from penstock.html.markup import Child, Html, joined, tag
 from server.config.policies import DEAD_LETTER, GROUP, TIMES, Settings
 from server.delivery.group_ref import GroupRef
-from server.web.page.document import section, table
-from server.web.page.markup import Child, Html, joined, tag
 from server.web.page.page_request import PageRequest, packed, url
 from server.web.page.wording import duration, shown
 from storage.engine.groups import Group

@@ -11,16 +11,17 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from penstock.html.assets import Assets
+from penstock.html.document import notice, secured
+from penstock.html.markup import Html, tag
 from server.runtime.phase import Phase
 from server.services import Services
 from server.web.page.actions import act
-from server.web.page.assets import Assets
-from server.web.page.document import document, notice, secured
+from server.web.page.document import document
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
 from server.web.page.group_screen import chart_points, group_screen
 from server.web.page.letters import letters_screen
 from server.web.page.logins import Viewer
-from server.web.page.markup import Html, tag
 from server.web.page.overview import overview
 from server.web.page.page_request import Fields, PageRequest, Refused
 from server.web.page.sampling import Sampler

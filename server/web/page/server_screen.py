@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
+from penstock.html.document import facts, notice, section, table
+from penstock.html.markup import Child, Html, joined, tag
 from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info_sections import SECTIONS
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
-from server.web.page.document import facts, live, notice, pages, section, table
-from server.web.page.markup import Child, Html, joined, tag
+from server.web.page.document import live, pages
 from server.web.page.page_request import PageRequest, url
 from server.web.page.wording import NONE, duration, moment, number, shown, size
 

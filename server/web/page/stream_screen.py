@@ -6,17 +6,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-from server.web.page.document import (
-    facts,
-    hidden,
-    live,
-    notice,
-    pages,
-    section,
-    several,
-    table,
-)
-from server.web.page.markup import Child, Html, joined, tag
+from penstock.html.document import facts, notice, section, table
+from penstock.html.markup import Child, Html, joined, tag
+from server.web.page.document import hidden, live, pages, several
 from server.web.page.page_request import PageRequest, Refused, group_url, packed, stream_url, url
 from server.web.page.policies import policies_of_stream
 from server.web.page.preview import Preview, has, id_of, preview

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.html.markup import Html, joined, tag
 from server.web.page.charts import histogram, sparkline
-from server.web.page.markup import Html, joined, tag
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, SEARCHED, has, id_of, preview
 from server.web.page.wording import (

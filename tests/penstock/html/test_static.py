@@ -7,9 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from server.web.page.assets import FILES, TYPES
+from penstock.html.assets import FILES, TYPES
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 OWN = {"page.css", "page.js", "icon.svg", "VENDORED.md"}
 
 
@@ -33,8 +33,7 @@ def test_each_has_its_licence_beside_it() -> None:
 
 def test_a_wheel_has_them() -> None:
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert tables["package-data"]["penstock._packages.server.web.page.static"] == ["*"]
-    assert '"server.web.page.static",' in (ROOT / "setup.py").read_text()
+    assert tables["package-data"]["penstock.html"] == ["static/*"]
 
 
 def test_nothing_in_our_own_files_is_loaded_from_elsewhere() -> None:

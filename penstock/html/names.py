@@ -7,12 +7,28 @@ name without a dot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
+from typing import Final
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.runtime.hosts import is_own_host
+_HOST: Final = re.compile(r"(\[[\w.:%-]+\]|[\w.-]+)(?::[0-9]*)?", re.ASCII)
+"""The header ``Host``: an address or a name, perhaps with a port."""
+
+
+def is_own_host(host: str, names: Collection[str]) -> bool:
+    """Whether the header ``Host`` of a request tells of a name that no stranger can have made to
+    lead here: an address, a name without a dot, or one of ``names``, where ``*`` is any."""
+    if "*" in names:
+        return True
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = found[1].lower()
+    is_address = name.startswith("[") or name.replace(".", "").isdigit()
+    return is_address or "." not in name or name in names
 
 
 class OwnNames:
