@@ -47,7 +47,7 @@ from server.commands.streams.entries import (
     held_range,
     in_portions,
 )
-from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read, read_options
+from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read
 from server.delivery.group_ref import GroupRef, RuledGroup, find_group, group_of_value
 from server.delivery.policies import Policies
 from server.delivery.reading import (
@@ -165,7 +165,10 @@ class _GroupRead:
     def _retry(self) -> Reply | Wait | Steps:
         options = self._options
         found = [self._find(key) for key in options.keys]
-        if options.usual and (reply := _read_usual(self._session, options, found[0])) is not None:
+        if (
+            options.is_usual
+            and (reply := _read_usual(self._session, options, found[0])) is not None
+        ):
             return reply
         return self._run(found)
 
@@ -368,11 +371,11 @@ def _keys(args: Arguments) -> list[bytes] | None:
 )
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
-    options = read_options(args, grouped=True)
+    options = ReadOptions(args, grouped=True)
     policies, name = server.policies, options.group
     assert name is not None
     ref: GroupRef | None = None
-    if options.usual:
+    if options.is_usual:
         ref = _group_to_read(policies, session, options.keys[0], name)
         if (reply := _read_usual(session, options, ref)) is not None:
             return reply

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from protocol import errors
@@ -31,7 +30,6 @@ class ReadOptions:
         "maxsize",
         "noack",
         "places",
-        "usual",
     )
 
     def __init__(self, args: Arguments, grouped: bool) -> None:
@@ -44,39 +42,32 @@ class ReadOptions:
         self.group: bytes | None = None
         self.consumer = b""
         self._scan(args, grouped)
-        self._check(grouped)
-        self.usual = self._is_usual()
-
-    def _is_usual(self) -> bool:
-        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
-        return (
-            self.places == [b">"]
-            and self.claim is None
-            and self.has_no_budget
-            and (self.block or 0) < _LONG_WAIT
-        )
-
-    @property
-    def has_no_budget(self) -> bool:
-        """Whether neither MAXCOUNT nor MAXSIZE bounds the reply."""
-        return self.maxcount == self.maxsize == UNLIMITED
-
-    def _check(self, grouped: bool) -> None:
-        """Refuses options that do not go together."""
         if grouped and self.group is None:
             raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
             raise CommandError(stream_errors.MAXCOUNT_BELOW_COUNT)
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
+        return (
+            len(self.places) == 1
+            and self.places[0] == b">"
+            and self.claim is None
+            and self.maxcount == self.maxsize == UNLIMITED
+            and (self.block is None or self.block < _LONG_WAIT)
+        )
+
     def _scan(self, args: Arguments, grouped: bool) -> None:
         at = 1
         last = len(args) - 1
         while at < last:
-            word = args[at].upper()
+            # Hardly anybody spells them in another way, and a text in capitals is a new object.
+            word = _WORDS.get(args[at]) or args[at].upper()
             if word == b"STREAMS":
                 self._take_streams(args, at + 1, grouped)
                 return
-            if word in _GROUP_OPTIONS and not grouped:
+            if not grouped and word in _GROUP_OPTIONS:
                 raise CommandError(stream_errors.group_only_option(word.decode()))
             if word == b"NOACK":
                 self.noack = True
@@ -129,56 +120,22 @@ class ReadOptions:
         return now + self.block
 
 
-_SHORT: Final = 16
 _GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
-
-
-@lru_cache(maxsize=1024)
-def _parsed(args: tuple[bytes, ...], grouped: bool) -> ReadOptions:
-    return ReadOptions(list(args), grouped)
-
-
-def read_options(args: Arguments, grouped: bool) -> ReadOptions:
-    """The options of a request; those of short ones are remembered.
-
-    A consumer sends the same request over and over, and parsing it took a third of its time.
-    """
-    if args is _checked.args:
-        return _checked.options
-    if _is_short(args):
-        return _parsed(tuple(args), grouped)
-    return ReadOptions(args, grouped)
-
-
-def _is_short(args: Arguments) -> bool:
-    return len(args) <= _SHORT and sum(map(len, args)) <= _SHORT * _SHORT
+_WORDS: Final = {
+    word: word
+    for word in (
+        *(b"GROUP", b"COUNT", b"BLOCK", b"STREAMS"),
+        *(b"NOACK", b"CLAIM", b"MAXCOUNT", b"MAXSIZE"),
+    )
+}
 
 
 def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
-    """The streams that a request reads; ``None`` if it will be refused.
-
-    Its options are kept until those of another are asked for: the request is run in a moment."""
+    """The streams that a request reads; ``None`` if it will be refused."""
     try:
-        if not _is_short(args):
-            return ReadOptions(args, grouped).keys
-        options = _parsed(tuple(args), grouped)
+        return ReadOptions(args, grouped).keys
     except CommandError:
         return None
-    _checked.args, _checked.options = args, options
-    return options.keys
-
-
-class _Checked:
-    """The request whose streams were asked for last, and its options."""
-
-    __slots__ = ("args", "options")
-
-    def __init__(self) -> None:
-        self.args: Arguments | None = None
-        self.options: ReadOptions
-
-
-_checked: Final = _Checked()
 
 
 def _positive(value: bytes, error: str) -> int:
@@ -194,7 +151,7 @@ class Budget:
     __slots__ = ("_empty", "_room", "entries", "unlimited")
 
     def __init__(self, options: ReadOptions) -> None:
-        self.unlimited = options.has_no_budget
+        self.unlimited = options.maxcount == options.maxsize == UNLIMITED
         self.entries = options.maxcount
         self._room = options.maxsize
         self._empty = True

@@ -10,7 +10,7 @@ from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
-from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read, read_options
+from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read
 from server.road.outcomes import Steps, Wait
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
@@ -78,7 +78,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
 )
 def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
-    options = read_options(args, grouped=False)
+    options = ReadOptions(args, grouped=False)
     db = session.db
     deadline = options.deadline(db.keyspace.now_ms)
     places = _places(db, options)
