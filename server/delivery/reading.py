@@ -184,7 +184,7 @@ def _is_simple(ruled: RuledGroup, reader: Reader, entry_ids: list[int]) -> bool:
     """Whether all entries of a portion are new to the group, and the reader can take each."""
     if reader.fits is not None or not entry_ids:
         return False
-    return ruled.group.pending.last < entry_ids[0]
+    return ruled.group.pending.ends_below(entry_ids[0])
 
 
 def _sort_all(ruled: RuledGroup, portion: tuple[list[int], list[bytes]], found: _Sorted) -> None:

@@ -34,7 +34,9 @@ def parse_integer(text: bytes) -> int | None:
 
 def integer(arg: bytes, error: str = errors.NOT_AN_INTEGER) -> int:
     """The 64-bit signed integer in an argument; raises :class:`CommandError` with ``error``."""
-    value = parse_integer(arg)
+    value = _SMALL.get(arg)
+    if value is None:
+        value = parse_integer(arg)
     if value is None:
         raise CommandError(error)
     return value

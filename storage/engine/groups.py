@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -39,28 +39,29 @@ class Cursor:
         of pieces; the cursor is moved behind them."""
         blocks = log.blocks
         at, place = self._at, self._place
-        if last_id != self._identity or not self._holds(log):
+        if last_id != self._identity or not self._holds(blocks):
             at, place = log.place_behind(last_id)
         identities: list[int] = []
         found: list[bytes] = []
         while at < len(blocks):
             block = blocks[at]
-            high = min(len(block), place + count)
+            length = len(block)
+            high = min(length, place + count)
             if place < high:
                 identities += block.ids_at(place, high)
                 found += block.chunks_at(place, high, log.packer)
                 count -= high - place
                 self._block, self._at, self._place = block, at, high
+                self._deleted = block.taken - length
             if not count:
                 break
             at, place = at + 1, 0
         if identities:
             self._identity = identities[-1]
-            self._deleted = self._block.taken - len(self._block)
         return identities, found
 
-    def _holds(self, log: EntryLog) -> bool:
-        block, blocks = self._block, log.blocks
+    def _holds(self, blocks: Sequence[Block]) -> bool:
+        block = self._block
         return (
             self._at < len(blocks)
             and blocks[self._at] is block
@@ -121,7 +122,7 @@ class Group:
     def deliver(self, entry_ids: list[int], consumer: Consumer, now: int) -> None:
         """Makes ascending entries pending for ``consumer``, delivered once."""
         pending = self.pending
-        if pending.last < entry_ids[0]:
+        if pending.ends_below(entry_ids[0]):
             pending.append_run(entry_ids, consumer, now)
         else:
             for entry_id in entry_ids:

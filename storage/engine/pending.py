@@ -113,6 +113,12 @@ class PendingList(Segments):
         segment = self.segments[-1] if self.segments[-1].live else self.segments[-2]
         return segment.ids.at(segment.last)
 
+    def ends_below(self, entry_id: int) -> bool:
+        """Whether all pending IDs are lower than this one."""
+        segments = self.segments
+        # The last ID of a segment may be that of an entry which is not pending any more.
+        return not segments or segments[-1].ids.at(-1) < entry_id or self.last < entry_id
+
     def _from(self, start: int) -> Iterator[Segment]:
         """The segments that have the IDs from ``start`` on."""
         for at in range(max(self.holder_of(start), 0), len(self.segments)):
@@ -211,7 +217,7 @@ class PendingList(Segments):
                 at = self.begin(run[done], time)
                 slot = self.slot(at, owner)
             segment = self.segments[at]
-            piece = run[done : done + SEGMENT - len(segment)]
+            piece = run[done : done + SEGMENT - len(segment.owners)]
             segment.extend(piece, slot, time)
             self.bounds.lower(at, time)
             done += len(piece)
@@ -301,7 +307,7 @@ class PendingList(Segments):
         self._length -= 1
         if segment.live > 1:
             segment.drop(place)
-        elif at == len(self.segments) - 1 and len(segment) < KEPT:
+        elif at == len(self.segments) - 1 and len(segment.owners) < KEPT:
             segment.drop_last()
         else:
             self.remove_segment(at)

@@ -98,7 +98,8 @@ class IDColumn:
 
     def extend(self, run: Sequence[int]) -> None:
         """Adds IDs above all others."""
-        self.unpacked().extend(run)
+        identities = self.unpacked() if self._open is None else self._open
+        identities.extend(run)
 
     def insert(self, place: int, identity: int) -> None:
         """Puts in an ID that belongs at this place."""

@@ -137,7 +137,7 @@ class Segments:
                 self.segments[-1].compact()
             else:
                 self.remove_segment(len(self.segments) - 1)
-        if self.segments and len(self.segments[-1]) < SEGMENT:
+        if self.segments and len(self.segments[-1].owners) < SEGMENT:
             return len(self.segments) - 1
         return self.begin(identity, time)
 

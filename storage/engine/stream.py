@@ -196,7 +196,11 @@ class Stream:
     def pass_over(self, group: Group, identities: list[int]) -> None:
         """Moves the group past the ascending entries, which follow its last-delivered-id: they
         count as read."""
-        self._count_reads(group, identities)
+        read, position = group.entries_read, group.last_id
+        if read is not None and self.max_deleted_id < position and self.log.first <= position:
+            group.entries_read = read + len(identities)
+        else:
+            self._count_reads(group, identities)
         group.last_id = identities[-1]
 
     # --- entries-read and lag -------------------------------------------------------------

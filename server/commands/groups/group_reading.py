@@ -165,12 +165,8 @@ class _GroupRead:
     def _retry(self) -> Reply | Wait | Steps:
         options = self._options
         found = [self._find(key) for key in options.keys]
-        if (
-            options.is_usual
-            and (reply := _read_usual(self._session, options, found[0])) is not None
-        ):
-            return reply
-        return self._run(found)
+        reply = _read_usual(self._session, options, found[0]) if options.is_usual else None
+        return self._run(found) if reply is None else reply
 
     def _run(self, found: list[GroupRef]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""

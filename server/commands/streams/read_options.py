@@ -41,7 +41,12 @@ class ReadOptions:
         self.claim: int | None = None
         self.group: bytes | None = None
         self.consumer = b""
-        self._scan(args, grouped)
+        at = self._scan(args, grouped)
+        middle = at + (len(args) - at) // 2
+        if len(args) - middle != middle - at:
+            raise CommandError(_unbalanced(grouped))
+        self.keys = args[at:middle]
+        self.places = args[middle:]
         if grouped and self.group is None:
             raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
@@ -58,15 +63,15 @@ class ReadOptions:
             and (self.block is None or self.block < _LONG_WAIT)
         )
 
-    def _scan(self, args: Arguments, grouped: bool) -> None:
+    def _scan(self, args: Arguments, grouped: bool) -> int:
+        """Takes the options, and returns where the keys begin."""
         at = 1
         last = len(args) - 1
         while at < last:
             # Hardly anybody spells them in another way, and a text in capitals is a new object.
             word = _WORDS.get(args[at]) or args[at].upper()
             if word == b"STREAMS":
-                self._take_streams(args, at + 1, grouped)
-                return
+                return at + 1
             if not grouped and word in _GROUP_OPTIONS:
                 raise CommandError(stream_errors.group_only_option(word.decode()))
             if word == b"NOACK":
@@ -101,16 +106,6 @@ class ReadOptions:
         else:
             raise CommandError(errors.SYNTAX)
 
-    def _take_streams(self, args: Arguments, at: int, grouped: bool) -> None:
-        count = len(args) - at
-        if count % 2:
-            if grouped:
-                raise CommandError(stream_errors.unbalanced("xreadgroup", " or '>'"))
-            raise CommandError(stream_errors.unbalanced("xread", ", '+', or '$'"))
-        middle = at + count // 2
-        self.keys = args[at:middle]
-        self.places = args[middle:]
-
     def deadline(self, now: int) -> int | None:
         """When waiting ends, ``None`` for never; raises :class:`CommandError` if that overflows."""
         if not self.block:
@@ -118,6 +113,12 @@ class ReadOptions:
         if now + self.block > INT64_MAX:
             raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
         return now + self.block
+
+
+def _unbalanced(grouped: bool) -> str:
+    if grouped:
+        return stream_errors.unbalanced("xreadgroup", " or '>'")
+    return stream_errors.unbalanced("xread", ", '+', or '$'")
 
 
 _GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
