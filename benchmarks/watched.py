@@ -23,7 +23,7 @@ from penstock._path import add_packages
 add_packages()
 
 from penstock import cli  # noqa: E402
-from server.runtime.event_loop import new_event_loop  # noqa: E402
+from server.runtime.process import new_event_loop  # noqa: E402
 
 PERIOD_S: Final = 0.001
 

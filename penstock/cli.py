@@ -24,13 +24,11 @@ from server.app import Server
 from server.config.file import ConfigError, apply, check, read_file, read_text
 from server.config.registry import SETTINGS, Config
 from server.net.listener import ListenError
-from server.persistence.aof_replay import Loader
+from server.persistence.loader import Loader, Replay
 from server.persistence.manager import PersistenceError
-from server.persistence.rdb_items import Replay
 from server.runtime.clock import system_clock
-from server.runtime.event_loop import new_event_loop
-from server.runtime.fd_limits import make_room, require_room
 from server.runtime.log import Log
+from server.runtime.process import make_room, new_event_loop, require_room
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (

@@ -12,11 +12,10 @@ from server.faults.disk import FaultyDisk
 from server.net.listener import Listener, ListenError
 from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
-from server.road.state import ServerState
+from server.road.state import Phase, ServerState
 from server.runtime.clock import Reading, system_clock
 from server.runtime.log import Log
-from server.runtime.memory_limit import INTERVAL_S
-from server.runtime.phase import Phase
+from server.runtime.memory import INTERVAL_S
 from server.services import Services
 from storage.aof.disk import Disk
 

@@ -16,8 +16,7 @@ from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.road.reactions import Reactions
 from server.road.state import ServerState
-from server.runtime.lazy_free_scheduler import LazyFreeScheduler
-from server.runtime.packing_scheduler import PackingScheduler
+from server.runtime.memory import Freeing, Packing
 from server.runtime.process import give_memory_back, peak_memory
 
 EXPIRE_BATCH: Final = 1000
@@ -60,8 +59,8 @@ class Cron:
         self._most_connections = 0
         self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits
-        self.disposing = LazyFreeScheduler(limits.disposal)
-        self.resting = PackingScheduler(limits.packer, lambda: state.clock())
+        self.freeing = Freeing(limits.disposal)
+        self.packing = Packing(limits.packer, lambda: state.clock())
         self.peak_memory = 0
         """The most memory that was resident, in bytes, as far as periodic work has seen it."""
         self.peak_ms = state.started_ms
@@ -80,8 +79,8 @@ class Cron:
         if state.busy is None:
             self._persistence.cron(now)
         self._replication.cron(now)
-        self.disposing.cron()
-        self.resting.cron(now)
+        self.freeing.rounds.begin()
+        self.packing.rounds.begin()
         self._follow_connections()
         self._watch_memory(now)
         self.sample(now)
@@ -102,8 +101,8 @@ class Cron:
 
     def stop(self) -> None:
         """Ends the work that goes on between rounds."""
-        self.resting.stop()
-        self.disposing.stop()
+        self.packing.rounds.stop()
+        self.freeing.rounds.stop()
 
     def _expire_keys(self, now: int, most: int) -> None:
         """Removes up to ``most`` keys of each database that are past their expiry."""

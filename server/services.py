@@ -50,9 +50,8 @@ from server.replication.primary import Primary
 from server.road import reasons
 from server.road.dispatcher import Dispatcher
 from server.road.reactions import Reactions
-from server.road.state import ServerState
+from server.road.state import Phase, ServerState
 from server.road.working import SteppedCommands
-from server.runtime.phase import Phase
 from server.scripting.engine import Scripting
 from storage.aof.disk import Disk
 

@@ -19,8 +19,8 @@ from random import Random
 from fuzz.mutate import mutated
 from fuzz.requests import Requests, commands
 from fuzz.targets.base import require
-from server.persistence.aof_replay import Loader as CommandLoader
-from server.persistence.rdb_items import Replay
+from server.persistence.loader import Loader as CommandLoader
+from server.persistence.loader import Replay
 from storage.aof.check import Findings, check_file
 from storage.aof.disk import Disk
 from storage.aof.snapshot import snapshot

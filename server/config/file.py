@@ -14,9 +14,8 @@ from typing import Final
 
 from protocol.errors import shown
 from protocol.inline import split_words
-from server.config.quoting import quoted, quoted_word
 from server.config.registry import SETTINGS, BadSetting, Config
-from server.config.types import Setting
+from server.config.types import Setting, quoted, quoted_word
 
 USER: Final = "user"
 """What declares a user, and is no setting: there may be many such lines."""

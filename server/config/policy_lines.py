@@ -24,8 +24,7 @@ from server.config.policies import (
     check_together,
     read_settings,
 )
-from server.config.quoting import quoted_word
-from server.config.types import BadSetting, Lines
+from server.config.types import BadSetting, Lines, quoted_word
 from storage.keyspace.glob import matcher
 
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from server.config.quoting import quoted_word
-
 
 class BadSetting(Exception):
     """A setting cannot have a value: ``name`` is its name, ``reason`` says what is allowed."""
@@ -461,3 +459,24 @@ class OutputLimits(Setting):
     def show(self, value: dict[str, Limits]) -> str:
         """All classes in one line."""
         return " ".join(f"{kind} {' '.join(map(str, limits))}" for kind, limits in value.items())
+
+
+# --- words of a file -------------------------------------------------------------------------
+
+
+def quoted_word(word: str) -> str:
+    """The word, in quotes if it is empty or has anything in it that a file takes for more."""
+    plain = word.isprintable() and word and not set(word) & set("\"'\\ ")
+    return word if plain else quoted(word)
+
+
+def quoted(text: str) -> str:
+    """The text in quotes, with escapes for what is not plain text."""
+    data = text.encode("utf-8", "surrogateescape")
+    return '"' + "".join(map(_quoted_byte, data)) + '"'
+
+
+def _quoted_byte(byte: int) -> str:
+    if byte in b'"\\':
+        return "\\" + chr(byte)
+    return chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}"

@@ -42,9 +42,8 @@ from server.delivery.group_ref import (
 from server.delivery.reading import move_exhausted
 from server.delivery.retention import AGE_STEP_MS, NEVER, SIZE_STEP_MS, Kept, StreamAgenda, Tally
 from server.road.session import Place, Session
-from server.road.state import ServerState
+from server.road.state import Phase, ServerState
 from server.road.table import Arguments
-from server.runtime.phase import Phase
 from storage.engine import effects as e
 from storage.engine import ids
 from storage.engine.stream import Stream

@@ -58,7 +58,7 @@ from server.net.tls import common_name
 from server.net.turns import now_ns
 from server.road.reasons import HOLDING
 from server.road.session import Session
-from server.runtime.phase import Phase
+from server.road.state import Phase
 from server.services import Services
 
 UNRELEASED: Final = 4 * 1024 * 1024

@@ -16,12 +16,11 @@ from server.clients.client_pause import ClientPause
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
 from server.net.output_gate import OutputGate
-from server.persistence.aof_replay import Loader
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import DiskThread
-from server.persistence.dump_file import DumpFile
+from server.persistence.loader import Loader
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
-from server.persistence.rewrite import Rewrite
+from server.persistence.rewrite import DumpFile, Rewrite
 from server.road.dispatcher import Dispatcher
 from server.road.reactions import Reactions
 from server.road.state import ServerState

@@ -9,9 +9,8 @@ from collections.abc import Generator, Iterator
 from operator import itemgetter
 from typing import Final
 
-from server.persistence.aof_replay import Loader, LoadError
 from server.persistence.appender import reason
-from server.persistence.rdb_items import ItemLoader
+from server.persistence.loader import ItemLoader, Loader, LoadError
 from server.road.dispatcher import Dispatcher
 from server.road.state import ServerState
 from server.runtime.clockwork import Slice

@@ -16,19 +16,22 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from server.monitoring.latency import FORK
 from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, Contents, fork_writer, write_base, write_file
 from server.persistence.disk_thread import DiskThread
-from server.persistence.dump_file import DumpFile
 from server.road.state import ServerState
+from server.runtime.version import REDIS_VERSION
+from storage.aof.disk import Disk
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.snapshot import snapshot
 from storage.aof.writer import Writer
+from storage.rdb import codes
+from storage.rdb.write import write_rdb
 
 NO_CHILD: Final = 0
 
@@ -299,6 +302,45 @@ class Rewrite:
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
             self._child = NO_CHILD
+
+
+class DumpFile:
+    """The RDB file at ``path``, which is written under another name first.
+
+    SAVE and BGSAVE write it beside the base, for other servers and for tools, if ``dbfilename``
+    names it: in the form of Redis 7.0, which all later servers load. The base holds more
+    (:mod:`storage.rdb.write`), so the file is loaded only where there is no base.
+    """
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder = folder
+        self.path = os.path.join(folder, name)
+        self.temporary = os.path.join(folder, f"temp-{name}")
+
+    @classmethod
+    def wanted(cls, state: ServerState) -> DumpFile | None:
+        """The file that the settings ask for, if they do."""
+        name = state.config.dbfilename
+        return cls(state.config.dir, name) if name else None
+
+    def chunks(self, state: ServerState) -> Iterator[bytes]:
+        """What is to be in it."""
+        aux = [
+            (b"redis-ver", REDIS_VERSION.encode()),
+            (b"redis-bits", b"64"),
+            (b"ctime", b"%d" % (state.clock() // 1000)),
+        ]
+        return write_rdb(state.keyspace, version=codes.REDIS_7_0, aux=aux)
+
+    def install(self, disk: Disk) -> None:
+        """Puts what was written in its place, durably; raises :class:`OSError`."""
+        disk.rename(self.temporary, self.path)
+        disk.sync_folder(self._folder)
+
+    def discard(self, disk: Disk) -> None:
+        """Removes what was written, if anything was."""
+        with contextlib.suppress(OSError):
+            disk.unlink(self.temporary)
 
 
 class _Cut:

@@ -11,14 +11,64 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from server.replication.backlog import Backlog
 from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from storage.aof.commands import command
 from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
+
+BLOCK: Final = 64 * 1024
+"""How many bytes a block has, the last one apart: bytes are dropped by whole blocks."""
+
+
+class Backlog:
+    """The bytes of the stream from ``start`` to ``end``, which are positions: how many bytes came
+    before.
+
+    Every replica follows the same stream. Its last bytes are kept here, once for all replicas: one
+    that is behind reads from here what it lacks, and one whose link broke may go on where it was.
+    """
+
+    __slots__ = ("_blocks", "end", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self._blocks: list[bytearray] = []
+
+    def append(self, data: bytes) -> None:
+        """Adds bytes at the end."""
+        blocks = self._blocks
+        at = 0
+        while at < len(data):
+            used = (self.end - self.start) % BLOCK
+            if not used:
+                blocks.append(bytearray())
+            piece = data[at : at + BLOCK - used]
+            blocks[-1] += piece
+            at += len(piece)
+            self.end += len(piece)
+
+    def holds(self, position: int) -> bool:
+        """Whether all bytes behind a position are there."""
+        return self.start <= position <= self.end
+
+    def read(self, position: int) -> bytes:
+        """Bytes behind a position that is held: up to the end of a block. None at the end."""
+        if position == self.end:
+            return b""
+        index, offset = divmod(position - self.start, BLOCK)
+        return bytes(self._blocks[index][offset:])
+
+    def drop(self, position: int) -> None:
+        """Drops whole blocks before a position that is held."""
+        count = (position - self.start) // BLOCK
+        if count:
+            del self._blocks[:count]
+            self.start += count * BLOCK
 
 
 class Feed:

@@ -17,8 +17,7 @@ from server.monitoring.latency import FORK
 from server.persistence.appender import reason
 from server.persistence.base_writer import FAILED, fork_writer
 from server.replication.feed import Feed
-from server.replication.replica import Replica, Snapshot
-from server.replication.snapshot_file import SnapshotFile
+from server.replication.replica import Replica, Snapshot, SnapshotFile
 from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
 from storage.aof.disk import Disk

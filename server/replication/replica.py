@@ -7,14 +7,14 @@ share it, so one that is slow takes no memory of its own but for what the backlo
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, cast
 
 from server.net.output import OutputLimits
 from server.replication.feed import Feed
-from server.replication.snapshot_file import SnapshotFile
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.clockwork import EndOfRound
+from storage.aof.disk import Disk
 from storage.rdb import codes
 
 WAITING: Final = "wait_bgsave"
@@ -34,6 +34,8 @@ UNSENT: Final = 256 * 1024
 AT_ONCE: Final = 1024 * 1024
 """How many bytes it is sent before others have their turn."""
 
+READ_AT_ONCE: Final = 64 * 1024
+"""How many bytes of a snapshot are read at a time."""
 
 EVERYTHING: Final = frozenset({"keys", "functions"})
 """What a snapshot holds for a replica."""
@@ -75,6 +77,52 @@ class Introduction:
             return codes.VALKEY if major >= FIRST_OF_VALKEY else codes.REDIS_7_2
         newer = b"rdb-channel-repl" in self.capabilities
         return codes.REDIS_7_2 if newer else codes.REDIS_7_0
+
+
+class SnapshotFile:
+    """A snapshot on its way to replicas: a file without a name, which goes when nobody needs it.
+
+    ``users`` of it each call :meth:`release` once.
+    """
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        """Makes the file in a folder, or where the system keeps temporary files if nothing can be
+        written there; raises :class:`OSError`."""
+        self._disk = disk
+        self._file = _new_file(folder)
+        self.users = 1
+        self.size = 0
+
+    @property
+    def fd(self) -> int:
+        """Where it is written to."""
+        return self._file.fileno()
+
+    def complete(self) -> None:
+        """All has been written."""
+        self.size = self._disk.size(self.fd)
+
+    def read(self, at: int) -> bytes:
+        """Some bytes from a place on; none at the end. Raises :class:`OSError`."""
+        return self._disk.read(self.fd, READ_AT_ONCE, at)
+
+    def release(self) -> None:
+        """One less needs it."""
+        self.users -= 1
+        if not self.users:
+            self._file.close()
+
+
+def _new_file(folder: str) -> BinaryIO:
+    import tempfile
+
+    for place in (folder, None):
+        try:
+            return cast(BinaryIO, tempfile.TemporaryFile(dir=place, buffering=0))
+        except OSError:
+            if place is None:
+                raise
+    raise AssertionError
 
 
 class Replica:

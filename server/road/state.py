@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from enum import Enum
 
 from server.acl.users import Users
 from server.config.registry import Config
@@ -18,12 +19,25 @@ from server.road.session import Session
 from server.road.table import every, new_table
 from server.runtime.clock import Clock, Reading
 from server.runtime.log import Log
-from server.runtime.memory_limit import MemoryLimit
-from server.runtime.phase import Phase
+from server.runtime.memory import MemoryLimit
 from server.runtime.process import resident_memory
 from server.runtime.stats import Stats
 from storage.keyspace.copies import Copy
 from storage.keyspace.databases import Keyspace
+
+
+class Phase(Enum):
+    """What a server is doing. It goes through these in their order, and may leave some out.
+
+    Clients can connect as soon as the first socket listens, which is before the data is there, and
+    are answered as a real server answers while it loads: commands with the flag ``loading`` run,
+    all others get ``LOADING``. Once it is stopped nobody is answered at all.
+    """
+
+    STARTING = "the sockets are being opened"
+    LOADING = "the data is being loaded"
+    SERVING = "every command is run"
+    STOPPED = "connections are being closed, after a failed start as well"
 
 
 class ServerState:

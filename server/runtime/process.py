@@ -1,10 +1,17 @@
-"""What the operating system knows about this process."""
+"""The process: what the operating system knows of it and lets it have, and its event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sys
+from typing import Final
+
+from server.config.types import BadSetting
+
+RESERVED: Final = 32
+"""File descriptors that are needed for something else than clients."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -65,3 +72,36 @@ def give_memory_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def make_room(clients: int) -> int:
+    """Asks the system for as many file descriptors as ``clients`` take.
+
+    Returns how many clients there is room for: ``clients``, or fewer.
+    """
+    wanted = clients + RESERVED
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return clients
+    granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+    return max(1, granted - RESERVED)
+
+
+def require_room(clients: int) -> None:
+    """Makes room for ``clients``; raises :class:`BadSetting` if the system has less."""
+    room = make_room(clients)
+    if room < clients:
+        raise BadSetting(
+            "The operating system is not able to handle the specified number of clients,"
+            f" try with {room}"
+        )
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new loop, uvloop's where that is installed; the caller closes it."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

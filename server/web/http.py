@@ -22,10 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
-from server.road.state import ServerState
+from server.road.state import Phase, ServerState
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
-from server.runtime.phase import Phase
 from server.services import Services
 from server.web.connections import MOST, Connection, listen
 from server.web.metrics.collector import LoopLagProbe

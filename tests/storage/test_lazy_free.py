@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from server.runtime.lazy_free_scheduler import PORTION, ROUND_NS
+from server.runtime.memory import FREEING_NS, PORTION
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.limits import FEW, StreamLimits
@@ -189,13 +189,13 @@ async def test_no_round_takes_long() -> None:
     direct = Direct()
     client = direct.client()
     client.send("MSET", *(word for number in range(1000) for word in (number, "v")))
-    clock = count(0, ROUND_NS // 2)
-    direct.server.services.cron.disposing.nanoseconds = lambda: next(clock)
+    clock = count(0, FREEING_NS // 2)
+    direct.server.services.cron.freeing.nanoseconds = lambda: next(clock)
     client.send("UNLINK", *range(1000))
     disposal = direct.server.state.keyspace.limits.disposal
     direct.cron()  # The event loop, which would begin the next round, does not run before the end.
     assert len(disposal) == 1000 - PORTION
-    direct.server.services.cron.disposing.stop()
+    direct.server.services.cron.freeing.rounds.stop()
 
 
 def test_the_server_frees_a_portion_a_round() -> None:

@@ -30,8 +30,8 @@ from server.config.registry import Config
 from server.net.admission import farewell
 from server.net.turns import Turns
 from server.road.session import Session
+from server.road.state import Phase
 from server.runtime.clock import Clock
-from server.runtime.phase import Phase
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000
@@ -159,7 +159,7 @@ class Direct:
         self.server.services.policies.due._deadlines._alarm._clock = still
         self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
         self.server.services.turns = Turns(ENDLESS_NS)
-        self.server.services.cron.disposing.nanoseconds = lambda: 0
+        self.server.services.cron.freeing.nanoseconds = lambda: 0
 
     @property
     def now_ms(self) -> int:

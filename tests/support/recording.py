@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hiredis import Reader
 
-from server.persistence.aof_replay import Loader
+from server.persistence.loader import Loader
 from storage.aof.encode_effects import EffectEncoder
 from storage.aof.snapshot import snapshot
 from storage.engine.effects import Effect

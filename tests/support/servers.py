@@ -12,7 +12,7 @@ from redis.retry import Retry
 
 from server.app import Server
 from server.config.registry import Config
-from server.runtime.event_loop import new_event_loop
+from server.runtime.process import new_event_loop
 from tests.support.folders import folder_of
 
 P = ParamSpec("P")

@@ -13,8 +13,8 @@ from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
+from server.road.state import Phase
 from server.road.table import Arguments
-from server.runtime.phase import Phase
 from server.services import Services
 
 # --- time and life ---------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from server.clients.blocking import SYNCED
 from server.config.registry import NO_EVICTION
 from server.config.types import percentage
 from server.persistence.manager import Persistence
+from server.road.state import Phase
 from server.road.table import Command, every
 from server.runtime import process
-from server.runtime.phase import Phase
 from server.runtime.version import (
     BUILD,
     PENSTOCK_VERSION,

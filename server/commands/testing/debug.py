@@ -23,8 +23,8 @@ from server.commands.testing import (
 from server.commands.testing.debug_table import Subcommand, unknown
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
+from server.road.state import Phase
 from server.road.table import Arguments
-from server.runtime.phase import Phase
 from server.services import Services
 from storage.aof.snapshot import serialized_length
 

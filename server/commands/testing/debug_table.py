@@ -9,8 +9,8 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.road.session import Session
+from server.road.state import Phase
 from server.road.table import Arguments
-from server.runtime.phase import Phase
 from server.services import Services
 
 

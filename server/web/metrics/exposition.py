@@ -9,8 +9,8 @@ from typing import Final
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from server.road.state import Phase
 from server.runtime.histogram import Histogram
-from server.runtime.phase import Phase
 from server.services import Services
 from server.web.metrics.collector import ServerCollector
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS

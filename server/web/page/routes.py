@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.html.assets import Assets
 from penstock.html.document import notice, secured
 from penstock.html.markup import Html, tag
-from server.runtime.phase import Phase
+from server.road.state import Phase
 from server.services import Services
 from server.web.page.actions import act
 from server.web.page.document import document

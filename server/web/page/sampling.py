@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple
 
-from server.runtime.phase import Phase
+from server.road.state import Phase
 from server.services import Services
 from server.web.page.wording import EARLIEST_MS
 from server.web.survey import Pace, streams_of, summary_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.persistence.aof_replay import Loader, LoadError
+from server.persistence.loader import Loader, LoadError
 from storage.keyspace.databases import Keyspace
 from storage.types.kinds import Value
 from tests.support.direct import START_MS, Direct

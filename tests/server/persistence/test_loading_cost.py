@@ -10,8 +10,7 @@ from types import FrameType
 
 import pytest
 
-from server.persistence.aof_replay import Loader
-from server.persistence.rdb_items import Replay
+from server.persistence.loader import Loader, Replay
 from server.persistence.recovery import Recovery
 from storage.aof.check import check_file
 from storage.aof.framing import Command

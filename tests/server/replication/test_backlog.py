@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.replication.backlog import BLOCK, Backlog
+from server.replication.feed import BLOCK, Backlog
 
 SIZES = st.integers(0, 3 * BLOCK) | st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1])
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from server.runtime.event_loop import new_event_loop
+from server.runtime.process import new_event_loop
 from tests.support.servers import PenstockThread
 
 

@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from server.config.types import BadSetting
-from server.runtime.fd_limits import make_room, require_room
+from server.runtime.process import make_room, require_room
 
 
 class System:
@@ -27,8 +27,8 @@ class System:
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     system = System(100, 1000)
-    monkeypatch.setattr("server.runtime.fd_limits.resource.getrlimit", system.getrlimit)
-    monkeypatch.setattr("server.runtime.fd_limits.resource.setrlimit", system.setrlimit)
+    monkeypatch.setattr("server.runtime.process.resource.getrlimit", system.getrlimit)
+    monkeypatch.setattr("server.runtime.process.resource.setrlimit", system.setrlimit)
     return system
 
 

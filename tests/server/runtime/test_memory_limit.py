@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.runtime.memory_limit import TRIM_INTERVAL_S, MemoryLimit
+from server.runtime.memory import TRIM_INTERVAL_S, MemoryLimit
 
 
 class Process:

@@ -22,8 +22,8 @@ from penstock import cli
 from server.app import Server
 from server.config.registry import Config
 from server.persistence.manager import PersistenceError
+from server.road.state import Phase
 from server.runtime.log import Log
-from server.runtime.phase import Phase
 from server.web import connections
 from server.web import http as http_module
 from server.web.connections import _reason

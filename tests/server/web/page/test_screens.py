@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from server.runtime.phase import Phase
+from server.road.state import Phase
 from server.web.page import group_screen, overview, routes, server_screen, stream_screen
 from server.web.page.sampling import Sampler
 from tests.server.web.page.asking import Asking

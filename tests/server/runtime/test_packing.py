@@ -7,7 +7,7 @@ import ctypes
 
 import pytest
 
-from server.runtime import packing_scheduler, process
+from server.runtime import memory, process
 from storage.engine import compression
 from storage.engine.compression import COLD_AFTER_MS
 from storage.engine.stream import Stream
@@ -18,8 +18,8 @@ def test_memory_is_given_back_when_compression_has_freed_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[int] = []
-    monkeypatch.setattr(packing_scheduler, "give_memory_back", lambda: given.append(1))
-    monkeypatch.setattr(packing_scheduler, "GIVEN_BACK_BYTES", 150)
+    monkeypatch.setattr(memory, "give_memory_back", lambda: given.append(1))
+    monkeypatch.setattr(memory, "GIVEN_BACK_BYTES", 150)
     direct = Direct(stream_node_max_entries=2)
     client = direct.client()
     for _ in range(5):
@@ -48,7 +48,7 @@ def test_a_c_library_that_cannot_do_it_is_left_alone(monkeypatch: pytest.MonkeyP
 
 def test_what_one_round_leaves_to_pack_is_packed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "PACKED_A_ROUND", 1)
-    monkeypatch.setattr(packing_scheduler, "PACKING_EVERY_S", 0)
+    monkeypatch.setattr(memory, "PACKING_EVERY_S", 0)
 
     async def pack() -> list[bool]:
         direct = Direct(stream_node_max_entries=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.persistence.aof_replay import Loader, LoadError
+from server.persistence.loader import Loader, LoadError
 from storage.aof import extension_records as own
 from storage.engine.ids import join
 from storage.engine.pending import MOST, PendingEntry
