@@ -2,7 +2,7 @@
 
 The packages ``protocol``, ``server`` and ``storage`` lie at the top of the repository, but packages
 of such names must not be installed for everybody: a wheel has them in ``penstock/_packages``, where
-the command ``penstock`` finds them (``penstock/_path.py``).
+the command ``penstock`` finds them (``penstock/__init__.py``).
 
 The same Python source runs either way: mypyc makes extension modules of it, which are imported in
 place of the source. ``PENSTOCK_COMPILE=0`` leaves that out, ``PENSTOCK_COMPILE=1`` fails where it

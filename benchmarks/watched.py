@@ -18,7 +18,7 @@ import time
 from typing import Final
 from unittest import mock
 
-from penstock._path import add_packages
+from penstock import add_packages
 
 add_packages()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from penstock._path import add_packages
+from penstock import add_packages
 from penstock.output import protect
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from penstock.testing.errors import PenstockError
+from penstock.testing.control import PenstockError
 from penstock.testing.remote import RemoteServer
 from penstock.testing.waiting import TIMEOUT_S
 

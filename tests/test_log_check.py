@@ -35,7 +35,7 @@ from tests.support.servers import PenstockThread
 PROGRAM = """
 import asyncio, sys
 sys.path.insert(0, {root!r})
-from penstock._path import add_packages
+from penstock import add_packages
 add_packages()
 from penstock import cli
 from penstock.output import protect

@@ -1,24 +1,133 @@
-"""One connection to one server: batches of commands that are sent once."""
+"""Connections to a server, or to each primary of a cluster, over which nothing is sent twice."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 from hiredis import pack_command
-from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.crc import key_slot
+from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError
 
-from penstock.client.errors import CommandRefused, ServerFailed, client_error, reply_or_refusal
-from penstock.client.urls import Address
+from pyspark_redis_streams.errors import OptionError
 from pyspark_redis_streams.options import ServerSettings
-from pyspark_redis_streams.servers import connect
+from pyspark_redis_streams.servers import connect, describe, error_code, url_arguments
+from pyspark_redis_streams.urls import ServerUrl, parse_url
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+class ClientError(Exception):
+    """Base of the errors about a server; the text is one line."""
+
+
+class AddressError(ClientError):
+    """A URL is invalid."""
+
+
+class ServerFailed(ClientError):
+    """A server can't be reached, or refuses what it would refuse for every key."""
+
+
+class CommandRefused(ClientError):
+    """A server answered one command with an error; other commands may succeed."""
+
+
+ONE_KEY_ONLY: Final = ("ERR", "NOPERM", "WRONGTYPE", "NOGROUP", "BUSYGROUP")
+"""Error codes that concern one key; any other is expected to meet the next key as well."""
+
+
+def client_error(server: str, error: Exception) -> ServerFailed | CommandRefused:
+    """What an error of redis-py means to the user; ``server`` is the name to begin with."""
+    text = describe(server, error)
+    if isinstance(error, AuthenticationError) or not isinstance(error, ResponseError):
+        return ServerFailed(text)
+    return CommandRefused(text) if _code(error) in ONE_KEY_ONLY else ServerFailed(text)
+
+
+def reply_or_refusal(server: str, reply: Any) -> Any:
+    """The reply, or the :class:`CommandRefused` of an error; raises :class:`ServerFailed`."""
+    if not isinstance(reply, ResponseError):
+        return reply
+    failure = client_error(server, reply)
+    if isinstance(failure, ServerFailed):
+        raise failure
+    return failure
+
+
+def _code(error: ResponseError) -> str:
+    """The first word of the server's error, which redis-py takes off some of them."""
+    first = str(error).partition(" ")[0]
+    return error_code(error) or (first if first.isupper() else "ERR")
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+
+ALLOWED: Final = (
+    "redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path?db=0,"
+    " redis+cluster:// or rediss+cluster:// with one or more host:port for a cluster;"
+    " signs such as '/' and '@' in a password are written %2F and %40"
+)
+
+
+class Address(NamedTuple):
+    """A server or a cluster as :func:`parse` found it in a URL."""
+
+    server: ServerUrl
+    db: int | None
+    """The database that the URL names."""
+
+    @property
+    def place(self) -> str:
+        """Host and port, the path of a socket, or the nodes of a cluster, to show."""
+        if self.server.cluster:
+            return self.server.label
+        if self.server.path is not None:
+            return self.server.path
+        host, port = self.server.nodes[0]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse(text: str) -> Address:
+    """The address that a URL such as ``redis://user:password@host:6379/0`` stands for.
+
+    Raises :class:`AddressError`, which does not show the URL: any part of a malformed one may be
+    half a password.
+    """
+    try:
+        server = parse_url(text)
+        url_arguments(server)
+    except OptionError as error:
+        raise AddressError(str(error)) from None
+    except ValueError as error:
+        raise _bad(str(error)) from None
+    if len(server.nodes) > 1 and not server.cluster:
+        raise _bad("one of several servers")
+    parts = urlsplit(text)
+    if not (server.path or parts.hostname):
+        raise _bad("one without a host or path")
+    is_named = parts.path.strip("/") if server.path is None else "db" in parse_qs(parts.query)
+    return Address(server, server.database if is_named else None)
+
+
+def _bad(what: str) -> AddressError:
+    return AddressError(f"the URL is {what}; allowed: {ALLOWED}")
+
 
 Argument = bytes | str | int
+
 Command = Sequence[Argument]
+
 Reply = Any
 """What a server answered, as RESP2 has it: bytes, numbers, ``None``, and lists of those."""
+
+# --- one connection ---------------------------------------------------------------------------
+
 
 TIMEOUTS_S: Final = {"socket_connect_timeout": "10", "socket_timeout": "120"}
 """How long connecting and one batch may take, unless the URL says otherwise
@@ -189,3 +298,115 @@ def _elements(reply: Reply) -> list[Reply]:
 def _milliseconds(time: list[bytes]) -> int:
     """A reply to TIME in Unix milliseconds."""
     return int(time[0]) * 1000 + int(time[1]) // 1000
+
+
+# --- a server, or the nodes of a cluster ------------------------------------------------------
+
+
+SLOTS: Final = 16384
+"""How many slots the primaries of a cluster share."""
+
+_UNKNOWN: Final = (None, b"", b"?")
+"""What stands for the address of a node that does not know it, or may not tell its name."""
+
+Place = tuple[str, int]
+"""Host and port."""
+
+
+class Nodes:
+    """One server, or every primary of a cluster, with a connection to each.
+
+    ``role`` is ``source`` or ``target``; texts name the server so. A cluster is asked once who has
+    which slots. Redirections are not followed: a node that has given a slot away refuses its keys,
+    which raises :class:`ServerFailed` as everything does that concerns more than one key.
+    """
+
+    def __init__(self, role: str, address: Address, db: int) -> None:
+        self._role, self._address = role, address
+        self._open = ExitStack()
+        self.name = f"{role} {address.place}" + ("" if address.server.cluster else f"/{db}")
+        try:
+            self._by_slot = self._connect_all() if address.server.cluster else None
+            self.all = (
+                [self._open.enter_context(Connection(role, address, db))]
+                if self._by_slot is None
+                else list(dict.fromkeys(self._by_slot))
+            )
+        except ServerFailed:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Disconnects."""
+        self._open.close()
+
+    def __enter__(self) -> Nodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def of(self, key: bytes) -> Connection:
+        """The connection to the server that has the key, or would have it."""
+        return self.all[0] if self._by_slot is None else self._by_slot[key_slot(key)]
+
+    def require_settled(self) -> None:
+        """Raises :class:`ServerFailed` if slots have moved since the cluster was asked, or are
+        about to: a key may then have been on no node that was looked at."""
+        if self._by_slot is None:
+            return
+        now = self._ask_slots(self.all[0], _place_of(self.all[0].address))
+        moved = [_place_of(node.address) for node in self._by_slot] != now
+        if moved or any(_has_open_slots(node) for node in self.all):
+            raise ServerFailed(f"the {self.name} is moving slots: run it again when that is done")
+
+    # --- a cluster ---------------------------------------------------------------------------
+
+    def _connect_all(self) -> list[Connection]:
+        """For each slot a connection to its primary."""
+        seed, place = self._reach_any()
+        owners = self._ask_slots(seed, place)
+        nodes = {owner: self._connect(owner) for owner in dict.fromkeys(owners)}
+        return [nodes[owner] for owner in owners]
+
+    def _reach_any(self) -> tuple[Connection, Place]:
+        """The first node of the URL that answers."""
+        failure: ServerFailed | None = None
+        for place in self._address.server.nodes:
+            try:
+                return self._connect(place), place
+            except ServerFailed as error:
+                failure = failure or error
+        assert failure is not None
+        raise failure
+
+    def _connect(self, place: Place) -> Connection:
+        server = replace(self._address.server, nodes=(place,), cluster=False)
+        return self._open.enter_context(Connection(self._role, Address(server, None), 0))
+
+    def _ask_slots(self, seed: Connection, place: Place) -> list[Place]:
+        """The address of the primary of each slot, as a node knows them."""
+        owners: list[Place | None] = [None] * SLOTS
+        for first, last, primary, *_ in seed.call("CLUSTER", "SLOTS"):
+            owners[first : last + 1] = [_address(primary, place)] * (last + 1 - first)
+        served = [owner for owner in owners if owner is not None]
+        if len(served) < SLOTS:
+            lacking = SLOTS - len(served)
+            raise ServerFailed(f"the {self.name} has no server for {lacking:,} of its slots")
+        return served
+
+
+def _address(node: list[Reply], asked: Place) -> Place:
+    """Where a node is; one without an address that it could tell is where it was asked."""
+    known = node[0] not in _UNKNOWN
+    return (node[0].decode() if known else asked[0], node[1])
+
+
+def _place_of(address: Address) -> Place:
+    return address.server.nodes[0]
+
+
+def _has_open_slots(node: Connection) -> bool:
+    """Whether keys of a slot are on their way from this node, or to it."""
+    lines: Iterable[bytes] = node.call("CLUSTER", "NODES").splitlines()
+    return any(b"myself" in line and b" [" in line for line in lines)

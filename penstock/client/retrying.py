@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from penstock.client.errors import (
+from penstock.client.connection import (
     AddressError,
     CommandRefused,
     ServerFailed,

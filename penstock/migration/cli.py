@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from penstock.client.errors import AddressError, ClientError
-from penstock.client.urls import parse
+from penstock.client.connection import AddressError, ClientError, parse
 from penstock.migration import rdb_file
 from penstock.migration.rdb_file import FileOptions
 from penstock.migration.report import Depth

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.migration.copy import Advance, Copied, counters_of
-from penstock.migration.differences import (
+from penstock.migration.copy import (
+    Advance,
+    Copied,
+    CopiedGroup,
+    WantedPending,
+    counters_of,
+    source_groups,
+)
+from penstock.migration.model import (
+    USUAL_SETTINGS,
+    Digest,
     EntryChange,
     Fault,
+    Group,
+    Head,
     PendingChange,
     compare_entries,
     compare_pending,
+    noted,
 )
-from penstock.migration.groups import CopiedGroup, WantedPending, source_groups
-from penstock.migration.model import USUAL_SETTINGS, Digest, Group, Head, noted
 from penstock.migration.plan import Endpoints, StreamGone
 from penstock.migration.read import (
     read_entries,

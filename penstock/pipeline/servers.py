@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from penstock.client.errors import ClientError, CommandRefused
+from penstock.client.connection import ClientError, CommandRefused
 from penstock.client.retrying import RetryingClient
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.model import DEAD_LETTERS, Pipeline

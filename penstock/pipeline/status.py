@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client.errors import ClientError
+from penstock.client.connection import ClientError
 from penstock.client.retrying import RetryingClient
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.testing.clock import ServerClock
-    from penstock.testing.errors import PenstockError, WaitTimeout
+    from penstock.testing.control import PenstockError, WaitTimeout
     from penstock.testing.faults import Fault, Faults
     from penstock.testing.fixture import Penstock
     from penstock.testing.remote import RemoteServer
     from penstock.testing.server import PenstockServer
-    from penstock.testing.snapshots import Snapshot
+    from penstock.testing.tools import Snapshot
     from penstock.testing.trace import Trace, TracedCommand
 
 __all__ = [
@@ -39,14 +39,14 @@ _MODULES = {
     "Fault": "faults",
     "Faults": "faults",
     "Penstock": "fixture",
-    "PenstockError": "errors",
+    "PenstockError": "control",
     "PenstockServer": "server",
     "RemoteServer": "remote",
     "ServerClock": "clock",
-    "Snapshot": "snapshots",
+    "Snapshot": "tools",
     "Trace": "trace",
     "TracedCommand": "trace",
-    "WaitTimeout": "errors",
+    "WaitTimeout": "control",
 }
 
 

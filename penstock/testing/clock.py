@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-Ask = Callable[..., Any]
+from penstock.testing.control import Ask
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""A connection to the server that works without a client library."""
+"""Connects to the server without a client library; the errors of servers for tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from hiredis import Reader, ReplyError
 
-from penstock.testing.errors import PenstockError
+
+class PenstockError(Exception):
+    """The server could not be started, has ended, or refused a command; the text says which."""
+
+
+class WaitTimeout(PenstockError, TimeoutError):
+    """What was waited for has not happened in time; the text says what that was, and what there was
+    instead."""
+
 
 TIMEOUT_S: Final = 10
 """How long the server may take for a reply."""
@@ -109,3 +117,6 @@ def _checked(words: tuple[str | int, ...], reply: Any) -> Any:
 def _request(words: tuple[str | int, ...]) -> bytes:
     texts = [str(word).encode("utf-8", "surrogateescape") for word in words]
     return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%b\r\n" % (len(t), t) for t in texts)
+
+
+Ask = Callable[..., Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.testing.clock import Ask
+from penstock.testing.control import Ask
 
 
 class Fault:

@@ -1,22 +1,25 @@
-"""The object that the fixture ``penstock`` passes to a test."""
+"""Objects for fixtures: what ``penstock`` passes to a test, its clients, and servers to borrow."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.testing.clock import ServerClock
-from penstock.testing.data_files import Loss
-from penstock.testing.errors import PenstockError
+from penstock.testing.control import PenstockError
 from penstock.testing.faults import Faults
+from penstock.testing.process import Loss
 from penstock.testing.server import PenstockServer
-from penstock.testing.snapshots import Snapshot
-from penstock.testing.tools import LocalTools
+from penstock.testing.tools import LocalTools, Snapshot
 
 if TYPE_CHECKING:
+    import asyncio
+
     from redis import Redis
     from redis.asyncio import Redis as AsyncRedis
+    from redis.asyncio.connection import AbstractConnection
 
     from penstock.testing.aio import AsyncTools
 
@@ -109,7 +112,6 @@ class Penstock(LocalTools):
 
         Raises :class:`PenstockError` if redis-py is not installed.
         """
-        from penstock.testing.clients import new_client
 
         client = new_client(self.url, options)
         self._closing.callback(client.close)
@@ -120,7 +122,6 @@ class Penstock(LocalTools):
 
         Raises :class:`PenstockError` if redis-py is not installed.
         """
-        from penstock.testing.clients import AsyncClient
 
         owner = AsyncClient(self.url, options)
         self._closing.callback(owner.close)
@@ -135,3 +136,101 @@ def _drop(snapshot: Snapshot) -> None:
     """A server that has ended, or was started again, has none."""
     with contextlib.suppress(PenstockError):
         snapshot.drop()
+
+
+Options = tuple[str, ...]
+
+
+# --- clients ----------------------------------------------------------------------------------
+
+
+def new_client(url: str, options: dict[str, Any]) -> Redis:
+    """A client with these options of ``redis.Redis``; its owner closes it."""
+    try:
+        from redis import Redis
+    except ModuleNotFoundError as error:
+        raise _missing() from error
+    return Redis.from_url(url, **options)
+
+
+def _missing() -> PenstockError:
+    from penstock.extras import packages_missing
+
+    return PenstockError(packages_missing("a client of the fixture", "redis"))
+
+
+class AsyncClient:
+    """A client of ``redis.asyncio`` that is closed when its event loop ends, or before that.
+
+    A fixture does not know which loop a test runs in, nor can it await in it. So the client, on its
+    first connection in a loop, starts an asynchronous generator there: a loop that is shut down
+    properly finalizes those, as pytest-asyncio, anyio and ``asyncio.run`` do.
+    """
+
+    def __init__(self, url: str, options: dict[str, Any]) -> None:
+        try:
+            from redis.asyncio import Redis
+        except ModuleNotFoundError as error:
+            raise _missing() from error
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._guard: AsyncGenerator[None, None]
+        self.client: AsyncRedis = Redis.from_url(url, redis_connect_func=self._greet, **options)
+
+    async def _greet(self, connection: AbstractConnection) -> None:
+        """Called by redis-py for each new connection, instead of its own handshake."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._guard = self._close_at_the_end()
+            await anext(self._guard)
+        await connection.on_connect()
+
+    async def _close_at_the_end(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            await self.client.aclose()
+
+    def close(self) -> None:
+        """Closes the client if its loop is not running; a running loop does it at its end."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed() and not loop.is_running():
+            loop.run_until_complete(self._guard.aclose())
+
+
+# --- further servers --------------------------------------------------------------------------
+
+
+class ServerPool:
+    """Servers by their options; ``make`` gives one with these, which was not started yet."""
+
+    def __init__(self, make: Callable[[Options], PenstockServer]) -> None:
+        self._make = make
+        self._free: dict[Options, list[PenstockServer]] = {}
+
+    def lend(self, options: Options) -> PenstockServer:
+        """A server as it is after its start; raises :class:`PenstockError` if it cannot start."""
+        free = self._free.get(options, [])
+        while free:
+            server = free.pop()
+            try:
+                server.reset()
+            except PenstockError:  # A test has ended it.
+                server.stop()
+            else:
+                return server
+        server = self._make(options)
+        server.start()
+        return server
+
+    def take_back(self, options: Options, server: PenstockServer) -> None:
+        """The test that has borrowed it has ended."""
+        self._free.setdefault(options, []).append(server)
+
+    def close(self) -> None:
+        """Ends the servers that were given back."""
+        for servers in self._free.values():
+            while servers:
+                servers.pop().stop()

@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from penstock.testing import Penstock, PenstockServer
-    from penstock.testing.pool import ServerPool
+    from penstock.testing.fixture import ServerPool
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,7 +88,7 @@ def _penstock_pool(
 ) -> Iterator[ServerPool]:
     """The further servers of this run."""
     from penstock.testing import PenstockServer
-    from penstock.testing.pool import ServerPool
+    from penstock.testing.fixture import ServerPool
 
     def make(options: tuple[str, ...]) -> PenstockServer:
         folder = tmp_path_factory.mktemp("penstock")

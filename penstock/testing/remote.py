@@ -8,8 +8,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from penstock.testing.clock import ServerClock
-from penstock.testing.control import Control
-from penstock.testing.errors import PenstockError
+from penstock.testing.control import Control, PenstockError
 from penstock.testing.faults import Faults
 from penstock.testing.tools import Tools
 from penstock.testing.waiting import TIMEOUT_S, until_flushed

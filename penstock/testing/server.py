@@ -12,11 +12,9 @@ from typing import Any, Final, get_args
 
 from penstock.testing import process as processes
 from penstock.testing.clock import ServerClock
-from penstock.testing.control import Control
-from penstock.testing.data_files import DataFiles, Loss, Mark
-from penstock.testing.errors import PenstockError
+from penstock.testing.control import Control, PenstockError
 from penstock.testing.faults import Faults
-from penstock.testing.process import Process, find_command
+from penstock.testing.process import DataFiles, Loss, Mark, Process, find_command
 from penstock.testing.tools import LocalTools
 from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 

@@ -1,18 +1,44 @@
-"""What a test does with a server, whether that outlives the test or not."""
+"""Tools for tests: what a test does with a server, whether that outlives the test or not."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
-from penstock.testing import delivery, snapshots, waiting
+from penstock.testing import waiting
 from penstock.testing.clock import ServerClock
-from penstock.testing.data_files import Loss
+from penstock.testing.control import Ask
 from penstock.testing.faults import Faults
-from penstock.testing.snapshots import Snapshot
+from penstock.testing.process import Loss
 from penstock.testing.trace import Trace
 from penstock.testing.waiting import TIMEOUT_S
+
+_numbers: Final = count(1)
+
+
+class Snapshot:
+    """All data as it was when this was taken, on the server, under a name."""
+
+    def __init__(self, ask: Ask, name: str) -> None:
+        self._ask = ask
+        self.name = name
+
+    def restore(self) -> None:
+        """Puts the data back as it was then, as often as is wanted."""
+        self._ask("DEBUG", "SNAPSHOT", "RESTORE", self.name)
+
+    def drop(self) -> None:
+        """Lets the server forget it."""
+        self._ask("DEBUG", "SNAPSHOT", "DROP", self.name)
+
+
+def take(ask: Ask, name: str = "") -> Snapshot:
+    """Takes a snapshot under this name, in place of an older one, or under a name of its own."""
+    snapshot = Snapshot(ask, name or f"penstock-testing-{next(_numbers)}")
+    ask("DEBUG", "SNAPSHOT", "TAKE", snapshot.name)
+    return snapshot
 
 
 class Tools(ABC):
@@ -48,7 +74,7 @@ class Tools(ABC):
 
     def snapshot(self, name: str = "") -> Snapshot:
         """Lets the server keep all data as it is now, under this name or one of its own."""
-        return snapshots.take(self.ask, name)
+        return take(self.ask, name)
 
     def restore(self, snapshot: Snapshot | str) -> None:
         """Puts all data back as it was when the snapshot was taken."""
@@ -91,7 +117,7 @@ class Tools(ABC):
 
         The server counts that as long as it runs; a restart begins anew.
         """
-        delivery.assert_delivered_once(partial(self.ask, db=db), stream, group)
+        waiting.assert_delivered_once(partial(self.ask, db=db), stream, group)
 
 
 class LocalTools(Tools):

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final
 
-from penstock.testing.clock import Ask
-from penstock.testing.errors import PenstockError
+from penstock.testing.control import Ask, PenstockError
 
 OWN_ACCOUNT: Final = frozenset({"AUTH", "CLIENT", "COMMAND", "HELLO", "QUIT", "RESET", "SELECT"})
 """What client libraries send on their own account, most of it on a new connection."""

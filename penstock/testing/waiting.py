@@ -1,4 +1,4 @@
-"""Waiting for what other programs do, by asking the server again and again."""
+"""Waits for what other programs do by asking the server again and again; checks what they got."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable
 from time import sleep
 from typing import Any, Final
 
-from penstock.testing.clock import Ask
-from penstock.testing.errors import PenstockError, WaitTimeout
+from penstock.testing.control import Ask, PenstockError, WaitTimeout
 
 TIMEOUT_S: Final = 10.0
 """How long is waited, unless a test says otherwise."""
@@ -17,6 +16,7 @@ SHOWN: Final = 5
 """How many entries, groups or clients a text names."""
 
 _FIRST_PAUSE_S: Final = 0.001
+
 _LONGEST_PAUSE_S: Final = 0.02
 
 AskIn = Callable[..., Any]
@@ -79,7 +79,7 @@ def _passing(ask: Ask, command: str, text: str) -> str:
     return ""
 
 
-# --- groups ----------------------------------------------------------------------------------
+# --- groups -----------------------------------------------------------------------------------
 
 
 def unfinished(ask: Ask, stream: str, group: str) -> str:
@@ -148,7 +148,34 @@ def _streams(ask_in: AskIn, db: int) -> list[str]:
             return found
 
 
-# --- readers ---------------------------------------------------------------------------------
+def assert_delivered_once(ask: Ask, stream: str, group: str) -> None:
+    """Raises :class:`AssertionError` unless the group was given each entry, and only once."""
+    if wrong := ", ".join(_wrong(ask, stream, group)):
+        raise AssertionError(f"not delivered once to the group {group!r} of {stream!r}: {wrong}")
+
+
+def _wrong(ask: Ask, stream: str, group: str) -> list[str]:
+    """What speaks against it: counts, and the entries among those that are pending."""
+    counts = as_dict(ask("DEBUG", "GROUP", stream, group))
+    added = as_dict(ask("XINFO", "STREAM", stream))["entries-added"]
+    lag = groups_of(ask, stream)[group]["lag"]
+    told = [f"{counts[name]} {name}" for name in ("redelivered", "claimed") if counts[name]]
+    if counts["delivered"] > added:
+        told.append(f"{counts['delivered']} delivered, but only {added} added")
+    if not counts["delivered"]:
+        told.append("nothing was delivered")
+    elif lag:
+        told.append(f"{lag} not delivered")
+    return told and [*told, *_again(ask, stream, group)]
+
+
+def _again(ask: Ask, stream: str, group: str) -> list[str]:
+    """The pending entries that were delivered more than once."""
+    rows = [row for row in ask("XPENDING", stream, group, "-", "+", 1000) if row[3] != 1]
+    return [f"{row[0]} delivered {row[3]} times, now to {row[1]}" for row in rows[:SHOWN]]
+
+
+# --- readers ----------------------------------------------------------------------------------
 
 
 def _other_readers(ask: Ask, number: int) -> str:
@@ -174,7 +201,7 @@ def _called(client: dict[str, str]) -> str:
     return client["name"] or f"client {client['id']}"
 
 
-# --- words -----------------------------------------------------------------------------------
+# --- words ------------------------------------------------------------------------------------
 
 
 def _list(shown: list[str], number: int) -> str:

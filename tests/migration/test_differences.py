@@ -8,14 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.migration.copy import with_placeholders
-from penstock.migration.differences import (
+from penstock.migration.model import (
+    PLACEHOLDER,
+    Digest,
+    Entry,
     EntryChange,
     Fault,
+    Pending,
     PendingChange,
     compare_entries,
     compare_pending,
+    noted,
 )
-from penstock.migration.model import PLACEHOLDER, Digest, Entry, Pending, noted
 
 CONTENTS = st.dictionaries(st.integers(1, 12), st.sampled_from(["a", "b"]), max_size=12)
 

@@ -278,7 +278,7 @@ def test_every_public_name_is_there() -> None:
 
 def test_the_server_is_never_imported_into_the_tests() -> None:
     program = (
-        "import sys, penstock.testing.clients, penstock.testing.server, penstock.testing.fixture\n"
+        "import sys, penstock.testing.server, penstock.testing.fixture\n"
         "print({'server', 'protocol', 'storage'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

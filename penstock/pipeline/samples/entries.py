@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.client.errors import ClientError
+from penstock.client.connection import ClientError
 from penstock.client.retrying import RetryingClient
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import Pipeline

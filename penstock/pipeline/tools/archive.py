@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.text import Text
 
-from penstock.client.errors import CommandRefused
+from penstock.client.connection import CommandRefused
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.tools.client import StreamClient
 from pyspark_redis_streams.ids import MAX_ID, SEQUENCE_BITS, before_millisecond, format_id, parse_id

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.client.errors import ClientError
+from penstock.client.connection import ClientError
 from penstock.client.retrying import RetryingClient
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.file import load

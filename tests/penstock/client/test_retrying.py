@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from redis.exceptions import WatchError
 
-from penstock.client.errors import AddressError, CommandRefused, ServerFailed
+from penstock.client.connection import AddressError, CommandRefused, ServerFailed
 from penstock.client.retrying import RetryingClient
 from pyspark_redis_streams.settings import write_settings
 from tests.migration.pretending import Pretender, refusing

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.errors import AddressError
-from penstock.client.urls import parse
+from penstock.client.connection import AddressError, parse
 
 
 @pytest.mark.parametrize(
