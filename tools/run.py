@@ -49,7 +49,7 @@ FAILED: Final = BUILD / "compile-failed"
 """Of which sources and which compiler the compiled form could not be made."""
 
 SOURCES: Final = ("building", "penstock", "protocol", "pyspark_redis_streams", "server", "storage")
-NEEDED: Final = ("anycrc", "hiredis", "lz4", "uvloop")
+NEEDED: Final = ("anycrc", "hiredis", "lz4", "uvloop", "xxhash")
 """Without these dependencies there is no answer to a PING. The others come behind the server."""
 WHEELS: Final = "/usr/share/python-wheels"
 """Where Debian has pip for those who make environments."""

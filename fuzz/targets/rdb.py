@@ -20,9 +20,8 @@ from fuzz.targets.base import require
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
-from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Key, read_rdb
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
 from storage.rdb.write import write_rdb
 from tests.support.direct import Direct
 
@@ -82,10 +81,7 @@ def _read(data: bytes) -> Keyspace:
         database = keyspace.databases[item.db]
         if item.key in database.values:
             continue
-        if isinstance(item.value, Stream):
-            database.attach(item.key, item.value)
-        else:
-            database.set_string(item.key, bytes(item.value))
+        database.attach(item.key, item.value)
         if item.expires_at is not None and 0 < item.expires_at < _LATEST:
             database.expire_at(item.key, item.expires_at)
     keyspace.effects.clear()

@@ -19,10 +19,10 @@ from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.glob import matches
 from storage.rdb import codes
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.payload import dump
 from storage.rdb.read import Item, Key, Library, read_rdb
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
+from storage.rdb.write import dump
+from storage.types.kinds import STREAM, STRING
 
 _CHUNK: Final = 1024 * 1024
 _IN_THE_WAY: Final = "the target has something else there; --replace puts the file's in its place"
@@ -102,7 +102,7 @@ def _is_wanted(key: Key, options: FileOptions) -> bool:
     return (
         _is_in(key.db, options)
         and any(matches(glob, key.key) for glob in options.globs)
-        and (isinstance(key.value, Stream) or (key.value is not None and options.strings))
+        and (key.kind == STREAM.name or (key.kind == STRING.name and options.strings))
     )
 
 

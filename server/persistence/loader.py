@@ -23,7 +23,6 @@ from storage.aof.apply_commands import Restorer
 from storage.aof.errors import LoadError
 from storage.aof.framing import Annotation
 from storage.aof.lookup import shown
-from storage.engine.stream import Stream
 from storage.errors import StorageFailure
 from storage.rdb.read import Aux, Item, Key, Library
 
@@ -241,10 +240,7 @@ class ItemLoader:
         if item.expires_at is not None and item.expires_at <= self._expires_until:
             self._stats.rdb_keys_expired += 1
             return
-        if isinstance(item.value, Stream):
-            database.attach(item.key, item.value)
-        else:
-            database.set_string(item.key, bytes(item.value))
+        database.attach(item.key, item.value)
         if item.expires_at is not None:
             database.expire_at(item.key, item.expires_at)
         self._keyspace.effects.clear()

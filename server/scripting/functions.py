@@ -16,9 +16,12 @@ from server.road.outcomes import Wait
 from server.road.session import Session
 from server.road.table import Arguments
 from server.scripting import errors as script_errors
-from server.scripting import first_line, payload
+from server.scripting import first_line
 from server.scripting.running import Job, Runner
 from storage.keyspace.databases import Keyspace
+from storage.rdb.read import OtherType, WrongFooter, restore_libraries
+from storage.rdb.source import DamagedRDB
+from storage.rdb.write import dump_libraries
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi
@@ -171,7 +174,7 @@ class Functions:
 
     def dump(self) -> bytes:
         """All libraries as FUNCTION DUMP gives them."""
-        return payload.dump(library.code for library in self.libraries.values())
+        return dump_libraries(library.code for library in self.libraries.values())
 
     def restore(self, db: int, data: bytes, policy: bytes) -> None:
         """Loads what FUNCTION DUMP gave, ``FLUSH``, ``APPEND`` or ``REPLACE`` as ``policy`` says.
@@ -267,10 +270,10 @@ class Functions:
 def _codes(data: bytes) -> list[bytes]:
     """The libraries of a payload; raises :class:`CommandError`."""
     try:
-        return payload.parse(data)
-    except payload.WrongPayload:
+        return restore_libraries(data)
+    except WrongFooter:
         raise CommandError(script_errors.PAYLOAD_WRONG) from None
-    except payload.NotALibrary:
+    except OtherType:
         raise CommandError(script_errors.PAYLOAD_NO_FUNCTION) from None
-    except payload.Unreadable:
+    except DamagedRDB:
         raise CommandError(script_errors.PAYLOAD_UNREADABLE) from None

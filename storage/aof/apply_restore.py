@@ -7,8 +7,8 @@ from storage.aof.errors import LoadError
 from storage.aof.lookup import integer, shown
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.payload import OtherType, WrongFooter, restore
+from storage.rdb.read import OtherType, WrongFooter, restore
+from storage.rdb.source import DamagedRDB
 
 _VALUED = (b"IDLETIME", b"FREQ")
 

@@ -14,9 +14,8 @@ from storage.aof.disk import Disk
 from storage.aof.errors import LoadError
 from storage.aof.reader import Damaged
 from storage.engine.limits import StreamLimits
-from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Item, is_rdb, read_rdb
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
 
 _MARK: Final = 6
 """How many bytes tell that a file is an RDB file."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
@@ -71,14 +71,27 @@ def _database(database: Database) -> Iterator[bytes]:
 
 
 def _value(database: Database, key: bytes, value: Value) -> Iterator[bytes]:
-    if isinstance(value, Stream):
-        yield from stream_commands(key, value, database.keyspace.limits)
-    else:
-        string = bytes(value)
-        yield command(b"SET", key, string)
-        again = words_for_encoding(key, string, database.encodings.get(key))
-        if again:
-            yield command(*again)
+    return _COMMANDS[type(value)](database, key, value)
+
+
+def _string(database: Database, key: bytes, value: bytes | bytearray) -> Iterator[bytes]:
+    string = bytes(value)
+    yield command(b"SET", key, string)
+    again = words_for_encoding(key, string, database.encodings.get(key))
+    if again:
+        yield command(*again)
+
+
+def _stream(database: Database, key: bytes, stream: Stream) -> Iterator[bytes]:
+    return stream_commands(key, stream, database.keyspace.limits)
+
+
+_COMMANDS: Final[dict[type, Callable[[Database, bytes, Any], Iterator[bytes]]]] = {
+    bytes: _string,
+    bytearray: _string,
+    Stream: _stream,
+}
+"""What makes a value anew at a free key, by its class (see :mod:`storage.types.kinds`)."""
 
 
 def serialized_length(database: Database, key: bytes) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
-from storage.types.kinds import Value
+from storage.types.kinds import Value, kind_of
 
 
 class Kept(NamedTuple):
@@ -31,7 +31,7 @@ def copy_of(keyspace: Keyspace) -> Copy:
 def _kept(database: Database) -> dict[bytes, Kept]:
     return {
         key: Kept(
-            value.copy() if isinstance(value, Stream) else bytes(value),
+            kind_of(value).copy(value),
             database.expires.get(key),
             database.used[key],
             database.encodings.get(key),

@@ -19,9 +19,8 @@ from storage.engine.limits import StreamLimits
 from storage.engine.pending import MOST, Consumer
 from storage.engine.stream import Stream
 from storage.rdb import codes, listpack
-from storage.rdb.errors import DamagedRDB
 from storage.rdb.listpack import DamagedListpack
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
 
 _KEY: Final = 16
 """Bytes of an ID that is stored as such."""

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""RDB files, read item by item: keys with their values, and libraries of functions.
+"""Reading RDB: files item by item, keys with their values and libraries of functions; payloads.
 
 Keys of types that Penstock does not hold come without a value, so that they can be named. The
 caller decides what becomes of them, and keeps nothing if :class:`DamagedRDB` is raised later.
@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.skip import name_of, skip_module, skip_value
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
 from storage.types.kinds import Value
 
 _MAGIC: Final = 9
 """Bytes of the name of the format with its version."""
 _MODULE_WHEN: Final = 2
+_SUM: Final = 8
+_FOOTER: Final = 2 + _SUM
+"""Bytes behind the value of a payload: the version and the checksum."""
+
+
+# --- files -----------------------------------------------------------------------------------
 
 
 class Key(NamedTuple):
@@ -190,3 +195,159 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
         return read_stream(source, kind, limits)
     skip_value(source, kind)
     return None
+
+
+# --- payloads --------------------------------------------------------------------------------
+
+
+class WrongFooter(Exception):
+    """The version of a payload is not known, or its checksum is not right."""
+
+
+class OtherType(Exception):
+    """The payload holds a value of a type that Penstock does not have, which ``kind`` names."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+def verify(payload: bytes) -> int:
+    """The version of a payload. Raises :class:`WrongFooter`."""
+    if len(payload) < _FOOTER:
+        raise WrongFooter
+    version = int.from_bytes(payload[-_FOOTER:-_SUM], "little")
+    if version > codes.NEWEST and version != codes.VALKEY:
+        raise WrongFooter
+    if crc64(payload[:-_SUM]) != int.from_bytes(payload[-_SUM:], "little"):
+        raise WrongFooter
+    return version
+
+
+def restore(payload: bytes, limits: StreamLimits) -> Value:
+    """The value in a payload. Raises :class:`WrongFooter`, :class:`OtherType`, or
+    :class:`DamagedRDB`."""
+    valkey = verify(payload) == codes.VALKEY
+    source = Source([payload[:-_FOOTER]])
+    kind = source.byte()
+    name = type_name(kind, valkey)
+    if not name:
+        raise DamagedRDB(0, f"a value of the unknown type {kind}")
+    value = read_value(source, kind, limits)
+    if not source.is_at_end():
+        raise DamagedRDB(source.offset, "there is more than one value")
+    if value is None:
+        raise OtherType(name)
+    return value
+
+
+def restore_libraries(payload: bytes) -> list[bytes]:
+    """Return the code of each library in a payload of FUNCTION DUMP. Raises :class:`WrongFooter`,
+    :class:`OtherType` if there is something else in it, or :class:`DamagedRDB`."""
+    if verify(payload) > codes.NEWEST:
+        raise WrongFooter
+    source = Source([payload[:-_FOOTER]])
+    found: list[bytes] = []
+    while not source.is_at_end():
+        if source.byte() != codes.FUNCTION:
+            raise OtherType("value")
+        found.append(source.string())
+    return found
+
+
+# --- values of other types -------------------------------------------------------------------
+
+_STRINGS: Final = {1: "list", 2: "set", 14: "list"}
+"""Types that are a number and so many strings."""
+_ONE: Final = {
+    9: "hash",
+    10: "list",
+    11: "set",
+    12: "zset",
+    13: "hash",
+    16: "hash",
+    17: "zset",
+    20: "set",
+}
+"""Types that are one string."""
+_ZSET_TEXT: Final = 3
+_HASH: Final = 4
+_ZSET: Final = 5
+_MODULE: Final = 7
+_QUICKLIST: Final = 18
+_HASH_OF_VALKEY: Final = 22
+_HASH_EXPIRING: Final = 24
+_HASH_EXPIRING_SMALL: Final = 25
+
+_OTHERS: Final = {
+    _ZSET_TEXT: "zset",
+    _HASH: "hash",
+    _ZSET: "zset",
+    _MODULE: "module",
+    _QUICKLIST: "list",
+    _HASH_EXPIRING: "hash",
+    _HASH_EXPIRING_SMALL: "hash",
+}
+_NO_NUMBER: Final = 253
+"""From here on the length of a score stands for a score itself: not a number, infinite ones."""
+
+_MODULE_END, _MODULE_SIGNED, _MODULE_UNSIGNED = 0, 1, 2
+_MODULE_FLOAT, _MODULE_DOUBLE, _MODULE_STRING = 3, 4, 5
+
+
+def name_of(kind: int, valkey: bool) -> str:
+    """What TYPE says of a value of this type; empty if the type is not known."""
+    if kind == _HASH_OF_VALKEY and valkey:
+        return "hash"
+    return _STRINGS.get(kind) or _ONE.get(kind) or _OTHERS.get(kind) or ""
+
+
+def skip_value(source: Source, kind: int) -> None:
+    """Passes over a value of a type that :func:`name_of` knows. Raises :class:`DamagedRDB`."""
+    if kind in _ONE:
+        source.skip_string()
+    elif kind == _MODULE:
+        source.length()
+        skip_module(source)
+    elif kind == _HASH_EXPIRING_SMALL:
+        source.take(8)
+        source.skip_string()
+    else:
+        if kind == _HASH_EXPIRING:
+            source.take(8)
+        for _ in range(source.length()):
+            _skip_member(source, kind)
+
+
+def _skip_member(source: Source, kind: int) -> None:
+    """Passes over an element of a value that is many."""
+    if kind in (_QUICKLIST, _HASH_EXPIRING):
+        source.length()
+    source.skip_string()
+    if kind in (_HASH, _HASH_EXPIRING, _HASH_OF_VALKEY):
+        source.skip_string()
+    if kind in (_ZSET, _HASH_OF_VALKEY):
+        source.take(8)
+    elif kind == _ZSET_TEXT:
+        size = source.byte()
+        if size < _NO_NUMBER:
+            source.take(size)
+
+
+def skip_module(source: Source) -> None:
+    """Passes over what a module has written, behind its name."""
+    while True:
+        offset = source.offset
+        kind = source.length()
+        if kind == _MODULE_END:
+            return
+        if kind in (_MODULE_SIGNED, _MODULE_UNSIGNED):
+            source.length()
+        elif kind == _MODULE_FLOAT:
+            source.take(4)
+        elif kind == _MODULE_DOUBLE:
+            source.take(8)
+        elif kind == _MODULE_STRING:
+            source.skip_string()
+        else:
+            raise DamagedRDB(offset, f"data of a module of the unknown kind {kind}")

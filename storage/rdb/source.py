@@ -1,8 +1,9 @@
 # Compiled by mypyc.
 """Bytes of an RDB, read one after the other, with the offset for messages.
 
-What has been read is taken into the checksum. A length that a damaged file claims costs no memory:
-never more is kept than the chunks that are really there.
+Strings may be compressed by LZF, as Redis does with those above 20 bytes. What has been read is
+taken into the checksum. A length that a damaged file claims costs no memory: never more is kept
+than the chunks that are really there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,25 @@ from typing import Final
 
 from storage.checksums import crc64
 from storage.rdb import codes
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.lzf import expand
 
 _WORD: Final = 8
 _INTEGERS: Final = {codes.INT_8: 1, codes.INT_16: 2, codes.INT_32: 4}
 """How many bytes follow the first one of a string that is encoded as an integer."""
+
+_LITERALS: Final = 32
+_LONG: Final = 7
+_MOST_PER_BYTE: Final = 88
+"""A copy of 264 bytes takes three: nothing is compressed further."""
+
+
+class DamagedRDB(Exception):
+    """The bytes are no RDB that Penstock can read; ``offset`` is the place of the first byte that
+    does not fit, and ``reason`` says why, in one line."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"at byte {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
 
 
 class Source:
@@ -149,3 +163,52 @@ class Source:
             self.take(packed)
         else:
             raise DamagedRDB(offset, f"a string of the unknown encoding {first}")
+
+
+# --- compressed strings ----------------------------------------------------------------------
+
+
+def expand(data: bytes, size: int) -> bytes:
+    """Return what LZF compressed into ``data``, which has ``size`` bytes. Raises
+    :class:`ValueError` if it has not, and :class:`IndexError` if ``data`` ends early.
+
+    The data is a sequence of literal runs and of copies of what has been decompressed already
+    (http://oldhome.schmorp.de/marc/liblzf.html). A control byte below 32 begins a run of so many
+    bytes and one more. Any other one has in its upper three bits the length of a copy less two (7:
+    the next byte is added), and in its lower five bits the upper part of the distance less one, of
+    which the next byte is the lower part.
+    """
+    if size > _MOST_PER_BYTE * len(data):
+        raise ValueError("compressed data that says it is longer than it can be")
+    out = bytearray()
+    done = 0
+    at = 0
+    end = len(data)
+    while at < end:
+        control = data[at]
+        at += 1
+        if control < _LITERALS:
+            count = control + 1
+            out += data[at : at + count]
+            at += count
+        else:
+            count = control >> 5
+            if count == _LONG:
+                count += data[at]
+                at += 1
+            count += 2
+            distance = ((control & (_LITERALS - 1)) << 8) + data[at] + 1
+            at += 1
+            start = done - distance
+            if start < 0:
+                raise ValueError("compressed data that refers to what is before its beginning")
+            piece = out[start : start + count]
+            if distance < count:
+                piece = (piece * (count // distance + 1))[:count]
+            out += piece
+        done += count
+        if done > size:
+            break
+    if at != end or done != size or len(out) != size:
+        raise ValueError("compressed data that does not have the length it should have")
+    return bytes(out)

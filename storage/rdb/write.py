@@ -1,33 +1,47 @@
 # Compiled by mypyc.
-"""A keyspace as an RDB file, for servers that replicate it and for SAVE.
+"""Writing RDB: a keyspace as a file, for servers that replicate it and for SAVE; values as the
+payloads of DUMP.
 
 What the format has no place for is left out: idempotent IDs with their retention, where blocks had
 entries that are deleted, and, for Redis 7.0, active-times of consumers. Pending entries that XNACK
 has released are pending for the consumer ``""`` since 1970, as in the append-only file for other
-servers. The keyspace must not change while it is written.
+servers. Nothing is compressed: that is optional in the format, and would take longer than all the
+rest. The keyspace must not change while it is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from storage.checksums import crc64
+from storage.engine.block import Block
+from storage.engine.entries import unpack
+from storage.engine.groups import Group
+from storage.engine.ids import HALF
+from storage.engine.pending import Consumer, PendingEntry
+from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
-from storage.rdb import codes
-from storage.rdb.encode import (
-    length,
-    milliseconds,
-    needed_version,
-    raw,
-    string,
-    value_pieces,
-    value_type,
-)
+from storage.rdb import codes, listpack
+from storage.types.kinds import Value
 
 CHUNK: Final = 64 * 1024
 """How many bytes a chunk has at least, but for the last one."""
+_INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
+_LONGEST: Final = 11
+"""Bytes of the longest integer of 32 bits as text."""
+_UNKNOWN: Final = HALF
+"""Entries-read that are not known, -1 as an unsigned number."""
+_AT_ONCE: Final = 500
+"""How many pending entries make a piece."""
+_KEPT: Final = bytes((codes.SAME_FIELDS, 1))
+_OTHER: Final = bytes((0, 1))
+"""The flags of entries with the field names of their node and with others, as elements."""
+
+
+# --- files -----------------------------------------------------------------------------------
 
 
 def write_rdb(
@@ -101,3 +115,227 @@ def _database(database: Database, version: int) -> Iterator[bytes]:
             yield bytes((codes.EXPIRES_MS,)) + milliseconds(at)
         yield bytes((value_type(value, version),)) + string(key)
         yield from value_pieces(value, version)
+
+
+# --- payloads --------------------------------------------------------------------------------
+
+
+def dump(value: Value, version: int | None = None) -> bytes:
+    """Return the payload that makes the value anew, by default in the oldest version that holds all
+    of it: the value, the version, a checksum."""
+    version = version or needed_version(value)
+    data = bytes((value_type(value, version),)) + b"".join(value_pieces(value, version))
+    return _with_footer(data, version)
+
+
+def dump_libraries(libraries: Iterable[bytes]) -> bytes:
+    """Return the payload of FUNCTION DUMP for libraries with this code."""
+    marked = [bytes((codes.FUNCTION,)) + raw(code) for code in libraries]
+    return _with_footer(b"".join(marked), codes.NEWEST)
+
+
+def _with_footer(data: bytes, version: int) -> bytes:
+    data += version.to_bytes(2, "little")
+    return data + crc64(data).to_bytes(8, "little")
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+def length(value: int) -> bytes:
+    """A length, or another unsigned number below 2**64."""
+    if value < 1 << 6:
+        return bytes((value,))
+    if value < 1 << 14:
+        return bytes((0x40 | value >> 8, value & 0xFF))
+    if value < 1 << 32:
+        return b"\x80" + value.to_bytes(4, "big")
+    return b"\x81" + value.to_bytes(8, "big")
+
+
+def raw(data: bytes) -> bytes:
+    """A string as it is."""
+    return length(len(data)) + data
+
+
+def string(data: bytes) -> bytes:
+    """A string; the text of an integer of up to 32 bits is stored as one."""
+    if 0 < len(data) <= _LONGEST and _INTEGER.match(data):
+        value = int(data)
+        for kind, size in ((codes.INT_8, 1), (codes.INT_16, 2), (codes.INT_32, 4)):
+            if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
+                return bytes((kind,)) + value.to_bytes(size, "little", signed=True)
+    return raw(data)
+
+
+def milliseconds(value: int) -> bytes:
+    """A time."""
+    return value.to_bytes(8, "little", signed=True)
+
+
+class _Form(NamedTuple):
+    """How the values of a class are stored."""
+
+    code: Callable[[int], int]
+    """Returns the type in an RDB of a version."""
+    pieces: Callable[[Any, int], Iterator[bytes]]
+    """Returns what follows the type in an RDB of a version."""
+    version: Callable[[Any], int]
+    """Returns the oldest version that holds all of a value."""
+
+
+def value_type(value: Value, version: int) -> int:
+    """Return the type of a value in an RDB of this version."""
+    return _FORMS[type(value)].code(version)
+
+
+def value_pieces(value: Value, version: int) -> Iterator[bytes]:
+    """Return what follows the type, in pieces."""
+    return _FORMS[type(value)].pieces(value, version)
+
+
+def needed_version(value: Value) -> int:
+    """Return the oldest version that holds all of a value that any version holds."""
+    return _FORMS[type(value)].version(value)
+
+
+# --- strings ---------------------------------------------------------------------------------
+
+
+def _string_type(version: int) -> int:
+    return codes.STRING
+
+
+def _string_pieces(value: bytes | bytearray, version: int) -> Iterator[bytes]:
+    yield string(bytes(value))
+
+
+def _any_version(value: Value) -> int:
+    return codes.REDIS_7_0
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def _stream_type(version: int) -> int:
+    return codes.STREAM_7_2 if version >= codes.REDIS_7_2 else codes.STREAM_7_0
+
+
+def _version_of_times(stream: Stream) -> int:
+    """Up to Redis 7.0 a consumer had one time, which newer servers take for both of its times."""
+    for group in stream.groups.values():
+        for consumer in group.consumers.values():
+            if consumer.active != consumer.seen:
+                return codes.REDIS_7_2
+    return codes.REDIS_7_0
+
+
+def _stream(stream: Stream, version: int) -> Iterator[bytes]:
+    log = stream.log
+    yield length(len(log.blocks))
+    for block in log.blocks:
+        yield b"\x10" + block.first.to_bytes(16, "big")
+        yield raw(_listpack(block, version == codes.VALKEY))
+    numbers = [log.length, *_halves(stream.last_id), *_halves(log.first)]
+    numbers += [*_halves(stream.max_deleted_id), stream.entries_added, len(stream.groups)]
+    yield b"".join(map(length, numbers))
+    for group in stream.groups_in_order():
+        yield from _group(group, version)
+
+
+def _halves(identity: int) -> tuple[int, int]:
+    return identity >> 64, identity & HALF
+
+
+def _listpack(block: Block, valkey: bool) -> bytes:
+    """The node of a block; deleted entries are left out."""
+    identities, payloads = block.contents()
+    names, first_ms, first_seq = block.names, block.first >> 64, block.first & HALF
+    parts = [listpack.integer(len(identities)), listpack.integer(0), listpack.integer(len(names))]
+    for name in names:
+        listpack.add_text(parts, name, valkey)
+    parts.append(listpack.integer(0))
+    count = len(names) + 4
+    same_end = listpack.integer(len(names) + 3)
+    entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
+    for identity, entry in zip(identities, entries, strict=True):
+        items: list[bytes] = entry[1]
+        same = items[::2] == names
+        parts.append(_KEPT if same else _OTHER)
+        parts.append(listpack.integer(_signed((identity >> 64) - first_ms)))
+        parts.append(listpack.integer(_signed((identity & HALF) - first_seq)))
+        if same:
+            stored, end = items[1::2], same_end
+        else:
+            stored, end = items, listpack.integer(len(items) + 4)
+            parts.append(listpack.integer(len(items) // 2))
+            count += 1
+        for item in stored:
+            listpack.add_text(parts, item, valkey)
+        parts.append(end)
+        count += len(stored) + 4
+    return listpack.framed(parts, count)
+
+
+def _signed(value: int) -> int:
+    """A difference of unsigned halves as the 64-bit integer it is stored as."""
+    value &= HALF
+    return value - 2**64 if value >= 2**63 else value
+
+
+# --- groups ----------------------------------------------------------------------------------
+
+
+def _group(group: Group, version: int) -> Iterator[bytes]:
+    read = _UNKNOWN if group.entries_read is None else group.entries_read
+    yield raw(group.name) + b"".join(map(length, (*_halves(group.last_id), read)))
+    yield length(len(group.pending))
+    start = 0
+    while entries := _pending_from(group, start):
+        yield b"".join(map(_pending, entries))
+        start = entries[-1].id + 1
+    yield from _consumers(group, version)
+
+
+def _pending_from(group: Group, start: int) -> list[PendingEntry]:
+    """Some pending entries from an ID on."""
+    columns = group.pending.columns(start, 2**128, _AT_ONCE)
+    every = zip(columns.ids, columns.owners, columns.times, columns.counts, strict=True)
+    return [PendingEntry(*each) for each in every]
+
+
+def _pending(entry: PendingEntry) -> bytes:
+    time = 0 if entry.owner is None else entry.time
+    return b"".join((entry.id.to_bytes(16, "big"), milliseconds(time), length(entry.deliveries)))
+
+
+def _consumers(group: Group, version: int) -> Iterator[bytes]:
+    """The consumers by name. Entries without an owner belong to the one without a name, which has
+    been idle since 1970 if there is none."""
+    consumers = dict(group.consumers)
+    released = sorted(group.pending.released)
+    if released and codes.NOBODY not in consumers:
+        nobody = consumers[codes.NOBODY] = Consumer(codes.NOBODY, 0)
+        nobody.active = 0
+    yield length(len(consumers))
+    for name in sorted(consumers):
+        consumer = consumers[name]
+        times = milliseconds(consumer.seen)
+        if version >= codes.REDIS_7_2:
+            times += milliseconds(consumer.active)
+        more = released if name == codes.NOBODY else []
+        yield raw(name) + times + length(consumer.owned + len(more))
+        start = 0
+        while owned := group.pending.owned_ids(consumer, start, _AT_ONCE):
+            yield b"".join([identity.to_bytes(16, "big") for identity in owned])
+            start = owned[-1] + 1
+        yield b"".join([identity.to_bytes(16, "big") for identity in more])
+
+
+_STRING: Final = _Form(_string_type, _string_pieces, _any_version)
+_FORMS: Final[dict[type, _Form]] = {
+    bytes: _STRING,
+    bytearray: _STRING,
+    Stream: _Form(_stream_type, _stream, _version_of_times),
+}
+"""How values are stored, by their class (see :mod:`storage.types.kinds`)."""

@@ -10,7 +10,7 @@ import pytest
 from penstock.client.connection import parse
 from penstock.migration.cli import parse_arguments
 from penstock.migration.rdb_file import FileOptions
-from storage.rdb.encode import raw
+from storage.rdb.write import raw
 from tests.conformance.reference import RealServer
 from tests.migration.running import Ended, migrate
 from tests.migration.streams import RICH, Client, everything

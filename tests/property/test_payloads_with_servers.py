@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from storage.engine.stream import Stream
 from storage.rdb import codes
-from storage.rdb.payload import dump
+from storage.rdb.write import dump
 from tests.conformance.reference import find_server
 from tests.storage.strategies import items
 from tests.support.direct import Argument, Direct

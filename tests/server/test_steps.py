@@ -16,7 +16,6 @@ from server.road.session import Session
 from server.road.table import Arguments
 from server.road.working import TURN_NS
 from storage.engine.stream import Stream
-from storage.types.xxh3 import xxh3_64
 from tests.support.direct import Direct, DirectClient
 
 MANY = 3000
@@ -318,7 +317,6 @@ STEPPED = {
     "BITPOS zeros 1": b":-1\r\n",
     "BITPOS ones 0": b":%d\r\n" % (LENGTH * 8),
     "BITPOS ones 0 1 -1": b":-1\r\n",
-    "DIGEST s": b"$16\r\n%016x\r\n" % xxh3_64(TEXT),
     "LCS s t LEN": b":3\r\n",
     "LCS s t": b"$3\r\nabc\r\n",
 }
@@ -413,7 +411,6 @@ def test_a_client_that_is_gone_has_borrowed_nothing() -> None:
     [
         ("BITCOUNT s 1 2", b":7\r\n"),
         ("BITPOS s 1 -1", b":%d\r\n" % (LENGTH * 8 - 7)),
-        ("DIGEST t", b"$16\r\n78af5f94892f3950\r\n"),
         ("LCS t t", b"$3\r\nabc\r\n"),
     ],
 )

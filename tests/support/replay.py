@@ -14,7 +14,7 @@ from storage.engine.groups import Group
 from storage.engine.log import decode_entry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
-from storage.rdb.payload import restore
+from storage.rdb.read import restore
 
 
 def replay(keyspace: Keyspace, effects: Iterable[e.Effect]) -> None:

@@ -10,16 +10,12 @@ from server.commands.declare import command, container, help_command
 from server.commands.keys import errors as key_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
-from server.runtime.arguments import parse_integer
 from server.services import Services
-from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
+from storage.types.kinds import kind_of
 
 _KEYS: Final = [KeySpec("RO", index=2)]
 _TIPS: Final = ("nondeterministic_output",)
-
-LONGEST_EMBEDDED: Final = 44
-"""Strings up to this length share one allocation with their object in Redis."""
 
 _SHARED_INTEGERS: Final = 10_000
 """Small integers are objects that Redis keeps once for all keys ..."""
@@ -37,9 +33,7 @@ container(
 def encoding_of(database: Database, key: bytes) -> str:
     """What OBJECT ENCODING says of a key that is there."""
     value = database.values[key]
-    if isinstance(value, Stream):
-        return "stream"
-    return database.encodings.get(key) or _string_encoding(bytes(value))
+    return database.encodings.get(key) or kind_of(value).encoding(value)
 
 
 def references(database: Database, key: bytes) -> int:
@@ -48,12 +42,6 @@ def references(database: Database, key: bytes) -> int:
     if type(value) is bytes and encoding_of(database, key) == "int":
         return _SHARED_REFERENCES if 0 <= int(value) < _SHARED_INTEGERS else 1
     return 1
-
-
-def _string_encoding(value: bytes) -> str:
-    if parse_integer(value) is not None:
-        return "int"
-    return "embstr" if len(value) <= LONGEST_EMBEDDED else "raw"
 
 
 @command(

@@ -20,8 +20,9 @@ from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 from storage.rdb import codes
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.payload import OtherType, WrongFooter, dump, restore
+from storage.rdb.read import OtherType, WrongFooter, restore
+from storage.rdb.source import DamagedRDB
+from storage.rdb.write import dump
 from storage.types.kinds import Value
 
 _MOST_FREQUENT: Final = 255

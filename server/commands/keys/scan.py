@@ -17,11 +17,10 @@ from server.road.session import Session
 from server.road.table import Arguments
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
-from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 from storage.keyspace.glob import Matcher, matcher
 from storage.keyspace.scan_index import Bucket
-from storage.types.kinds import Value
+from storage.types.kinds import Value, kind_of
 
 _CURSORS: Final = 2**64
 _LENIENT_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")
@@ -36,9 +35,7 @@ _BUCKETS: Final = 128
 
 def type_name(value: Value | None) -> str:
     """What TYPE says of a value."""
-    if value is None:
-        return "none"
-    return "stream" if isinstance(value, Stream) else "string"
+    return "none" if value is None else kind_of(value).name
 
 
 @command(

@@ -31,7 +31,6 @@ from server.runtime.version import (
     compiler_version,
 )
 from server.services import Services
-from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
 
 Fields = dict[str, object]
@@ -566,7 +565,7 @@ def key_sizes(keyspace: Keyspace) -> Generator[None, None, Fields]:
         counts: Counter[int] = Counter()
         for first in range(0, len(values), SIZES_AT_ONCE):
             some = values[first : first + SIZES_AT_ONCE]
-            counts.update(len(value) for value in some if not isinstance(value, Stream))
+            counts.update(len(value) for value in some if isinstance(value, bytes | bytearray))
             yield
         bins: Counter[int] = Counter()
         for length, count in counts.items():

@@ -15,8 +15,8 @@ from server.road.table import Arguments, KeySpec
 from server.runtime import process
 from server.runtime.arguments import integer
 from server.services import Services
-from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
+from storage.types.kinds import kind_of
 
 KEY_OVERHEAD: Final = 150
 """What a key takes besides its name and value, in bytes: its places in the tables of a database."""
@@ -58,8 +58,7 @@ def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     value = session.db.get(args[2])
     if value is None:
         return None
-    size = value.memory_usage() if isinstance(value, Stream) else len(value)
-    return KEY_OVERHEAD + len(args[2]) + size
+    return KEY_OVERHEAD + len(args[2]) + kind_of(value).memory(value)
 
 
 help_command("MEMORY", since="4.0.0")

@@ -10,12 +10,12 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
-from server.commands.keys.objects import LONGEST_EMBEDDED
 from server.commands.strings import errors as string_errors
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
+from storage.types.strings import LONGEST_EMBEDDED
 
 _COUNTER: Final = [KeySpec("RW access update")]
 _FLAGS: Final = "write denyoom fast"

@@ -9,13 +9,13 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Double, Reply
 from server.commands.declare import command
-from server.commands.keys.objects import LONGEST_EMBEDDED
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import Lifetime, option_value
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
+from storage.types.strings import LONGEST_EMBEDDED
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from xxhash import xxh3_64_intdigest
+
 from protocol import errors
 from protocol.errors import CommandError
 from server.commands.strings import errors as string_errors
 from server.road.table import Arguments
 from server.runtime.arguments import expiry_time, integer
 from storage.types.kinds import Value
-from storage.types.xxh3 import xxh3_64
 
 _UNITS_MS: Final = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
 _RELATIVE: Final = frozenset({b"EX", b"PX"})
@@ -115,7 +116,7 @@ class Condition:
     def _is_equal(self, previous: Value) -> bool:
         if self._word in (b"IFEQ", b"IFNE"):
             return previous == self._operand
-        return isinstance(previous, bytes) and xxh3_64(previous) == int(self._operand, 16)
+        return isinstance(previous, bytes) and xxh3_64_intdigest(previous) == int(self._operand, 16)
 
 
 class SetOptions:

@@ -11,7 +11,7 @@ from hiredis import Reader
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.rdb import codes
-from storage.rdb.payload import restore
+from storage.rdb.read import restore
 from tests.conformance.reference import find_server
 from tests.storage.rdb.builders import a_stream, payload
 from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1

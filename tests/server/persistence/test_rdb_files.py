@@ -11,7 +11,7 @@ import pytest
 from penstock.check_aof import main as check_aof
 from server.persistence.manager import PersistenceError
 from storage.aof.commands import command
-from storage.rdb.encode import raw
+from storage.rdb.write import raw
 from tests.conformance.reference import find_server
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig

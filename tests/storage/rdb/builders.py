@@ -7,12 +7,11 @@ from typing import Final
 
 from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
-from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
-from storage.rdb.encode import length, raw
 from storage.rdb.read import Item, Key, read_rdb
 from storage.rdb.source import Source
+from storage.rdb.write import length, raw
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 """Files of real servers, all with the same keys."""
@@ -52,10 +51,7 @@ def keyspace_of(data: bytes) -> Keyspace:
     for item in items_of(data):
         if isinstance(item, Key) and item.value is not None:
             database = keyspace.databases[item.db]
-            if isinstance(item.value, Stream):
-                database.attach(item.key, item.value)
-            else:
-                database.set_string(item.key, bytes(item.value))
+            database.attach(item.key, item.value)
             if item.expires_at is not None:
                 database.expire_at(item.key, item.expires_at)
     keyspace.check()

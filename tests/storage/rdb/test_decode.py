@@ -12,10 +12,9 @@ from storage.engine.pending import MOST
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
-from storage.rdb.encode import length, milliseconds, raw
-from storage.rdb.errors import DamagedRDB
 from storage.rdb.listpack import add_text, integer
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
+from storage.rdb.write import length, milliseconds, raw
 from tests.storage.rdb.builders import a_node, a_stream
 
 ONE: Final = (1 << 64) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.rdb.lzf import expand
+from storage.rdb.source import expand
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.payload import OtherType, WrongFooter, dump, restore, verify
+from storage.rdb.read import OtherType, WrongFooter, restore, verify
+from storage.rdb.source import DamagedRDB
+from storage.rdb.write import dump
 from tests.storage.rdb.builders import payload
 from tests.support.bits import refusals
 

@@ -7,9 +7,8 @@ import pytest
 from storage.engine.entries import unpack
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.rdb.errors import DamagedRDB
 from storage.rdb.read import Aux, Key, Library, is_rdb, read_rdb
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
 from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
 from tests.support.bits import flipped, refusals
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from storage.checksums import crc64
-from storage.rdb.encode import length, raw, string
-from storage.rdb.errors import DamagedRDB
-from storage.rdb.source import Source
+from storage.rdb.source import DamagedRDB, Source
+from storage.rdb.write import length, raw, string
 
 NUMBERS = [0, 1, 63, 64, 16383, 16384, 2**32 - 1, 2**32, 2**64 - 1]
 TEXTS = [

@@ -8,10 +8,8 @@ from storage.checksums import crc64
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
-from storage.rdb.encode import needed_version
-from storage.rdb.payload import dump
 from storage.rdb.read import Aux, Library
-from storage.rdb.write import CHUNK, version_for, write_rdb
+from storage.rdb.write import CHUNK, dump, needed_version, version_for, write_rdb
 from tests.storage.rdb.builders import items_of, keyspace_of, payload
 
 ONE = (1 << 64) + 1
