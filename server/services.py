@@ -9,7 +9,7 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
 
     blocking.when_due ----------> reactions.pass_time     the time of a parked client has come
     reactions.rerun, recheck ---> dispatcher              its command runs again, if it still may
-    policies.settle ------------> reactions.settle        what was due has its consequences
+    policies.apply_and_wake ----> reactions.settle        what was due has its consequences
     policies.is_paused ---------> pauses.active           and waits while clients are paused
     policies.require -----------> access.require          a reader may make its group
     tracking.settle ------------> reactions.apply         what a read has changed comes before it
@@ -150,7 +150,7 @@ class Services:
         reactions.rerun = self.dispatcher.rerun
         reactions.recheck = self.dispatcher.recheck
         reactions.units = (appender, self.replication.feed)
-        policies.settle = reactions.settle
+        policies.apply_and_wake = reactions.settle
         policies.is_paused = lambda: self.pauses.active
         policies.require = self.access.require
         self.tracking.settle = reactions.apply

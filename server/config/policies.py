@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from protocol.errors import shown
+from protocol.errors import CommandError, shown
 from server.config.types import INT32_MAX, parse_memory
 from server.runtime.arguments import parse_integer
 from storage.engine.entries import Condition, Field
@@ -30,8 +30,12 @@ LATEST_MS: Final = 2**53
 """No time that is given in milliseconds is longer."""
 
 
-class BadPolicy(Exception):
-    """A policy cannot be; the text says which, why, and what is allowed."""
+class BadPolicy(CommandError):
+    """A policy cannot be; ``reason`` says which, why, and what is allowed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"ERR {reason}")
+        self.reason = reason
 
 
 # --- kinds -----------------------------------------------------------------------------------
@@ -124,7 +128,7 @@ class Size(Policy[int]):
 
 
 class Choice(Policy[bytes]):
-    """One of several words, of which the last is off."""
+    """A word of several, of which the last is off."""
 
     def __init__(self, name: bytes, words: Sequence[str], help: str) -> None:
         values = ", ".join(f"`{word}`" for word in words)

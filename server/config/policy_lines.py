@@ -68,7 +68,7 @@ def read_line(words: Sequence[bytes]) -> Line:
 
 
 def settings_of_group(lines: Sequence[Line], key: bytes, group: bytes) -> Settings:
-    """What the first line says that fits and says something of groups."""
+    """Returns the policies of the first line that fits and has some of groups."""
     for line in lines:
         if line.has(GROUP) and line.fits_key(key) and line.fits_group(group):
             return {name: value for name, value in line.settings.items() if name in GROUP}
@@ -76,7 +76,8 @@ def settings_of_group(lines: Sequence[Line], key: bytes, group: bytes) -> Settin
 
 
 def settings_of_stream(lines: Sequence[Line], key: bytes) -> Settings:
-    """What the first line says that fits, is for all groups, and says something of streams."""
+    """Returns the policies of the first line that fits, is for all groups, and has some of
+    streams."""
     for line in lines:
         if line.group == b"*" and line.has(STREAM) and line.fits_key(key):
             return {name: value for name, value in line.settings.items() if name in STREAM}
@@ -135,7 +136,7 @@ class StreamPolicies(Lines):
     """Lines of policies, any number of them."""
 
     def parse(self, text: str) -> tuple[Line, ...]:
-        """One line, or several with line breaks between them."""
+        """Reads a line, or several with line breaks between them."""
         lines: list[Line] = []
         for each in text.split("\n") if text else []:
             words = split_words(each.encode("utf-8", "surrogateescape"))
@@ -144,7 +145,7 @@ class StreamPolicies(Lines):
             try:
                 lines.append(read_line(words))
             except BadPolicy as error:
-                raise BadSetting(str(error)) from None
+                raise BadSetting(error.reason) from None
         return tuple(lines)
 
     def merge(self, current: tuple[Line, ...], given: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -1,1 +1,1 @@
-"""What policies make of deliveries: dead letters, retries, order, retention (docs/delivery.md)."""
+"""Groups and their policies: retries, order, dead letters, retention (docs/delivery.md)."""

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What is next in a consumer group with policies: which pending entry may be delivered when.
+"""The order of deliveries in a group with policies: which pending entry may be delivered when.
 
 **The idea.** All that policies decide is kept in the pending entries list, by ordinary effects. An
 entry that may not be delivered yet, for its time or for those before it, is pending without an

@@ -29,7 +29,7 @@ CONSUMER: Final = b"dead-letter-consumer"
 DELIVERIES: Final = b"dead-letter-deliveries"
 TIME: Final = b"dead-letter-time"
 REASON: Final = b"dead-letter-reason"
-"""What stands before the fields of the entry, in this order."""
+"""The fields that stand before those of the entry, in this order."""
 
 _FIELDS: Final = (STREAM, ID, GROUP, CONSUMER, DELIVERIES, TIME, REASON)
 
@@ -38,7 +38,7 @@ _FIRST: Final = (
     b"dead-letter-first-id",
     b"dead-letter-first-group",
 )
-"""What stands behind them where the entry was a dead letter already: where it was at first."""
+"""Fields behind them that say where an entry was at first which was a dead letter already."""
 
 TOO_OFTEN: Final = b"max-deliveries"
 FATAL: Final = b"fatal"
@@ -159,7 +159,8 @@ def _origin(db: Database, letter: Letter) -> GroupRef | None:
 
 
 def _find(db: Database, entry_id: int, payload: bytes) -> Found | None:
-    """What this entry is as a dead letter; ``None`` if it is none or has no origin any more."""
+    """Returns the dead letter that this entry is; ``None`` if it is none or has no origin any
+    more."""
     letter = read_letter(payload)
     origin = None if letter is None else _origin(db, letter)
     return None if letter is None or origin is None else Found(entry_id, letter, origin)
@@ -247,7 +248,7 @@ class Redrive:
         return found, entry_ids[-1] if entry_ids else 0
 
     def _still_there(self, entry_ids: Sequence[int]) -> list[Found]:
-        """Those of the letters that can still be moved, as they are now."""
+        """Returns those of the letters that can still be moved, as they are now."""
         stream = self._stream()
         if stream is None:
             return []

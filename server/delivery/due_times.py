@@ -48,7 +48,7 @@ class DueTimes:
         return None
 
     def forget(self) -> None:
-        """Nothing is due anywhere."""
+        """Forgets all times."""
         self._times.clear()
         self._deadlines.clear()
 

@@ -14,20 +14,15 @@ REDRIVE_SYNTAX: Final = "ERR syntax error: expected REDRIVE key [COUNT count] [i
 COUNT_NOT_POSITIVE: Final = "ERR COUNT must be a positive integer"
 
 
-def bad_policy(reason: str) -> str:
-    """A policy that cannot be: unknown, with a value that it cannot have, or a cycle."""
-    return f"ERR {reason}"
-
-
-def not_a_dead_letter(identity: str, key: bytes) -> str:
+def not_a_dead_letter(entry_id: str, key: bytes) -> str:
     """An entry that REDRIVE was to move back, and that no policy has put there."""
-    return f"ERR the stream '{shown(key)}' has no dead letter with the ID {identity}"
+    return f"ERR the stream '{shown(key)}' has no dead letter with the ID {entry_id}"
 
 
-def no_origin(identity: str, key: bytes, group: bytes) -> str:
+def no_origin(entry_id: str, key: bytes, group: bytes) -> str:
     """A dead letter whose group is not there any more."""
     return (
-        f"NOGROUP the dead letter {identity} cannot go back: there is no consumer group"
+        f"NOGROUP the dead letter {entry_id} cannot go back: there is no consumer group"
         f" '{shown(group)}' of the stream '{shown(key)}'"
     )
 

@@ -53,16 +53,12 @@ AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
 
 
-_AtKey = e.StreamCreated | e.GroupCreated | e.StreamRestored | e.StreamPutBack
-"""Effects after which there is something at their key that was not there."""
-
-
 class Policies:
     """Finds the policies that are in force, follows effects, and acts when something is due.
 
-    ``settle`` lets effects have their consequences and wakes who waits; ``is_paused`` tells that
-    clients are paused, and so nothing may change; ``require`` raises :class:`.CommandError` for a
-    request that the user of a client may not run.
+    ``apply_and_wake`` lets effects have their consequences and wakes who waits; ``is_paused`` tells
+    that clients are paused, and so nothing may change; ``require`` raises :class:`.CommandError`
+    for a request that the user of a client may not run.
     """
 
     def __init__(self, state: ServerState, blocking: BlockedClients) -> None:
@@ -74,28 +70,29 @@ class Policies:
         """Whether any stream or group may have policies."""
         self.tally = Tally()
         self.due = DueTimes(state.timekeeper, self.run_due)
-        self.settle: Callable[[], None] = lambda: None
+        self.apply_and_wake: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
         self.require: Callable[[Session, Arguments], None] = lambda session, request: None
         self._followers: Final[dict[type, Callable[[Any], None]]] = {
-            e.EntryAdded: self._follow_entry,
-            e.EntriesAdded: self._follow_entries,
-            e.StreamCreated: self._follow_key,
-            e.GroupCreated: self._follow_key,
-            e.StreamRestored: self._follow_key,
-            e.StreamPutBack: self._follow_key,
-            e.KeyRenamed: self._follow_rename,
-            e.KeyCopied: self._follow_copy,
-            e.KeyMoved: self._follow_move,
-            e.Swapped: self._follow_swap,
+            e.EntryAdded: lambda effect: self._follow_added(effect, effect.id),
+            e.EntriesAdded: lambda effect: self._follow_added(effect, effect.run.first),
+            e.StreamCreated: lambda effect: self._look_at(effect.db, effect.key),
+            e.GroupCreated: lambda effect: self._look_at(effect.db, effect.key),
+            e.StreamRestored: lambda effect: self._look_at(effect.db, effect.key),
+            e.StreamPutBack: lambda effect: self._look_at(effect.db, effect.key),
+            e.KeyRenamed: lambda effect: self._look_at(effect.db, effect.target),
+            e.KeyCopied: lambda effect: self._look_at(effect.target_db, effect.target),
+            e.KeyMoved: lambda effect: self._look_at(effect.target_db, effect.key),
+            e.Swapped: lambda effect: self.reload(),
             e.PolicySet: self._follow_policy,
-            e.Delivered: self._follow_delivered,
-            e.Redelivered: self._follow_redelivered,
-            e.Released: self._follow_released,
+            e.Delivered: self._in_group(self._follow_delivered),
+            e.Redelivered: self._in_group(self._follow_redelivered),
+            e.Released: self._in_group(self._follow_released),
             e.Acknowledged: self._follow_acknowledged,
-            e.ConsumerCreated: self._follow_consumer,
-            e.ConsumerDeleted: self._follow_consumer_deleted,
+            e.ConsumerCreated: self._in_group(self._follow_consumer),
+            e.ConsumerDeleted: self._in_group(self._follow_consumer_deleted),
         }
+        self._free = self._in_group(self._follow_freed)
         state.config.listen("stream-policy", self._configure)
 
     def _configure(self, lines: tuple[Line, ...]) -> None:
@@ -113,7 +110,7 @@ class Policies:
         for database in keyspace.databases:
             for key, value in database.values.items():
                 if isinstance(value, Stream):
-                    self._adopt(database, key, value)
+                    self._note(database, key, value)
 
     @property
     def now(self) -> int:
@@ -286,18 +283,12 @@ class Policies:
             if follower is not None:
                 follower(effect)
 
-    def _adopt(self, database: Database, key: bytes, stream: Stream) -> None:
-        """A stream is at the key, or has got other policies or groups."""
-        self.of_stream(key, stream)
-        for group in stream.groups.values():
-            self.of_group(GroupRef(database, key, stream, group))
-        self._note(database, key, stream)
-
     def _note(
         self, database: Database, key: bytes, stream: Stream, after: int = -AGE_STEP_MS
     ) -> None:
-        """Notes when the stream has something to do next. Where it has just been looked at, at the
-        time ``after``, that is not at once, and for what goes by age not entry after entry."""
+        """Finds out which policies the stream and its groups have, and notes when it has something
+        to do next. Where it has just been looked at, at the time ``after``, that is not at once,
+        and for what goes by age not entry after entry."""
         of_stream = self.of_stream(key, stream)
         at = NEVER
         if of_stream is not None:
@@ -314,104 +305,76 @@ class Policies:
         value = database.values.get(key)
         return (database, value) if isinstance(value, Stream) else None
 
-    def _adopt_at(self, db: int, key: bytes) -> None:
+    def _look_at(self, db: int, key: bytes) -> None:
+        """A stream is at the key, or has got other policies or groups."""
         found = self._stream_at(db, key)
         if found is not None:
-            self._adopt(found[0], key, found[1])
-
-    def _follow_key(self, effect: _AtKey) -> None:
-        self._adopt_at(effect.db, effect.key)
-
-    def _follow_rename(self, effect: e.KeyRenamed) -> None:
-        self._adopt_at(effect.db, effect.target)
-
-    def _follow_copy(self, effect: e.KeyCopied) -> None:
-        self._adopt_at(effect.target_db, effect.target)
-
-    def _follow_move(self, effect: e.KeyMoved) -> None:
-        self._adopt_at(effect.target_db, effect.key)
-
-    def _follow_swap(self, effect: e.Swapped) -> None:
-        self.reload()
+            self._note(found[0], key, found[1])
 
     def _follow_policy(self, effect: e.PolicySet) -> None:
-        """What was held back may go on: those who wait find out."""
+        """Wakes those who wait: what was held back may go on."""
         self._version += 1
-        self._adopt_at(effect.db, effect.key)
+        self._look_at(effect.db, effect.key)
         self._blocking.signal(effect.db, effect.key)
 
-    def _follow_entry(self, effect: e.EntryAdded) -> None:
-        self._follow_added(effect.db, effect.key, effect.id)
-
-    def _follow_entries(self, effect: e.EntriesAdded) -> None:
-        self._follow_added(effect.db, effect.key, effect.run.first)
-
-    def _follow_added(self, db: int, key: bytes, entry_id: int) -> None:
-        found = self._stream_at(db, key)
-        if found is None:
-            return
-        agenda = self.of_stream(key, found[1])
+    def _follow_added(self, effect: e.EntryAdded | e.EntriesAdded, first: int) -> None:
+        place = (effect.db, effect.key)
+        found = self._stream_at(*place)
+        agenda = None if found is None else self.of_stream(effect.key, found[1])
         if agenda is None or not agenda.rules.trims:
             return
         if agenda.rules.retention:
-            self.due.note((db, key), (entry_id >> 64) + agenda.rules.retention)
+            self.due.note(place, (first >> 64) + agenda.rules.retention)
         if agenda.rules.retention_bytes and agenda.next_look == NEVER:
             agenda.next_look = self._state.keyspace.now_ms + SIZE_STEP_MS
         if agenda.rules.retention_bytes:
-            self.due.note((db, key), agenda.next_look)
+            self.due.note(place, agenda.next_look)
 
     # --- following groups -----------------------------------------------------------------
 
-    def _group_at(self, db: int, key: bytes, name: bytes) -> tuple[GroupRef, Agenda] | None:
-        database = self._state.keyspace.databases[db]
-        ref = group_of_value(database, key, database.values.get(key), name)
-        agenda = None if ref is None else self.of_group(ref)
-        return None if ref is None or agenda is None else (ref, agenda)
+    def _in_group(self, follow: Callable[[GroupRef, Agenda, Any], None]) -> Callable[[Any], None]:
+        """Returns what calls ``follow`` for effects in groups that have policies."""
 
-    def _follow_delivered(self, effect: e.Delivered) -> None:
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is None:
-            return
-        agenda = found[1]
+        def follower(effect: Any) -> None:
+            database = self._state.keyspace.databases[effect.db]
+            value = database.values.get(effect.key)
+            ref = group_of_value(database, effect.key, value, effect.group)
+            agenda = None if ref is None else self.of_group(ref)
+            if ref is not None and agenda is not None:
+                follow(ref, agenda, effect)
+
+        return follower
+
+    def _note_in(self, ref: GroupRef, at: int) -> None:
+        self.due.note((ref.db.index, ref.key), at)
+
+    def _follow_delivered(self, ref: GroupRef, agenda: Agenda, effect: e.Delivered) -> None:
         if agenda.lanes is not None:
             agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
-            self.due.note((effect.db, effect.key), agenda.next_due)
+            self._note_in(ref, agenda.next_due)
 
-    def _follow_redelivered(self, effect: e.Redelivered) -> None:
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is None or not found[1].rules.retries:
+    def _follow_redelivered(self, ref: GroupRef, agenda: Agenda, effect: e.Redelivered) -> None:
+        if not agenda.rules.retries:
             return
-        ref, agenda = found
         for entry_id in effect.ids:
             entry = ref.group.pending.get(entry_id)
             if entry is not None:
                 agenda.file(entry_id, agenda.due_of(entry))
-        self.due.note((effect.db, effect.key), agenda.next_due)
+        self._note_in(ref, agenda.next_due)
 
-    def _follow_released(self, effect: e.Released) -> None:
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is None:
-            return
-        ref, agenda = found
+    def _follow_released(self, ref: GroupRef, agenda: Agenda, effect: e.Released) -> None:
         for at, entry_id in enumerate(effect.ids):
             if agenda.lanes is not None:
                 agenda.enter(entry_id, ref.stream.log.get(entry_id), False)
                 agenda.lanes.land(entry_id)
             agenda.file(entry_id, effect.times[at] if effect.times else 0)
-        self.due.note((effect.db, effect.key), agenda.next_due)
+        self._note_in(ref, agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
         self._wake_early(effect)
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is None:
-            return
-        agenda = found[1]
-        agenda.leave(effect.ids)
-        if agenda.freed or agenda.rules.bounds_pending:
-            agenda.freed = False
-            self._blocking.signal(effect.db, effect.key)
+        self._free(effect)
 
     def _wake_early(self, effect: e.Acknowledged) -> None:
         """Entries that were kept for the group may go."""
@@ -424,20 +387,25 @@ class Policies:
         agenda.wake_early(self._state.keyspace.now_ms, pending)
         self.due.note((effect.db, effect.key), agenda.next_due(found[1]))
 
-    def _follow_consumer(self, effect: e.ConsumerCreated) -> None:
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is not None and found[1].rules.consumer_ttl:
-            agenda = found[1]
-            agenda.seen_due = min(agenda.seen_due, effect.seen + agenda.rules.consumer_ttl)
-            self.due.note((effect.db, effect.key), agenda.seen_due)
-
-    def _follow_consumer_deleted(self, effect: e.ConsumerDeleted) -> None:
-        """The effect does not say which entries went with it."""
-        found = self._group_at(effect.db, effect.key, effect.group)
-        if found is not None:
-            found[1].stale = True
-            self.due.note((effect.db, effect.key), self._state.keyspace.now_ms)
+    def _follow_freed(self, ref: GroupRef, agenda: Agenda, effect: e.Acknowledged) -> None:
+        agenda.leave(effect.ids)
+        if agenda.freed or agenda.rules.bounds_pending:
+            agenda.freed = False
             self._blocking.signal(effect.db, effect.key)
+
+    def _follow_consumer(self, ref: GroupRef, agenda: Agenda, effect: e.ConsumerCreated) -> None:
+        ttl = agenda.rules.consumer_ttl
+        if ttl:
+            agenda.seen_due = min(agenda.seen_due, effect.seen + ttl)
+            self._note_in(ref, agenda.seen_due)
+
+    def _follow_consumer_deleted(
+        self, ref: GroupRef, agenda: Agenda, effect: e.ConsumerDeleted
+    ) -> None:
+        """Has the index made anew: the effect does not say which entries went with the consumer."""
+        agenda.stale = True
+        self._note_in(ref, ref.now)
+        self._blocking.signal(effect.db, effect.key)
 
     # --- what is due ----------------------------------------------------------------------
 
@@ -481,7 +449,7 @@ class Policies:
                 self._act_in_group(GroupRef(database, key, value, group))
             self._note(database, key, value, now)
         if keyspace.effects or self._blocking.ready:
-            self.settle()
+            self.apply_and_wake()
 
     def _act_in_group(self, ref: GroupRef) -> None:
         ruled = self.ruled(ref)

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What a group with policies gives a consumer: what is due again, what is new, what may be claimed.
+"""Deliveries of a group with policies: of what is due again, of what is new, and by claims.
 
 A read goes on from the group's last-delivered-id as it always does. Entries that are not for the
 group are passed over; those that may not be delivered yet are kept back, pending without an owner,

@@ -28,7 +28,7 @@ PENDING_PER_MS: Final = 1000
 """So many pending entries put off by a millisecond what follows from an acknowledgement."""
 
 SIZE_STEP_MS: Final = 100
-"""The same for their size, which takes a look at every block."""
+"""Entries go for their size at such intervals: each takes a look at every block."""
 
 
 class Tally:
@@ -59,7 +59,7 @@ class Tally:
 
 
 class Kept:
-    """What is kept of a stream or a group for its policies: of one without any, that it has none.
+    """The memory of the policies of a stream or a group: of one without any, that it has none.
 
     It holds for a ``version`` of all policies, while the stream is at ``key``."""
 
@@ -71,8 +71,8 @@ class Kept:
 
 
 class StreamAgenda(Kept):
-    """What is kept of a stream with policies. ``groups_to_make`` are those that an XADD makes, each
-    with where it begins (``0`` or ``$``)."""
+    """The memory of the policies of a stream that has some. ``groups_to_make`` are those that an
+    XADD makes, each with where it begins (``0`` or ``$``)."""
 
     __slots__ = (
         "_step",
@@ -137,7 +137,7 @@ class StreamAgenda(Kept):
             self.next_look = min(self.next_look, soon)
 
     def note_clean(self) -> None:
-        """Nothing is kept that should go."""
+        """Notes that all has gone that should."""
         self.not_before = 0
         self._step = AGE_STEP_MS
 
@@ -159,7 +159,7 @@ def drop_acknowledged(
 
 
 def _unreferenced(stream: Stream, entry_ids: Sequence[int]) -> list[int]:
-    """Those of the entries, ascending, that no group has to read or to acknowledge."""
+    """Returns those of the entries, ascending, that no group has to read or to acknowledge."""
     groups = stream.groups.values()
     last = min([group.last_id for group in groups], default=ids.MAX)
     free = sorted([each for each in entry_ids if each <= last])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Final
+from collections.abc import Generator, Iterable
+from typing import Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError, shown
@@ -39,26 +39,31 @@ container(
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
 )
 
-_Change = Callable[[Settings], Reply]
-"""Changes policies that something has of its own, in a copy of them, and says what to answer."""
+
+class _Change(NamedTuple):
+    """What SET or DEL ask for: policies to set, or names of others that go."""
+
+    set: Settings
+    delete: list[bytes]
 
 
 def _change_of(
-    server: Services,
-    session: Session,
-    words: Arguments,
-    known: Table,
+    server: Services, session: Session, words: Arguments, known: Table
 ) -> _Change | None:
-    """What SET or DEL ask for, ``None`` for GET; raises :class:`CommandError`."""
+    """Returns the change that is asked for, ``None`` for GET; raises :class:`CommandError`."""
     word, rest = words[0].upper(), words[1:]
     if word == b"GET" and not rest:
         return None
     if word == b"SET" and rest and len(rest) % 2 == 0:
-        settings = _checked(lambda: read_settings(rest, known))
+        settings = read_settings(rest, known)
         _require_adding(server, session, [settings.get(DEAD_LETTER.name, b"")])
-        return _set(settings)
+        return _Change(settings, [])
     if word == b"DEL" and rest:
-        return _delete([name.lower() for name in rest])
+        names = [name.lower() for name in rest]
+        for name in names:
+            if name not in ALL:
+                raise BadPolicy(f"unknown policy '{shown(name)}'")
+        return _Change({}, names)
     raise CommandError(policy_errors.POLICY_SYNTAX)
 
 
@@ -67,32 +72,6 @@ def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -
     letter that names one gives no right to it. Empty names are of no stream."""
     for key in filter(None, keys):
         server.access.require(session, [b"XADD", key, b"*", b"field", b"value"])
-
-
-def _checked(read: Callable[[], Settings]) -> Settings:
-    try:
-        return read()
-    except BadPolicy as error:
-        raise CommandError(policy_errors.bad_policy(str(error))) from None
-
-
-def _set(settings: Settings) -> _Change:
-    def change(own: Settings) -> Reply:
-        own.update(settings)
-        return OK
-
-    return change
-
-
-def _delete(names: list[bytes]) -> _Change:
-    for name in names:
-        if name not in ALL:
-            raise CommandError(policy_errors.bad_policy(f"unknown policy '{shown(name)}'"))
-
-    def change(own: Settings) -> Reply:
-        return sum(own.pop(name, None) is not None for name in dict.fromkeys(names))
-
-    return change
 
 
 def _apply(
@@ -107,38 +86,27 @@ def _apply(
     go together."""
     group = None if ref is None else ref.group
     own = (stream if group is None else group).policy
-    changed = own.copy()
-    reply = change(changed)
+    gone = {name for name in change.delete if name in own}
+    changed = {name: value for name, value in own.items() if name not in gone} | change.set
     if ref is None:
-        in_force = _of_stream(server, key, stream, changed)
+        check_together(_of_stream(server, key, stream, changed))
     else:
-        in_force = server.policies.settings_of_group(ref, changed)
-    _require_sense(server, db, key, in_force, changed)
-    if changed != own:
-        server.policies.active = True
-        db.set_policy(key, group, changed)
-    return reply
-
-
-def _of_stream(server: Services, key: bytes, stream: Stream, own: Settings) -> Settings:
-    """The policies of a stream with these of its own, those for all its groups among them."""
-    shared = {name: value for name, value in own.items() if name in GROUP}
-    return {**server.policies.settings_of_stream(key, stream, own), **shared}
-
-
-def _require_sense(
-    server: Services, db: Database, key: bytes, in_force: Settings, changed: Settings
-) -> None:
-    """Raises :class:`CommandError` if policies do not go together, or dead letters would come
-    back."""
-    try:
-        check_together(in_force)
-    except BadPolicy as error:
-        raise CommandError(policy_errors.bad_policy(str(error))) from None
+        check_together(server.policies.settings_of_group(ref, changed))
     target = changed.get(DEAD_LETTER.name)
     way = server.policies.circle_of(db, key, target) if target else []
     if way:
-        raise CommandError(policy_errors.bad_policy(circle_text(way)))
+        raise BadPolicy(circle_text(way))
+    if changed != own:
+        server.policies.active = True
+        db.set_policy(key, group, changed)
+    return OK if change.set else len(gone)
+
+
+def _of_stream(server: Services, key: bytes, stream: Stream, own: Settings) -> Settings:
+    """Returns the policies of a stream with these of its own, those for all its groups among
+    them."""
+    shared = {name: value for name, value in own.items() if name in GROUP}
+    return {**server.policies.settings_of_stream(key, stream, own), **shared}
 
 
 def _shown(settings: Settings) -> Reply:

@@ -125,7 +125,7 @@ def _plain_room(ruled: RuledGroup, name: bytes) -> int:
 
 
 class _GroupRead:
-    """One XREADGROUP, which may run several times until it finds something."""
+    """An XREADGROUP that may run several times until it finds something."""
 
     __slots__ = (
         "_deadline",

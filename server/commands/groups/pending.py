@@ -163,7 +163,7 @@ class _Lines:
                 at += 1
 
     def _start(self, ms: int, digits: int) -> bytes:
-        """What stands before a sequence number of so many digits."""
+        """Returns what stands before a sequence number of so many digits."""
         thousands = ms // _THOUSAND
         if not thousands:
             text = b"%d-" % ms
@@ -193,7 +193,7 @@ def _end_of_numbers(run: list[int], at: int, most: int) -> int:
 
 
 def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
-    """What follows the ID; an entry that XNACK freed has no owner and an idle time of -1."""
+    """Returns what follows the ID; an entry that XNACK freed has no owner, and was idle for -1."""
     if owner is None:
         return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
     return b"%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
@@ -268,7 +268,7 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
 
 
 def _refusals(server: Services, ref: GroupRef, counting: bool) -> Refusals | None:
-    """What may not be claimed in a group with policies, ``None`` for one without."""
+    """Returns what may not be claimed in a group with policies, ``None`` for one without."""
     ruled = server.policies.ruled(ref)
     return None if ruled is None else Refusals(ruled, counting)
 

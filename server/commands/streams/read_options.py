@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What XREAD and XREADGROUP are asked for, and how much their replies may hold."""
+"""The options of XREAD and XREADGROUP, and how much their replies may hold."""
 
 from __future__ import annotations
 
