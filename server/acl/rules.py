@@ -91,7 +91,7 @@ def apply_all(users: Users, user: User, rules: Iterable[bytes]) -> None:
 
 
 def changed(users: Users, name: bytes, words: Iterable[bytes]) -> User:
-    """What a user would be after ACL SETUSER; raises :class:`CommandError`."""
+    """Return what a user would be after ACL SETUSER; raises :class:`CommandError`."""
     if not is_name(name):
         raise CommandError(errors.BAD_NAME)
     present = users.get(name)

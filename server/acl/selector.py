@@ -188,8 +188,8 @@ class Selector:
         return b" ".join(filter(None, (self.show_keys(), channels, self.show_commands())))
 
     def show_in_parentheses(self) -> bytes:
-        """The same as a rule for a user; what would be taken for its end or for a quote is
-        quoted."""
+        """Return the selector as a rule for a user; what would be taken for its end or for a quote
+        is quoted."""
         return b"(" + b" ".join(map(_quoted, self.show().split(b" "))) + b")"
 
     # --- checks ---------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Selector:
     def denial(
         self, command: Command, args: Arguments, uses: list[tuple[bytes, int]]
     ) -> Denial | None:
-        """What a request lacks that uses these keys, ``None`` if it is allowed."""
+        """Return what a request lacks that uses these keys, ``None`` if it is allowed."""
         if command not in self.allowed and not self._allows_first(command, args):
             return Denial("command", command.fullname.encode(), (0, 0))
         for place, (key, need) in enumerate(uses):

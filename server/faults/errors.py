@@ -44,12 +44,12 @@ def unknown_word(word: bytes, options: str, actions: str) -> str:
 
 
 def action_missing(actions: str) -> str:
-    """It is not said what a fault does."""
+    """Return the error where it is not said what a fault does."""
     return f"ERR DEBUG FAULT: the action is missing: one of {actions}"
 
 
 def value_missing(word: str) -> str:
-    """Nothing follows an option or an action that needs a value."""
+    """Return the error where an option or an action needs a value and has none."""
     return f"ERR DEBUG FAULT: {word} needs a value"
 
 

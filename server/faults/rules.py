@@ -105,7 +105,8 @@ def _no_group(request: Request) -> str:
 
 
 def _word_behind(word: bytes, args: Arguments) -> bytes:
-    """What follows the word, nothing if it is not there: the syntax has not been checked yet."""
+    """Return what follows the word, nothing if it is not there: the syntax has not been checked
+    yet."""
     words = iter(args)
     for found in words:
         if found.upper() == word:
@@ -241,7 +242,7 @@ class FaultList:
 
     @property
     def faults(self) -> list[Fault]:
-        """Those that have not struck for the last time."""
+        """Return the faults that have not struck for the last time."""
         return list(self._faults.values())
 
     def add(self, words: Sequence[bytes], conditions: Conditions, action: Action) -> int:
@@ -251,7 +252,7 @@ class FaultList:
         return self._last_id
 
     def strike(self, command: Command, args: Arguments, client: bytes) -> Strike | None:
-        """What happens to a command of a client with this name; ``None`` if nothing does."""
+        """Return what happens to a command of a client with this name; ``None`` if nothing does."""
         for fault in self._faults.values():
             strike = fault.try_on(command, args, client)
             if strike is not None:

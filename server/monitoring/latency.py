@@ -194,7 +194,7 @@ def drawing(tops: list[int], ages: list[str]) -> list[str]:
 
 
 def _mark(top: int, row: int) -> str:
-    """What a column that ends at the step ``top`` has in a line."""
+    """Return the mark in a line of a column that ends at the step ``top``."""
     reached, rest = divmod(top, len(_MARKS))
     return " " if row > reached else "|" if row < reached else _MARKS[rest]
 
@@ -211,8 +211,8 @@ def age(seconds: int) -> str:
 
 
 def diagnosis(monitor: LatencyMonitor, threshold_ms: int, slow_log_ns: int) -> str:
-    """What was noted, and what may be done about it. ``slow_log_ns`` is from how many nanoseconds
-    on commands are logged as slow."""
+    """Return a text of what was noted, and what may be done about it. ``slow_log_ns`` is from how
+    many nanoseconds on commands are logged as slow."""
     if not threshold_ms:
         return DISABLED
     if not monitor.events:

@@ -148,7 +148,7 @@ class Timings:
         self.record(session, command, args, nanoseconds)
 
     def record(self, session: Session, command: Command, args: Arguments, nanoseconds: int) -> None:
-        """The same for one whose time is in its counter already."""
+        """Record a command whose time is in its counter already."""
         command.calls += 1
         if self.tracking:
             command.durations.add(nanoseconds)

@@ -136,10 +136,8 @@ class TooComplex(Exception):
 
 
 def hardened(code: bytes) -> bytes:
-    """The same program, changed as told above; ``code`` is what string.dump gives.
-
-    Raises :class:`TooComplex`.
-    """
+    """Return the program changed as told above; ``code`` is what string.dump gives. Raises
+    :class:`TooComplex`."""
     reader = _Reader(code)
     out = bytearray(code[:HEADER])
     _function(reader, out)

@@ -125,7 +125,7 @@ class Scripting:
             return True
 
     def cached_may_write(self, sha1: bytes) -> bool:
-        """The same of a script in the cache; one that is not there may be anything."""
+        """Tell whether a script in the cache may write; one that is not there may be anything."""
         script = self._by_sha1.get(sha1.lower())
         return script is None or not script.header.no_writes
 

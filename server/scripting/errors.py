@@ -70,7 +70,7 @@ def function_exists(name: bytes) -> str:
 
 
 def library_not_compiled(reason: str) -> str:
-    """What Lua says of a library's source."""
+    """Return the error for a library whose source Lua refuses."""
     return f"ERR Error compiling function: {reason}"
 
 

@@ -47,11 +47,9 @@ class Outcome(NamedTuple):
 
 
 def _hard_limit(limit: int) -> int:
-    """What Lua refuses to exceed, for a limit that is looked at from time to time.
-
-    A new text may make Lua double its table of texts, which is less than half of the memory. When
-    the server puts one in there is nobody to catch an error, so there has to be room for that.
-    """
+    """Return the limit that Lua refuses to exceed, for one that is looked at from time to time. A
+    new text may make Lua double its table of texts, which is less than half of the memory. When the
+    server puts one in there is nobody to catch an error, so there has to be room for that."""
     return limit + limit // 2 + ROOM
 
 
@@ -73,7 +71,8 @@ def _rewrite(code: bytes) -> bytes | tuple[None, int]:
 
 
 def _first_line(error: Exception) -> str:
-    """What Lua says of an error outside the script itself; of a lack of memory it says nothing."""
+    """Return the first line of an error outside the script itself; Lua says nothing of a lack of
+    memory."""
     text = str(error).partition("\n")[0]
     return f"ERR {text}" if text else script_errors.SCRIPT_MEMORY
 

@@ -83,7 +83,7 @@ class Runner:
 
     @property
     def clock(self) -> LongRunning:
-        """What lets scripts give way; raises :class:`ImportError` without greenlet."""
+        """Return what lets scripts give way; raises :class:`ImportError` without greenlet."""
         if self._busy is None:
             from server.scripting.long_running import LongRunning
 
@@ -138,13 +138,13 @@ class Runner:
 
     @property
     def refusal(self) -> str:
-        """What others are told while something takes long."""
+        """Return the error for others while something takes long."""
         job = self._job
         return errors.BUSY if job is None or job.function is None else script_errors.BUSY_FUNCTION
 
     @property
     def running(self) -> tuple[Job, int] | None:
-        """What takes long, and for how many milliseconds already."""
+        """Return what takes long, and for how many milliseconds already."""
         if not self.busy or self._job is None:
             return None
         return self._job, int((self.clock.seconds() - self._began) * 1000)

@@ -111,7 +111,7 @@ async def listen(addresses: str, port: int) -> list[socket.socket]:
 
 
 async def _listen(address: str, port: int) -> list[socket.socket]:
-    """One that begins with ``-`` is left out if the host lacks it."""
+    """Listen on an address; one that begins with ``-`` is left out if the host lacks it."""
     host = address.removeprefix("-")
     host = ANY_ADDRESS.get(host, host)
     try:

@@ -101,7 +101,7 @@ class WebServer:
         return application
 
     async def _metrics(self, request: Request) -> Response:
-        """One scrape at a time: two would not be there any sooner."""
+        """Answer one scrape at a time: two would not be there any sooner."""
         if self._scrapes.full:
             return _too_many()
         with self._scrapes:

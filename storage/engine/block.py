@@ -60,7 +60,7 @@ def read_held(held: Held) -> list[bytes]:
 
 
 def read_reversed(held: Held) -> list[bytes]:
-    """The same in the opposite order, a piece each."""
+    """Return the entries at these places in the opposite order, a piece each."""
     if isinstance(held, list):
         return held[::-1]
     packed, low, high = held
@@ -246,11 +246,11 @@ class Block:
         )
 
     def _per_entry(self) -> int:
-        """What an entry takes beside its fields and values, at most."""
+        """Return how many bytes an entry takes at most beside its fields and values."""
         return _USUAL_PER_ENTRY if self._far else _MOST_PER_ENTRY
 
     def node_size(self) -> int:
-        """What the block would take as a node of Redis, in bytes."""
+        """Return how many bytes the block would take as a node of Redis."""
         self.measure()
         live = len(self)
         return self._measured + nodes.head_size(live, self.taken - live, self._names)
@@ -323,7 +323,7 @@ class Block:
         return self.packed.payloads(low, high, packer)
 
     def chunks_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
-        """The same in any number of pieces that follow each other."""
+        """Return the RESP forms of these entries in any number of pieces that follow each other."""
         if self.packed is None:
             return self.payloads[low:high]
         return [self.packed.slice(low, high, packer)]

@@ -147,7 +147,7 @@ class Packed:
         return raw[self._ends[low] : self._ends[high]]
 
     def glance(self, low: int, high: int) -> bytes:
-        """The same, read for once: nothing is kept uncompressed beside."""
+        """Read a block once: nothing is kept uncompressed beside it."""
         raw = self._expanded() if self._raw is None else self._raw
         return raw[self._ends[low] : self._ends[high]]
 

@@ -131,7 +131,7 @@ class Group:
 
     @property
     def columns(self) -> list[object]:
-        """What holds the pending entries, in pieces that can be freed one by one."""
+        """Return what holds the pending entries, in pieces that can be freed one by one."""
         return list(self.pending.segments)
 
     def acknowledge(self, identities: Iterable[int]) -> list[int]:

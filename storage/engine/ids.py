@@ -72,7 +72,7 @@ def _readable(data: bytes) -> bytes:
 
 
 def _half(digits: bytes) -> int:
-    """One half from text; blanks and a plus sign before the digits are let pass."""
+    """Parse one half of an ID; blanks and a plus sign before the digits are let pass."""
     if not digits.isdigit():
         match = _UNUSUAL_HALF.match(digits)
         if match is None:

@@ -195,7 +195,7 @@ class EntryLog:
         return found
 
     def missing(self, wanted: list[int]) -> list[int]:
-        """Those of these ascending IDs that no entry has."""
+        """Return those of these ascending IDs that no entry has."""
         found: list[int] = []
         at = 0
         for block, low, high in self._runs(wanted):
@@ -269,7 +269,7 @@ class EntryLog:
         return found
 
     def range_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
-        """The same as :meth:`range`, with the IDs in a list of their own."""
+        """Return what :meth:`range` does, with the IDs in a list of their own."""
         packer = self._limits.packer
         identities: list[int] = []
         found: list[bytes] = []
@@ -290,7 +290,7 @@ class EntryLog:
         return number, found
 
     def hold(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
-        """The same as :meth:`chunks` as it is now, whatever becomes of the log; the pieces are put
+        """Return :meth:`chunks` as they are now, whatever becomes of the log; the pieces are put
         together block by block as they are asked for."""
         number = 0
         held: list[Held] = []
@@ -307,7 +307,7 @@ class EntryLog:
         return identities
 
     def hold_reverse(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
-        """The same as :meth:`hold`, of what :meth:`reverse` would find."""
+        """Return what :meth:`reverse` would find as it is now, like :meth:`hold`."""
         number = 0
         held: list[Held] = []
         for block, low, high in self._reverse_spans(start, end, count):
@@ -324,7 +324,7 @@ class EntryLog:
         return found
 
     def _reverse_spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
-        """The same as :meth:`_spans`, descending."""
+        """Yield :meth:`_spans` in descending order."""
         at = bisect_right(self._firsts, end) - 1
         while at >= 0 and count > 0:
             block = self._blocks[at]

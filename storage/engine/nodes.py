@@ -64,7 +64,7 @@ def element_size(data: bytes) -> int:
 
 
 def _number_size(data: bytes, length: int) -> int:
-    """The same of a short text, which is stored as an integer if that would be written so."""
+    """Return the size of a short text, stored as an integer if that would be written so."""
     negative = data[0] == _MINUS
     digits = data[1:] if negative else data
     count = len(digits)

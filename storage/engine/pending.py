@@ -144,7 +144,7 @@ class PendingList(Segments):
         return found
 
     def owned_ids(self, owner: Consumer, start: int, count: int) -> list[int]:
-        """The same of those that a consumer owns."""
+        """Return up to ``count`` pending IDs from ``start`` on that a consumer owns."""
         found: list[int] = []
         at = max(bisect_right(owner.bases, start) - 1, 0)
         while at < len(owner.bases) and len(found) < count:
@@ -192,7 +192,7 @@ class PendingList(Segments):
     def columns_owned(
         self, owner: Consumer, start: int, end: int, latest: int, most: int
     ) -> Columns:
-        """The same as :meth:`columns_until`, of one consumer's entries."""
+        """Return what :meth:`columns_until` does, of one consumer's entries."""
         found = Columns()
         at = max(bisect_right(owner.bases, start) - 1, 0)
         while at < len(owner.bases) and len(found) < most and owner.bases[at] <= end:
@@ -241,7 +241,8 @@ class PendingList(Segments):
         time: int,
         count: int,
     ) -> None:
-        """The same for a pending entry that :meth:`find` has just found."""
+        """Give a pending entry that :meth:`find` has just found this owner, delivery time and
+        count."""
         at, place = found
         slot = FREED
         if owner is not None:
@@ -314,7 +315,7 @@ class PendingList(Segments):
         return True
 
     def remove_owner(self, owner: Consumer) -> int:
-        """Nothing that the consumer owns is pending any more; returns how much that was."""
+        """Remove everything that the consumer owns; returns how much that was."""
         owned = self.owned_ids(owner, 0, owner.owned)
         for identity in owned:
             self.remove(identity)

@@ -263,7 +263,7 @@ class Segment:
         return self.pending_places(low, high, most)
 
     def places_from(self, start: int, most: int) -> Sequence[int]:
-        """The same with an ID from ``start`` on."""
+        """Return the first ``most`` places with an ID from ``start`` on."""
         low = 0 if start <= self.base else self.ids.before(start)
         return self.pending_places(low, len(self), most)
 
@@ -339,7 +339,7 @@ class Segment:
         return [None if slot == GONE else people[slot] for slot in list(owners)]
 
     def due(self, places: Sequence[int], latest: int) -> Sequence[int]:
-        """Those of these places where an entry was delivered at ``latest`` or before."""
+        """Return those of these places where an entry was delivered at ``latest`` or before."""
         if latest >= MOST:
             return places
         times = self.times
@@ -353,7 +353,8 @@ class Segment:
         return min(compress(self.times, self.owners.translate(_PENDING)), default=MOST)
 
     def earliest_owned(self) -> int:
-        """The same of the entries that have an owner; :data:`MOST` if none has."""
+        """Return when the first of the entries that have an owner was delivered; :data:`MOST` if
+        none has."""
         if self.owners.find(FREED) < 0:
             return self.earliest()
         owned = self.owners.translate(_OWNED)

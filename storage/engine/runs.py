@@ -79,7 +79,7 @@ def _texts(first: int, count: int) -> list[bytes]:
 
 
 def _head(ms: int, digits: int) -> bytes:
-    """What IDs begin with that have these milliseconds and so many digits behind them."""
+    """Return what IDs begin with that have these milliseconds and so many digits behind them."""
     place = ms << 5 | digits
     head = _heads.get(place)
     if head is None:

@@ -115,7 +115,7 @@ def _one_by_one(stream: Stream, order: Trim) -> list[int]:
 
 
 def _from_blocks(stream: Stream, order: Trim) -> list[int]:
-    """The same for an approximate trimming, which only considers blocks to remove whole."""
+    """Return the IDs that an approximate trimming removes: those of whole blocks."""
     end = _read_by_all(stream) + 1
     found: list[int] = []
     for block in stream.log.blocks:

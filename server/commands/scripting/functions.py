@@ -39,7 +39,7 @@ _POLICIES: Final = (b"FLUSH", b"APPEND", b"REPLACE")
     keys=[KeySpec("RW access update", index=2, counted=True, notes=_NOTES)],
 )
 def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the function returns."""
+    """Answer with what the function returns."""
     return _call(server, session, args)
 
 
@@ -54,7 +54,7 @@ def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     keys=[KeySpec("RO access", index=2, counted=True, notes=_NOTES)],
 )
 def fcall_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the function returns, which has to be marked as one that does not write."""
+    """Answer with what the function returns, which has to be marked as one that does not write."""
     return _call(server, session, args)
 
 
@@ -121,7 +121,7 @@ def function_delete(server: Services, session: Session, args: Arguments) -> Repl
     tips=["nondeterministic_output_order"],
 )
 def function_list(server: Services, session: Session, args: Arguments) -> Reply:
-    """One map for each library, with its functions and, if asked for, its code."""
+    """Answer a map for each library, with its functions and, if asked for, its code."""
     allowed = {b"LIBRARYNAME", b"WITHCODE"}
     pattern = b"*"
     words = iter(args[2:])

@@ -44,7 +44,7 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
     keys=[KeySpec(_WRITING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
 def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the script returns."""
+    """Answer with what the script returns."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate(session, args, keys, arguments)
@@ -61,7 +61,7 @@ def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     keys=[KeySpec(_READING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
 def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the script returns; its commands that would write fail."""
+    """Answer with what the script returns; its commands that would write fail."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate(session, args, keys, arguments)
@@ -77,7 +77,7 @@ def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait
     keys=[KeySpec(_WRITING, index=2, counted=True)],
 )
 def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the script returns."""
+    """Answer with what the cached script returns."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate_cached(session, args, keys, arguments)
@@ -94,7 +94,7 @@ def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait
     keys=[KeySpec(_READING, index=2, counted=True)],
 )
 def evalsha_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """What the script returns; its commands that would write fail."""
+    """Answer with what the cached script returns; its commands that would write fail."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate_cached(session, args, keys, arguments)
@@ -129,7 +129,7 @@ def script_load(server: Services, session: Session, args: Arguments) -> Reply:
     tips=["request_policy:all_shards", "response_policy:agg_logical_and"],
 )
 def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
-    """One for each script that is there, zero for the others."""
+    """Answer one for each script that is there, zero for the others."""
     return [int(server.scripting.knows(sha1)) for sha1 in args[2:]]
 
 

@@ -118,7 +118,7 @@ class ServerCollector:
         return family
 
     def _of_replicas(self) -> Iterator[Metric]:
-        """What each replica has, and how long ago it said so."""
+        """Yield how much each replica has, and how long ago it said so."""
         labels = ["slave_ip", "slave_port", "slave_state"]
         lag = GaugeMetricFamily(
             "redis_connected_slave_lag_seconds",
