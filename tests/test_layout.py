@@ -25,7 +25,6 @@ LAYERS: Final[dict[str, list[str]]] = {
         "runtime",
         "road.outcomes",
         "road.reasons",
-        "road.command_syntax",
         "road.table",
         "acl",
         "road.session",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Final, NamedTuple
 
 _PIECES: Final = re.compile(r"\.\.\.|[\[\]<>|]|[^\s\[\]<>|]+")
@@ -96,41 +95,6 @@ def parse(syntax: str) -> list[Argument]:
     if len(alternatives) > 1:
         return [_one(alternatives)]
     return _sequence(alternatives[0])
-
-
-# --- arity ---------------------------------------------------------------------------------------
-
-
-@cache
-def arity_of(syntax: str, words: int) -> int:
-    """Return how many words a request has, ``words`` of which are the name of its command; the
-    least number, negated, where it may have more. Raises :class:`ValueError` for nonsense.
-
-    This is quicker than to look through what :func:`parse` gives, which a start has no time for.
-    """
-    least, varies = _word_count(iter(_PIECES.findall(syntax)), "")
-    return -(words + least) if varies else words + least
-
-
-def _word_count(pieces: Iterator[str], end: str) -> tuple[int, bool]:
-    """Count the words before the closing bracket ``end``: the least, and whether it varies."""
-    counts = [0]
-    varies = False
-    for piece in pieces:
-        if piece == end:
-            break
-        if piece == "|":
-            counts.append(0)
-        elif piece == "[":
-            _word_count(pieces, "]")
-            varies = True
-        elif piece == "<":
-            least, more = _word_count(pieces, ">")
-            counts[-1] += least
-            varies = varies or more
-        else:
-            counts[-1] += 1
-    return min(counts), varies or len(set(counts)) > 1
 
 
 # --- brackets --------------------------------------------------------------------------------

@@ -19,11 +19,8 @@ LATER: Final = frozenset(
         *("argparse", "dataclasses", "datetime", "decimal", "fractions", "glob", "ipaddress"),
         *("pathlib", "platform", "shlex", "shutil", "tempfile", "urllib.parse"),
         *("greenlet", "lupa", "redis", "rich", "starlette", "uvicorn"),
-        *(
-            "server.commands.server.command_docs",
-            "server.road.command_syntax",
-        ),
-        *("server.scripting.interpreter", "server.commands.strings.long_double", "server.web.http"),
+        *("server.commands.strings.long_double", "server.road.command_syntax"),
+        *("server.scripting.interpreter", "server.web.http"),
     }
 )
 """Modules that only some commands or settings need, and which take their time."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pexpect
 import pytest
 
-from server.commands.server.command_docs import documentation
+from server.commands.server.commandinfo import documentation
 from server.road.table import commands, every
 from tests.support.direct import Direct, DirectClient
 from tests.support.servers import PenstockThread

@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from server import commands
-from server.road.command_syntax import Argument, arity_of, parse
-from server.road.table import every
+from server.road.command_syntax import Argument, parse
+from server.road.table import arity_of, every
 
 
 def key(**more: bool) -> Argument:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.commands.server.info_sections import human_size
+from server.commands.server.memory import human_size
 from server.runtime import process
 from server.runtime import version as version_module
 from server.runtime.version import PENSTOCK_VERSION

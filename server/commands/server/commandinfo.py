@@ -1,9 +1,9 @@
-"""COMMAND: what the server's commands are, read from the table of commands."""
+"""COMMAND: what the commands are, and their documentation, read from the table of commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from protocol import errors
 from protocol.errors import CommandError
@@ -14,6 +14,7 @@ from server.road.session import Session
 from server.road.table import (
     Arguments,
     Command,
+    Definition,
     KeySpec,
     Table,
     commands,
@@ -24,6 +25,9 @@ from server.road.table import (
 )
 from server.services import Services
 from storage.keyspace.glob import matches
+
+if TYPE_CHECKING:
+    from server.road.command_syntax import Argument
 
 _FLAGS: Final = "loading stale"
 _UNORDERED: Final = ["nondeterministic_output_order"]
@@ -140,8 +144,6 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def docs(server: Services, session: Session, args: Arguments) -> Reply:
     """The documentation of each command named that exists, or of every command."""
-    from server.commands.server.command_docs import documentation
-
     table = server.state.table
     if len(args) == 2:
         entries = commands(table)
@@ -245,3 +247,81 @@ def getkeysandflags(server: Services, session: Session, args: Arguments) -> Repl
 
 
 help_command("COMMAND", since="5.0.0", categories="connection")
+
+
+# --- COMMAND DOCS: the documentation of a command ----------------------------------------------
+
+
+Pairs = list[tuple[Reply, Reply]]
+
+
+def documentation(entry: Command) -> Map:
+    """What COMMAND DOCS says of a command: facts, history, arguments and subcommands."""
+    from server.road.command_syntax import parse  # A start has no time for it.
+
+    about = entry.about
+    pairs: Pairs = [("summary", about.summary), ("since", about.since), ("group", about.group)]
+    if about.complexity:
+        pairs.append(("complexity", about.complexity))
+    pairs += _deprecation(about)
+    if about.history:
+        pairs.append(("history", Set([[version, what] for version, what in about.history])))
+    arguments = parse(about.syntax)
+    if arguments:
+        places = _key_places(entry, arguments)
+        pairs.append(("arguments", [_describe(argument, places) for argument in arguments]))
+    subs = [sub for sub in subcommands(entry) if not sub.about.own]
+    if subs:
+        pairs.append(("subcommands", Map([(sub.fullname, documentation(sub)) for sub in subs])))
+    return Map(pairs)
+
+
+def _deprecation(about: Definition) -> Pairs:
+    if about.deprecated is None:
+        return []
+    since, replacement = about.deprecated
+    return [
+        ("doc_flags", Set([Simple("deprecated")])),
+        ("deprecated_since", since),
+        ("replaced_by", replacement),
+    ]
+
+
+def _key_places(entry: Command, arguments: list[Argument]) -> dict[str, int]:
+    """Which key specification each argument that is a key belongs to."""
+    if not entry.keys:
+        return {}
+    names = dict.fromkeys(argument.name for argument in _walk(arguments) if argument.type == "key")
+    last = len(entry.keys) - 1
+    return {name: min(index, last) for index, name in enumerate(names)}
+
+
+def _walk(arguments: list[Argument] | tuple[Argument, ...]) -> Iterator[Argument]:
+    for argument in arguments:
+        yield argument
+        yield from _walk(argument.arguments)
+
+
+def _describe(argument: Argument, places: dict[str, int]) -> Map:
+    pairs: Pairs = [("name", argument.name), ("type", argument.type)]
+    if not argument.arguments:
+        pairs.append(("display_text", argument.name))
+    if argument.type == "key" and argument.name in places:
+        pairs.append(("key_spec_index", places[argument.name]))
+    if argument.token:
+        pairs.append(("token", argument.token))
+    flags = _flags(argument)
+    if flags:
+        pairs.append(("flags", Set([Simple(flag) for flag in flags])))
+    if argument.arguments:
+        pairs.append(("arguments", [_describe(inner, places) for inner in argument.arguments]))
+    return Map(pairs)
+
+
+def _flags(argument: Argument) -> list[str]:
+    flags = {
+        "optional": argument.optional,
+        "multiple": argument.multiple,
+        "multiple_token": argument.multiple_token,
+    }
+    return [name for name, applies in flags.items() if applies]

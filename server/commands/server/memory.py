@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from protocol import errors
@@ -9,7 +10,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
 from server.commands.declare import command, container, help_command
-from server.commands.server.info_sections import client_memory, memory_overhead, table_sizes
+from server.config.registry import NO_EVICTION
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime import process
@@ -31,6 +32,139 @@ _TIPS: Final = (
     "request_policy:all_shards",
     "response_policy:special",
 )
+
+# --- figures ---------------------------------------------------------------------------------
+
+
+UNITS: Final = "KMGTP"
+
+Fields = dict[str, object]
+
+
+def human_size(size: int) -> str:
+    """A number of bytes for people: ``2.12M``."""
+    if size < 1024:
+        return f"{size}B"
+    steps = min((size.bit_length() - 1) // 10, len(UNITS))
+    return f"{size / 1024**steps:.2f}{UNITS[steps - 1]}"
+
+
+def memory_overhead(server: Services) -> int:
+    """The bytes that are taken by something else than keys and values, as far as that is known."""
+    scripting = server.scripting
+    return (
+        server.state.startup_memory
+        + client_memory(server, replicas=False)
+        + client_memory(server, replicas=True)
+        + server.replication.backlog_bytes
+        + server.persistence.appender.buffered
+        + scripting.cache_memory
+        + scripting.functions.memory
+        + sum(map(sum, map(table_sizes, server.state.keyspace.databases)))
+    )
+
+
+def table_sizes(database: Database) -> tuple[int, int]:
+    """The bytes of a database's tables: of those with all keys, and of that with those that
+    expire. What is in the tables is not counted."""
+    main = sys.getsizeof(database.values) + sys.getsizeof(database.used)
+    return main, sys.getsizeof(database.expires)
+
+
+def client_memory(server: Services, *, replicas: bool) -> int:
+    """The bytes that wait in the buffers of replicas, or of all other clients."""
+    return sum(
+        sum(session.waiting_bytes())
+        for session in server.state.sessions.values()
+        if (session.follower is not None) == replicas
+    )
+
+
+# --- the section of INFO ---------------------------------------------------------------------
+
+
+def memory_fields(server: Services) -> Fields:
+    """Return the section of INFO."""
+    used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
+    startup = min(server.state.startup_memory, used)
+    overhead = min(memory_overhead(server), used)
+    peak = max(peak, used)
+    of_replicas = client_memory(server, replicas=True)
+    disposal = server.state.keyspace.limits.disposal
+    return {
+        "used_memory": used,
+        "used_memory_human": human_size(used),
+        "used_memory_rss": used,
+        "used_memory_rss_human": human_size(used),
+        "used_memory_peak": peak,
+        "used_memory_peak_human": human_size(peak),
+        "used_memory_peak_time": server.cron.peak_ms // 1000,
+        "used_memory_peak_perc": f"{100 * used / peak:.2f}%",
+        "used_memory_overhead": overhead,
+        "used_memory_startup": startup,
+        "used_memory_dataset": used - overhead,
+        "used_memory_dataset_perc": f"{100 * (used - overhead) / max(1, used - startup):.2f}%",
+        **_allocated(used),
+        "total_system_memory": total,
+        "total_system_memory_human": human_size(total),
+        **_scripts(server),
+        "maxmemory": server.state.config.maxmemory,
+        "maxmemory_human": human_size(int(server.state.config.maxmemory)),
+        "maxmemory_policy": NO_EVICTION,
+        "mem_fragmentation_ratio": "1.00",
+        "mem_fragmentation_bytes": 0,
+        "mem_not_counted_for_evict": server.persistence.appender.buffered,
+        "mem_replication_backlog": server.replication.backlog_bytes,
+        "mem_total_replication_buffers": server.replication.backlog_bytes + of_replicas,
+        "mem_replica_full_sync_buffer": 0,
+        "mem_clients_slaves": of_replicas,
+        "mem_clients_normal": client_memory(server, replicas=False),
+        "mem_cluster_links": 0,
+        "mem_aof_buffer": server.persistence.appender.buffered,
+        "mem_allocator": "pymalloc",
+        "mem_overhead_db_hashtable_rehashing": 0,
+        "active_defrag_running": 0,
+        "lazyfree_pending_objects": len(disposal),
+        "lazyfreed_objects": disposal.freed,
+    }
+
+
+def _allocated(used: int) -> Fields:
+    """What allocators have of the memory in use: the rest is code and other files. How much of
+    theirs is free, Python does not tell."""
+    resident = process.allocated_memory()
+    if not resident:
+        return {}
+    return {
+        "allocator_resident": resident,
+        "rss_overhead_ratio": f"{used / resident:.2f}",
+        "rss_overhead_bytes": used - resident,
+    }
+
+
+def _scripts(server: Services) -> Fields:
+    scripting = server.scripting
+    lua, cache = scripting.lua_memory, scripting.cache_memory
+    functions = scripting.functions
+    both = lua + functions.lua_memory
+    return {
+        "used_memory_lua": lua,
+        "used_memory_vm_eval": lua,
+        "used_memory_lua_human": human_size(lua),
+        "used_memory_scripts_eval": cache,
+        "number_of_cached_scripts": scripting.count,
+        "number_of_functions": functions.count,
+        "number_of_libraries": len(functions.libraries),
+        "used_memory_vm_functions": functions.lua_memory,
+        "used_memory_vm_total": both,
+        "used_memory_vm_total_human": human_size(both),
+        "used_memory_functions": functions.memory,
+        "used_memory_scripts": cache + functions.memory,
+        "used_memory_scripts_human": human_size(cache + functions.memory),
+    }
+
+
+# --- MEMORY ----------------------------------------------------------------------------------
 
 container(
     "MEMORY",

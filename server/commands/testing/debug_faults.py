@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
-from server.commands.testing.debug_table import Subcommand, require_serving, unknown
+from server.commands.testing.subcommands import require_serving, subcommand, unknown
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
@@ -238,42 +238,35 @@ _WAYS: Final = {
 }
 
 
+@subcommand(
+    (
+        "FAULT ADD <command|*> [KEY <pattern>] [CLIENT <name-pattern>] [AFTER <n>]"
+        " [TIMES <n>] [PROBABILITY <p>] [SEED <s>] <action>",
+        "Lets it happen to commands that clients send. Actions: ERROR <text>, DELAY <ms>,"
+        f" CLOSE, RESET, CUT <bytes>, DROP, NOREPLY, {', '.join(READY_NAMES)}.",
+    ),
+    ("FAULT LIST", "Lists the faults, with how often each has matched and struck."),
+    ("FAULT CLEAR [<id>]", "Removes a fault, or ends all of them; tells how many."),
+    (
+        "FAULT FAILOVER <milliseconds>",
+        "Ends waits and refuses writes as a replica for so long; then others lose their"
+        " connections.",
+    ),
+    ("FAULT FREEZE <milliseconds>", "Answers nobody for so long, but DEBUG."),
+    (
+        "FAULT DISK <full|slow [<milliseconds>]|error|ok>",
+        "Lets the append-only file fail, or take long to be synced; ok ends it.",
+    ),
+    syntax="FAULT <ADD command [KEY pattern] [CLIENT name-pattern] [AFTER count] [TIMES count]"
+    " [PROBABILITY probability] [SEED seed] <ERROR text | DELAY milliseconds | CLOSE | RESET"
+    f" | CUT bytes | DROP | NOREPLY | {' | '.join(READY_NAMES)}> | LIST"
+    " | CLEAR [id] | FAILOVER milliseconds | FREEZE milliseconds"
+    " | DISK <FULL | SLOW [milliseconds] | ERROR | OK>>",
+    counts=range(1, 1024),
+)
 def fault(server: Services, session: Session, args: Arguments) -> Reply:
     """Adds, lists or clears faults, or lets one befall the whole server."""
     way = _WAYS.get(args[2].upper())
     if way is None:
         raise unknown(args)
     return way(server, session, args)
-
-
-SUBCOMMANDS: Final[dict[bytes, Subcommand]] = {
-    b"FAULT": Subcommand(
-        fault,
-        range(1, 1024),
-        (
-            (
-                "FAULT ADD <command|*> [KEY <pattern>] [CLIENT <name-pattern>] [AFTER <n>]"
-                " [TIMES <n>] [PROBABILITY <p>] [SEED <s>] <action>",
-                "Lets it happen to commands that clients send. Actions: ERROR <text>, DELAY <ms>,"
-                f" CLOSE, RESET, CUT <bytes>, DROP, NOREPLY, {', '.join(READY_NAMES)}.",
-            ),
-            ("FAULT LIST", "Lists the faults, with how often each has matched and struck."),
-            ("FAULT CLEAR [<id>]", "Removes a fault, or ends all of them; tells how many."),
-            (
-                "FAULT FAILOVER <milliseconds>",
-                "Ends waits and refuses writes as a replica for so long; then others lose their"
-                " connections.",
-            ),
-            ("FAULT FREEZE <milliseconds>", "Answers nobody for so long, but DEBUG."),
-            (
-                "FAULT DISK <full|slow [<milliseconds>]|error|ok>",
-                "Lets the append-only file fail, or take long to be synced; ok ends it.",
-            ),
-        ),
-        "FAULT <ADD command [KEY pattern] [CLIENT name-pattern] [AFTER count] [TIMES count]"
-        " [PROBABILITY probability] [SEED seed] <ERROR text | DELAY milliseconds | CLOSE | RESET"
-        f" | CUT bytes | DROP | NOREPLY | {' | '.join(READY_NAMES)}> | LIST"
-        " | CLEAR [id] | FAILOVER milliseconds | FREEZE milliseconds"
-        " | DISK <FULL | SLOW [milliseconds] | ERROR | OK>>",
-    ),
-}

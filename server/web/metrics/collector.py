@@ -14,7 +14,8 @@ from prometheus_client.core import (
     Metric,
 )
 
-from server.commands.server.info_sections import SECTIONS, Fields
+from server.commands.server.info import SECTIONS
+from server.commands.server.memory import Fields
 from server.config.registry import NO_EVICTION
 from server.road.table import Command, every
 from server.runtime.histogram import BOUNDS_NS, MICROSECOND, SECOND, Histogram

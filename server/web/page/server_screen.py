@@ -9,7 +9,7 @@ from penstock.html.document import facts, notice, section, table
 from penstock.html.markup import Child, Html, joined, tag
 from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
-from server.commands.server.info_sections import SECTIONS
+from server.commands.server.info import SECTIONS
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
 from server.web.page.document import live, pages

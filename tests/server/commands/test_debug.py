@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from server.commands.testing.debug import SUBCOMMANDS
+from server import commands
+from server.commands.testing.subcommands import SUBCOMMANDS
 from server.runtime.log import Log
 from tests.support.direct import START_MS, Direct, DirectClient
 
@@ -15,7 +16,9 @@ DEBUG_REFUSED = (
 )
 
 
-LINES = 3 + 2 * sum(len(entry.described) for entry in SUBCOMMANDS.values())
+commands.load()
+
+LINES = 3 + 2 * sum(len(entry.calls) for entry in SUBCOMMANDS.values())
 """How long HELP is: its first line, two for HELP itself, two for each call."""
 
 

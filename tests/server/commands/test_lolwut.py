@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.commands.server.lolwut import PICTURE
+from server.commands.server.admin import PICTURE
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from tests.support.direct import Direct
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from server.commands.server.info_sections import SECTIONS
+from server.commands.server.info import SECTIONS
 from server.road.table import every
 from server.runtime.histogram import BOUNDS_NS, MILLISECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
