@@ -288,7 +288,11 @@ def test_an_upward_import_is_found(text: str) -> None:
     ("module", "text", "wrong"),
     [
         ("protocol.replies", "from storage.engine import ids\n", "storage.engine.ids"),
-        ("storage.engine.ids", "from storage.keyspace import expiry\n", "storage.keyspace.expiry"),
+        (
+            "storage.engine.ids",
+            "from storage.keyspace import indexes\n",
+            "storage.keyspace.indexes",
+        ),
         ("storage.engine.ids", "import time\n", "time"),
         ("server.persistence.appender", "import socket\n", "socket"),
         ("server.road.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),

@@ -56,7 +56,7 @@ from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram
 from storage.aof.encode_effects import EffectEncoder
-from storage.aof.writer import Writer
+from storage.aof.folder import Writer
 from storage.engine.effects import Effect
 
 SYNC_WITHIN_MS: Final = 800

@@ -20,9 +20,7 @@ from server.road.session import FILE
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
 from storage.aof.apply_commands import Restorer
-from storage.aof.errors import LoadError
-from storage.aof.framing import Annotation
-from storage.aof.lookup import shown
+from storage.aof.framing import Annotation, LoadError, shown
 from storage.errors import StorageFailure
 from storage.rdb.read import Aux, Item, Key, Library
 

@@ -26,10 +26,9 @@ from server.road.reactions import Reactions
 from server.road.state import ServerState
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
-from storage.aof.folder import Folder, FolderError
+from storage.aof.folder import Folder, FolderError, Writer
 from storage.aof.framing import parse_command
 from storage.aof.snapshot import snapshot
-from storage.aof.writer import Writer
 
 __all__ = ["Persistence", "PersistenceError"]
 

@@ -14,11 +14,10 @@ from server.persistence.loader import ItemLoader, Loader, LoadError
 from server.road.dispatcher import Dispatcher
 from server.road.state import ServerState
 from server.runtime.clockwork import Slice
-from storage.aof.check import cut
+from storage.aof.check import Preamble, begins_with_rdb, cut, read_preamble
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
-from storage.aof.preamble import Preamble, begins_with_rdb, read_preamble
 from storage.aof.reader import Batch, Damaged, Reader, TakeRun
 
 TURN_NS: Final = 10_000_000

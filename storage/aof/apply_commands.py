@@ -13,19 +13,18 @@ from operator import lt
 from typing import Final
 
 from storage.aof import extension_records as own
-from storage.aof.apply_options import AddOptions, ClaimOptions, TrimOption
-from storage.aof.apply_records import RecordRestorer
-from storage.aof.apply_restore import restore_stream
 from storage.aof.apply_runs import RunRestorer
-from storage.aof.errors import LoadError
-from storage.aof.framing import Annotation
-from storage.aof.lookup import group_at, integer, shown, stream_at
+from storage.aof.arguments import AddOptions, ClaimOptions, TrimOption, group_at, integer, stream_at
+from storage.aof.extension_records import RecordRestorer
+from storage.aof.framing import Annotation, LoadError, shown
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Consumer
 from storage.engine.stream import Stream, unsigned
 from storage.engine.trimming import Trim, trim
 from storage.keyspace.databases import Database, Keyspace
+from storage.rdb.read import OtherType, WrongFooter, restore
+from storage.rdb.source import DamagedRDB
 
 Arguments = list[bytes]
 
@@ -37,6 +36,8 @@ _SHORT: Final = 2**20
 """Strings of this length are never too long."""
 _COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
 _UNKNOWN: Final = -1
+_VALUED: Final = (b"IDLETIME", b"FREQ")
+"""Options of RESTORE that have a value."""
 
 
 class Restorer:
@@ -238,7 +239,7 @@ class Restorer:
 
     def _restore(self, args: Arguments) -> bool:
         """A stream; whatever else is left to the command."""
-        return restore_stream(self.db, args)
+        return _restore_stream(self.db, args)
 
     # --- groups ---------------------------------------------------------------------------
 
@@ -366,3 +367,53 @@ def _make_pending(group: Group, consumer: Consumer, identity: int, claim: ClaimO
         count = (1 if before is None else before.deliveries) + (not claim.justid)
     pending.set(identity, consumer, claim.time, min(count, MOST))
     return True
+
+
+# --- RESTORE ---------------------------------------------------------------------------------
+
+
+def _restore_stream(db: Database, args: Arguments) -> bool:
+    """Puts the stream of a payload at its key: Redis writes RESTORE for keys that a client restored
+    or moved here. False, and nothing is done, if it is a string, or if
+    its time to live is not a time.
+
+    Raises :class:`LoadError`, or :class:`ValueError` and :class:`IndexError` for arguments that
+    cannot be right.
+    """
+    key, at, payload = args[1], integer(args[2]), args[3]
+    options = _restore_options(args)
+    if at and b"ABSTTL" not in options:
+        return False
+    try:
+        value = restore(payload, db.keyspace.limits)
+    except WrongFooter:
+        raise LoadError("the version or the checksum of the payload is wrong") from None
+    except OtherType as other:
+        raise LoadError(f"a {other.kind}, where Penstock holds streams and strings") from None
+    except DamagedRDB as error:
+        raise LoadError(f"the payload is damaged {error}") from None
+    if not isinstance(value, Stream):
+        return False
+    if key in db.values:
+        if b"REPLACE" not in options:
+            raise LoadError(f"the key {shown(key)} is there already")
+        db.unload(key)
+    db.load(key, value, at or None)
+    return True
+
+
+def _restore_options(args: Arguments) -> set[bytes]:
+    """The options that have no value."""
+    found: set[bytes] = set()
+    at = 4
+    while at < len(args):
+        word = args[at].upper()
+        if word in _VALUED:
+            integer(args[at + 1])
+            at += 1
+        elif word in (b"REPLACE", b"ABSTTL"):
+            found.add(word)
+        else:
+            raise ValueError("an unknown option")
+        at += 1
+    return found

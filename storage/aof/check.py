@@ -1,18 +1,93 @@
-"""Checks an append-only file without a server, and cuts off a torn tail."""
+"""Checks an append-only file without a server, and cuts off a torn tail.
+
+A file may begin with an RDB file in place of its first commands. Redis writes bases like that
+unless ``aof-use-rdb-preamble`` is ``no``, and so it did with the one file of former times, where
+commands follow.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from storage.aof.disk import Disk
-from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
-from storage.aof.framing import Annotation, Command
-from storage.aof.preamble import read_preamble
+from storage.aof.framing import Annotation, Command, LoadError
 from storage.aof.reader import Damaged, Reader, Tail
-from storage.rdb.read import Item
+from storage.engine.limits import StreamLimits
+from storage.rdb.read import Item, is_rdb, read_rdb
+from storage.rdb.source import DamagedRDB, Source
+
+_MARK: Final = 6
+"""How many bytes tell that a file is an RDB file."""
+_CHUNK: Final = 1024 * 1024
+
+
+# --- RDB at the beginning --------------------------------------------------------------------
+
+
+def begins_with_rdb(path: str, disk: Disk) -> bool:
+    """Whether a file begins with an RDB file; raises :class:`OSError`."""
+    fd = disk.open(path, os.O_RDONLY)
+    try:
+        return is_rdb(disk.read(fd, _MARK, 0))
+    finally:
+        disk.close(fd)
+
+
+def read_preamble(path: str, disk: Disk, take: Callable[[Item], None] | None = None) -> int:
+    """Reads the RDB file with which a file may begin; returns where it ends, 0 if there is none.
+
+    ``take`` is given each item, and may raise :class:`LoadError`. Raises :class:`Damaged`, for an
+    item that is refused as well, and :class:`OSError`."""
+    if not begins_with_rdb(path, disk):
+        return 0
+    preamble = Preamble(path, disk, StreamLimits())
+    at = 0
+    for item in preamble:
+        if take is not None:
+            try:
+                take(item)
+            except LoadError as error:
+                raise Damaged(path, at, str(error)) from None
+        at = preamble.end
+    return preamble.end
+
+
+class Preamble:
+    """The RDB file with which a file begins; iterate once, and :attr:`end` is where it ends.
+
+    Iterating raises :class:`Damaged` and :class:`OSError`.
+    """
+
+    def __init__(self, path: str, disk: Disk, limits: StreamLimits) -> None:
+        self.path = path
+        self.end = 0
+        self._disk = disk
+        self._limits = limits
+
+    def __iter__(self) -> Iterator[Item]:
+        fd = self._disk.open(self.path, os.O_RDONLY)
+        source = Source(self._chunks(fd))
+        try:
+            for item in read_rdb(source, self._limits):
+                self.end = source.offset
+                yield item
+        except DamagedRDB as error:
+            raise Damaged(self.path, error.offset, error.reason) from None
+        finally:
+            self._disk.close(fd)
+        self.end = source.offset
+
+    def _chunks(self, fd: int) -> Iterator[bytes]:
+        at = 0
+        while data := self._disk.read(fd, _CHUNK, at):
+            at += len(data)
+            yield data
+
+
+# --- files and folders -----------------------------------------------------------------------
 
 
 class Replay(Protocol):

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""The framing of an append-only file: a strict parser of its commands.
+"""The framing of an append-only file: a strict parser of its commands, and what may be wrong.
 
 A command is a RESP array of bulk strings, in canonical form. Between commands there may be
 annotations, lines that begin with ``#``. An error inside a bulk string cannot be detected here, but
@@ -12,6 +12,7 @@ is wrong.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final, NamedTuple
 
@@ -51,6 +52,10 @@ LATER_COMMAND_SIZE: Final = len(b"\r\n*1234567890\r\n$99\r\n") + 99 + len(_CRLF)
 """The longest stretch of bytes that :func:`find_command` has to see at once."""
 
 
+_LONGEST_SHOWN: Final = 64
+"""How many bytes of an argument messages show."""
+
+
 class Misframed(Exception):
     """Bytes that no file of commands has in this place; ``offset`` is theirs in the data."""
 
@@ -71,6 +76,16 @@ class Cut(Exception):
         super().__init__(needed)
         self.needed = needed
         self.content = content
+
+
+class LoadError(Exception):
+    """A command of an append-only file cannot be applied; the text says which, and why.
+
+    ``place`` is how many of the commands that were to be applied with it were before it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
+        self.place = 0
 
 
 Annotation = tuple[int, int, int]
@@ -256,3 +271,24 @@ def find_command(data: bytes) -> int:
     """
     match = _LATER_COMMAND.search(data)
     return -1 if match is None else match.end()
+
+
+# --- texts of messages -----------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """A text in one line, in which bytes that cannot be printed are ``\\x..``; for messages with
+    what stands in files, or what files are called."""
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def shown(text: bytes) -> str:
+    """An argument as messages show it, in one line, cut short if it is long."""
+    readable = "".join(
+        chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in text[:_LONGEST_SHOWN]
+    )
+    return f"'{readable}{'...' if len(text) > _LONGEST_SHOWN else ''}'"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from storage.aof.checksum_lines import NOTHING, may_be_line
-from storage.aof.errors import printable
+from storage.aof.framing import printable
 
 _MAX_NUMBER: Final = 2**63 - 1
 _KINDS: Final = ("b", "i", "h")

@@ -32,8 +32,7 @@ from storage.engine.groups import Group
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.errors import WrongType
-from storage.keyspace.expiry import ExpiryQueue
-from storage.keyspace.scan_index import ScanIndex
+from storage.keyspace.indexes import ExpiryQueue, ScanIndex
 from storage.types.kinds import Value, kind_of
 from storage.types.strings import Lending, Piece, news_of, overwrite, words_for_encoding
 

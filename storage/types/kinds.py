@@ -3,7 +3,7 @@
 
 A value is looked up by its class, as strings are bare bytes, on which nothing could hang. Whatever
 differs by type is a column here, or a table by class where it belongs to a form of files
-(:mod:`storage.rdb.encode`, :mod:`storage.aof.snapshot`); nobody else asks what a value is.
+(:mod:`storage.rdb.write`, :mod:`storage.aof.snapshot`); nobody else asks what a value is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.keyspace.databases import Database
 from storage.keyspace.glob import Matcher, matcher
-from storage.keyspace.scan_index import Bucket
+from storage.keyspace.indexes import Bucket
 from storage.types.kinds import Value, kind_of
 
 _CURSORS: Final = 2**64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.keyspace.scan_index import LOAD
+from storage.keyspace.indexes import LOAD
 from tests.support.direct import Direct, DirectClient
 from tests.support.listening import Listener
 

@@ -12,7 +12,7 @@ import pytest
 
 from server.net.connection import Connection
 from server.net.output_gate import LARGE
-from storage.aof.writer import Writer
+from storage.aof.folder import Writer
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig, RigClient
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.aof.apply_commands import Restorer
-from storage.aof.errors import LoadError
+from storage.aof.framing import LoadError
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from tests.storage.rdb.builders import a_stream, payload

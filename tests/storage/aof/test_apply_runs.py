@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from storage.aof.apply_commands import Restorer
-from storage.aof.errors import LoadError
-from storage.aof.framing import Annotation, Command
+from storage.aof.framing import Annotation, Command, LoadError
 from storage.aof.reader import Damaged, Reader, Tail
 from storage.aof.snapshot import snapshot
 from storage.engine.stream import Stream

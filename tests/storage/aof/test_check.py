@@ -9,9 +9,8 @@ import pytest
 
 from storage.aof.check import Findings, check_file, check_folder, cut
 from storage.aof.disk import Disk
-from storage.aof.errors import LoadError
 from storage.aof.folder import Folder
-from storage.aof.framing import Annotation, Command
+from storage.aof.framing import Annotation, Command, LoadError
 from storage.aof.manifest import Manifest, NamedFile, to_bytes
 from storage.aof.reader import Damaged, Tail
 from storage.keyspace.databases import Keyspace

@@ -6,7 +6,7 @@ import pytest
 
 from storage.aof import extension_records as own
 from storage.aof.commands import command
-from storage.aof.errors import LoadError
+from storage.aof.framing import LoadError
 from storage.engine.idempotency import content_iid
 from storage.engine.limits import StreamLimits
 from tests.storage.aof.test_encode_effects import A_GROUP, A_STREAM, PENDING, recorded

@@ -18,6 +18,7 @@ from storage.aof.framing import (
     find_command,
     parse,
     parse_command,
+    shown,
 )
 from tests.storage.aof.samples import STAMP, encoded, xadd
 
@@ -209,3 +210,21 @@ def test_numbers_that_are_too_long_to_be_read_at_once_are_parsed_all_the_same(
     monkeypatch.setattr("storage.aof.framing._LARGE", 1)
     commands = [[b"SET", b"k", b"v" * 20], xadd(1)]
     assert parse(encoded(*commands)) == whole(commands)
+
+
+# --- messages --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"XADD", "'XADD'"),
+        (b"", "''"),
+        (b"a b", "'a b'"),
+        (b"*1\r\n$1\r\n\x00\xff", r"'*1\x0d\x0a$1\x0d\x0a\x00\xff'"),
+        (b"x" * 64, f"'{'x' * 64}'"),
+        (b"x" * 65, f"'{'x' * 64}...'"),
+    ],
+)
+def test_an_argument_is_shown_in_one_line(text: bytes, expected: str) -> None:
+    assert shown(text) == expected

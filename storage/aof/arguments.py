@@ -1,14 +1,17 @@
 # Compiled by mypyc.
-"""The options of commands in an append-only file, as far as Redis and Penstock write them."""
+"""The arguments of commands in an append-only file, as far as Redis and Penstock write them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from storage.aof.lookup import integer
+from storage.aof.framing import LoadError, shown
 from storage.engine import ids
+from storage.engine.groups import Group
+from storage.engine.stream import Stream
 from storage.engine.trimming import KEEPREF, Trim
 from storage.errors import InvalidID
+from storage.keyspace.databases import Database
 
 Arguments = list[bytes]
 
@@ -18,6 +21,33 @@ _HELD_WORDS: Final = 12
 _DELIVERED: Final = [b"TIME", b"RETRYCOUNT", b"FORCE", b"LASTID"]
 _DELIVERED_WORDS: Final = 14
 """... and those of the end, and the fewest words, of those that tell of a delivery."""
+
+
+def stream_at(db: Database, key: bytes) -> Stream:
+    """The stream at a key; raises :class:`LoadError` if there is none."""
+    value = db.values.get(key)
+    if type(value) is not Stream:
+        raise LoadError(f"there is no stream at the key {shown(key)}")
+    return value
+
+
+def group_at(db: Database, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """A stream and one of its groups; raises :class:`LoadError` if there is none."""
+    stream = stream_at(db, key)
+    group = stream.groups.get(name)
+    if group is None:
+        raise LoadError(f"the stream {shown(key)} has no consumer group {shown(name)}")
+    return stream, group
+
+
+def integer(text: bytes) -> int:
+    """The integer that an argument spells; raises :class:`ValueError`."""
+    if not text.removeprefix(b"-").isdigit():
+        raise ValueError("not an integer")
+    return int(text)
+
+
+# --- options ---------------------------------------------------------------------------------
 
 
 class TrimOption:
