@@ -5,52 +5,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-FAMILIES: Final = (
-    "connection.connection",
-    "streams.streams",
-    "streams.idempotency",
-    "streams.reading",
-    "groups.group_reading",
-    "groups.groups",
-    "groups.pending",
-    "delivery.policies",
-    "streams.introspection",
-    "server.databases",
-    "keys.keys",
-    "keys.scan",
-    "keys.objects",
-    "keys.payloads",
-    "keys.expiry",
-    "strings.strings",
-    "strings.counters",
-    "strings.increx",
-    "strings.ranges",
-    "strings.digests",
-    "strings.lcs",
-    "strings.bits",
-    "strings.bitop",
-    "strings.bitfield",
-    "connection.transactions",
-    "connection.pubsub",
-    "connection.shards",
-    "scripting.scripting",
-    "scripting.functions",
-    "server.admin",
-    "testing.debug",
-    "server.memory",
-    "replication.replication",
-    "server.cluster",
-    "connection.client",
-    "connection.client_tracking",
-    "acl.acl",
-    "server.commandinfo",
-    "server.info",
-    "server.monitoring",
-    "server.configuration",
-)
+FAMILIES: Final = {
+    "connection": ("connection", "transactions", "pubsub", "client", "client_tracking"),
+    "streams": ("streams", "idempotency", "reading", "introspection"),
+    "groups": ("group_reading", "groups", "pending"),
+    "delivery": ("policies",),
+    "keys": ("keys", "scan", "values", "expiry"),
+    "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
+    "scripting": ("scripting", "functions"),
+    "replication": ("replication",),
+    "acl": ("acl",),
+    "server": (
+        *("databases", "admin", "memory", "cluster", "commandinfo", "info", "monitoring"),
+        "configuration",
+    ),
+    "testing": ("debug",),
+}
+"""The modules of each folder that declare commands."""
 
 
 def load() -> None:
-    """Registers every command."""
-    for family in FAMILIES:
-        import_module(f"server.commands.{family}")
+    """Imports what declares commands."""
+    for folder, modules in FAMILIES.items():
+        for module in modules:
+            import_module(f"server.commands.{folder}.{module}")

@@ -44,12 +44,10 @@ GROUPS: Final = {
     "strings": "string",
     "testing": "server",
     "bitfield": "bitmap",
-    "bitop": "bitmap",
-    "bits": "bitmap",
+    "bitmaps": "bitmap",
     "cluster": "cluster",
     "databases": "server",
     "pubsub": "pubsub",
-    "shards": "pubsub",
     "transactions": "transactions",
 }
 """The group of the commands in each folder, and in each module that differs from its folder."""

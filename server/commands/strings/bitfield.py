@@ -11,7 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
-from server.commands.strings.bits import bit_offset
+from server.commands.strings.bitmaps import bit_offset
 from server.commands.strings.set_options import option_value
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec

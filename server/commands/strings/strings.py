@@ -1,10 +1,12 @@
 # Compiled by mypyc.
-"""Plain strings: setting and getting them."""
+"""Plain strings: setting and getting them, parts of them, and their digests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+
+from xxhash import xxh3_64_intdigest
 
 from protocol import errors
 from protocol.encoder import bulk
@@ -13,6 +15,7 @@ from protocol.replies import OK, Bulk, Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import (
+    COMPARISONS,
     EXISTENCE,
     Condition,
     Lifetime,
@@ -22,7 +25,7 @@ from server.commands.strings.set_options import (
 )
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
-from server.runtime.arguments import INT32_MAX, parse_integer
+from server.runtime.arguments import INT32_MAX, integer, parse_integer
 from server.services import Services
 from storage.errors import WrongType
 from storage.keyspace.databases import Database
@@ -337,3 +340,143 @@ def getex(server: Services, session: Session, args: Arguments) -> Reply:
 def strlen(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of bytes, 0 for no key."""
     return len(session.db.buffer_to_read(args[1], touch=not session.no_touch) or b"")
+
+
+# --- parts of strings --------------------------------------------------------------------------
+
+
+def resolve(start: int, end: int, length: int) -> range:
+    """The places between two inclusive ends, of which negative ones count from the end.
+
+    An end that is still before the first place stands for the first, unless both are counted from
+    the end and are in the wrong order."""
+    if start < 0 and end < 0 and start > end:
+        return range(0)
+    return clamp(start, end, length)
+
+
+def clamp(start: int, end: int, length: int) -> range:
+    """The same for BITPOS, which knows no wrong order before an end has become the first place."""
+    first = max(start + length if start < 0 else start, 0)
+    last = max(end + length if end < 0 else end, 0)
+    return range(first, min(last, length - 1) + 1)
+
+
+@command(
+    "GETRANGE",
+    flags="readonly",
+    since="2.4.0",
+    summary="Gets a part of a string.",
+    complexity="O(N) in the length of the part.",
+    syntax="key start end",
+    keys=_READ,
+)
+@command(
+    "SUBSTR",
+    flags="readonly",
+    since="1.0.0",
+    summary="Gets a part of a string.",
+    complexity="O(N) in the length of the part.",
+    syntax="key start end",
+    keys=_READ,
+    deprecated=("2.0.0", "`GETRANGE`"),
+)
+def getrange(server: Services, session: Session, args: Arguments) -> Reply:
+    """The part, empty where there is nothing."""
+    start, end = integer(args[2]), integer(args[3])
+    buffer = session.db.buffer_to_read(args[1], touch=not session.no_touch) or b""
+    part = resolve(start, end, len(buffer))
+    return bulk(bytes(buffer[part.start : part.stop]))
+
+
+@command(
+    "SETRANGE",
+    flags="write denyoom",
+    since="2.2.0",
+    summary="Writes over a part of a string, which grows where it is too short.",
+    complexity="O(N) in the length of the value, and of the zeros before it.",
+    syntax="key offset value",
+    keys=[KeySpec("RW update")],
+)
+def setrange(server: Services, session: Session, args: Arguments) -> Reply:
+    """The length of the string."""
+    database, key, value = session.db, args[1], args[3]
+    offset = integer(args[2])
+    if offset < 0:
+        raise CommandError(string_errors.OFFSET_OUT_OF_RANGE)
+    present = database.buffer(key)
+    if not value:
+        return len(present or b"")
+    _check_length(server, offset + len(value))
+    return database.overwrite(key, offset, value, "setrange")
+
+
+@command(
+    "APPEND",
+    flags="write denyoom fast",
+    since="2.0.0",
+    summary="Adds bytes to the end of a string; no key counts as an empty string.",
+    complexity="O(N) in the length of the value.",
+    syntax="key value",
+    keys=[KeySpec("RW insert")],
+)
+def append(server: Services, session: Session, args: Arguments) -> Reply:
+    """The length of the string."""
+    database, key, value = session.db, args[1], args[2]
+    present = database.buffer(key)
+    if present is None:
+        database.set_string(key, value, event="append")
+        return len(value)
+    _check_length(server, len(present) + len(value))
+    return database.overwrite(key, len(present), value, "append")
+
+
+def _check_length(server: Services, length: int) -> None:
+    if length > server.state.config.proto_max_bulk_len:
+        raise CommandError(string_errors.STRING_TOO_LONG)
+
+
+# --- digests -----------------------------------------------------------------------------------
+
+
+@command(
+    "DIGEST",
+    flags="readonly fast",
+    since="8.4.0",
+    summary="Gets the XXH3 digest of a string.",
+    complexity="O(N) in the length of the string.",
+    syntax="key",
+    keys=[KeySpec("RO access")],
+)
+def digest(server: Services, session: Session, args: Arguments) -> Reply:
+    """Sixteen hexadecimal digits, or null. 512 MB take 25 ms, so it is one step."""
+    value = session.db.string_to_read(args[1], touch=not session.no_touch)
+    return None if value is None else bulk(b"%016x" % xxh3_64_intdigest(value))
+
+
+def _delex_flags(args: Arguments) -> str:
+    """What a DELEX does to its key: a condition is about what is there."""
+    return "RW access delete" if len(args) > 2 else "RM delete"
+
+
+@command(
+    "DELEX",
+    flags="write fast",
+    since="8.4.0",
+    summary="Removes a key, if the string at it meets a condition.",
+    complexity="O(1); O(N) in the length of the string for IFDEQ and IFDNE.",
+    syntax="key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+    keys=[KeySpec("RW delete variable_flags", vary=_delex_flags)],
+)
+def delex(server: Services, session: Session, args: Arguments) -> Reply:
+    """1 if the key was removed, 0 if there is none or the condition is not met."""
+    database, key = session.db, args[1]
+    if len(args) == 2:
+        return int(database.delete(key))
+    if len(args) != 4:
+        raise CommandError(errors.wrong_arity("delex"))
+    condition = Condition(COMPARISONS)
+    if not condition.take(args[2].upper(), iter(args[3:])):
+        raise CommandError(errors.SYNTAX)
+    value = database.string(key)
+    return int(value is not None and condition.met_by(value) and database.delete(key))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.commands.strings import bitmaps
-from server.commands.strings.bitop import _OPERATIONS
-from server.commands.strings.ranges import resolve
+from server.commands.strings.bitmaps import _OPERATIONS
+from server.commands.strings.strings import resolve
 from storage.engine.stepwise import result
 from storage.types.strings import Buffer
 from tests.support.direct import DirectClient
@@ -35,10 +35,10 @@ def test_bits_are_counted_and_found(data: st.DataObject, buffer: bytes) -> None:
     first = data.draw(st.integers(0, len(text) - 1))
     places = range(first, data.draw(st.integers(first, len(text) - 1)) + 1)
     part = text[places.start : places.stop]
-    assert result(bitmaps.count(bytearray(buffer), places)) == part.count("1")
+    assert result(bitmaps.count_bits(bytearray(buffer), places)) == part.count("1")
     for bit in (0, 1):
         at = part.find(str(bit))
-        assert result(bitmaps.find(bytearray(buffer), bit, places)) == (
+        assert result(bitmaps.find_bit(bytearray(buffer), bit, places)) == (
             first + at if at >= 0 else -1
         )
 
@@ -51,17 +51,17 @@ def test_a_bit_beyond_the_end_is_zero(buffer: bytes, place: int) -> None:
 @pytest.mark.parametrize(("bit", "byte", "other"), [(1, b"\0", b"\x10"), (0, b"\xff", b"\xef")])
 def test_a_single_bit_far_away_is_found(bit: int, byte: bytes, other: bytes) -> None:
     buffer = byte * LONG + other + byte
-    assert result(bitmaps.find(buffer, bit, range(3, len(buffer) * 8))) == LONG * 8 + 3
-    assert result(bitmaps.find(buffer, bit, range(3, LONG * 8))) == -1
+    assert result(bitmaps.find_bit(buffer, bit, range(3, len(buffer) * 8))) == LONG * 8 + 3
+    assert result(bitmaps.find_bit(buffer, bit, range(3, LONG * 8))) == -1
 
 
 def test_bits_of_a_long_string_are_counted() -> None:
-    assert result(bitmaps.count(b"\x81" * LONG, range(1, LONG * 8 - 1))) == LONG * 2 - 2
+    assert result(bitmaps.count_bits(b"\x81" * LONG, range(1, LONG * 8 - 1))) == LONG * 2 - 2
 
 
 def test_there_is_nothing_in_no_places() -> None:
-    assert result(bitmaps.count(b"a", range(0))) == 0
-    assert result(bitmaps.find(b"a", 1, range(0))) == -1
+    assert result(bitmaps.count_bits(b"a", range(0))) == 0
+    assert result(bitmaps.find_bit(b"a", 1, range(0))) == -1
 
 
 RULES: dict[bytes, Callable[[list[bool]], bool]] = {

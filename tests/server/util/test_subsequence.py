@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.commands.strings import subsequence
-from server.commands.strings.subsequence import Match
+from server.commands.strings import lcs
+from server.commands.strings.lcs import Match
 from storage.engine.stepwise import result
 
 TEXTS = st.one_of(
@@ -45,8 +45,8 @@ def by_definition(first: bytes, second: bytes) -> list[Match]:
 @example(b"a", b"")
 def test_it_is_the_one_that_the_table_gives(first: bytes, second: bytes) -> None:
     expected = by_definition(first, second)
-    assert result(subsequence.matches(first, second)) == expected
-    assert result(subsequence.length(first, second)) == len(expected)
+    assert result(lcs.common_bytes(first, second)) == expected
+    assert result(lcs.common_length(first, second)) == len(expected)
 
 
 @pytest.mark.parametrize(("first", "second"), [(b"ab", b"xaybz" * 400), (b"xaybz" * 400, b"ab")])
@@ -54,16 +54,16 @@ def test_there_is_a_row_for_each_byte_of_the_shorter_string(
     monkeypatch: pytest.MonkeyPatch, first: bytes, second: bytes
 ) -> None:
     made: list[int] = []
-    rows = subsequence._rows
+    rows = lcs._rows
 
     def counted(shorter: bytes, longer: bytes) -> Generator[None, None, list[int]]:
         table = yield from rows(shorter, longer)
         made.append(len(table))
         return table
 
-    monkeypatch.setattr(subsequence, "_rows", counted)
-    assert len(result(subsequence.matches(first, second))) == 2
-    assert result(subsequence.length(first, second)) == 2
+    monkeypatch.setattr(lcs, "_rows", counted)
+    assert len(result(lcs.common_bytes(first, second))) == 2
+    assert result(lcs.common_length(first, second)) == 2
     assert made == [3, 3]
 
 
@@ -73,6 +73,6 @@ def test_the_places_of_a_byte_are_found_piece_by_piece(
 ) -> None:
     byte = text[place % len(text)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subsequence, "_STEP", 8 * eighths)
-        found = result(subsequence._places(byte, text))
+        patch.setattr(lcs, "_STEP", 8 * eighths)
+        found = result(lcs._places(byte, text))
     assert found == sum(1 << at for at, other in enumerate(text) if other == byte)
