@@ -396,7 +396,7 @@ ASKS_FOR_REASONS: Final = {
         "server.net.connection",
         "server.net.intercepted",
     ),
-    *("server.net.adding", "server.commands.streams.entry_runs"),
+    *("server.net.adding", "server.commands.streams.adding"),
 }
 """The road of a request."""
 

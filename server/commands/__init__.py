@@ -7,7 +7,7 @@ from typing import Final
 
 FAMILIES: Final = {
     "connection": ("connection", "transactions", "pubsub", "client", "client_tracking"),
-    "streams": ("streams", "idempotency", "reading", "introspection"),
+    "streams": ("adding", "trimming", "streams", "reading", "introspection"),
     "groups": ("group_reading", "groups", "pending"),
     "delivery": ("policies",),
     "keys": ("keys", "scan", "values", "expiry"),

@@ -26,8 +26,7 @@ from hiredis import Reader
 from protocol import additions, additions_plain
 from protocol.additions import AUTOMATIC, Form, bulks_end
 from protocol.errors import CommandError
-from server.commands.streams.add_options import addition_of
-from server.commands.streams.entry_runs import LONGEST_RUN, open_stream
+from server.commands.streams.adding import LONGEST_RUN, addition_of, open_stream
 from server.commands.streams.trimming import trim_key
 from server.net.turns import now_ns
 from server.road.reasons import LIMITED

@@ -9,7 +9,7 @@ from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
-from server.commands.streams.entry_runs import Queue, add_queued
+from server.commands.streams.adding import Queue, add_queued
 from server.road.session import CLIENT, EXEC, Session
 from server.road.table import Arguments, KeySpec
 from server.services import Services

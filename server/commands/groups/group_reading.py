@@ -47,7 +47,7 @@ from server.commands.streams.entries import (
     held_range,
     in_portions,
 )
-from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read
+from server.commands.streams.reading import Budget, ReadOptions, keys_to_read
 from server.delivery.group_ref import GroupRef, RuledGroup, find_group, group_of_value
 from server.delivery.policies import Policies
 from server.delivery.reading import (

@@ -3,30 +3,193 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from protocol import errors
+from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
 from server.commands.declare import command, container, help_command
-from server.commands.streams.full_form import entries_read, full_form
-from server.road.outcomes import Steps
+from server.commands.streams.entries import join_entries
+from server.road.outcomes import Pieces, Steps, Work
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.pending import NEVER, Consumer
+from storage.engine.groups import Group
+from storage.engine.pending import MOST, NEVER, Columns, Consumer
 from storage.engine.stream import Stream, signed
 from storage.keyspace.databases import Database
+
+# --- XINFO STREAM ... FULL ---------------------------------------------------------------------
+
+
+_ROWS: Final = 500
+"""How many pending entries are written in one step."""
+
+_CONSUMERS: Final = 50
+"""How many consumers are."""
+
+Fields = list[tuple[Reply, Reply]]
+Rows = dict[Consumer, tuple[int, Pieces]]
+"""The pending entries of each consumer that has any: their number, and how they are written."""
+
+
+def full_form(stream: Stream, head: Fields, count: int, resp3: bool) -> Steps:
+    """The reply: ``head``, then up to ``count`` entries and pending entries (0: all of them)."""
+    entries = stream.log.hold(ids.MIN, ids.MAX, count or stream.log.length)
+    groups = [_HeldGroup(stream, group, count) for group in stream.groups_in_order()]
+    return Steps(_write(_Writer(resp3), head, entries, groups))
+
+
+def entries_read(group: Group) -> int | None:
+    """How many entries the group has read, as a reply shows it."""
+    return None if group.entries_read is None else signed(group.entries_read)
+
+
+class _Writer:
+    """Gathers the pieces of the reply."""
+
+    def __init__(self, resp3: bool) -> None:
+        self._resp3 = resp3
+        self.pieces: Pieces = []
+
+    def begin_map(self, pairs: int) -> None:
+        """A map of so many pairs begins."""
+        self.pieces.append(b"%%%d\r\n" % pairs if self._resp3 else b"*%d\r\n" % (2 * pairs))
+
+    def begin_array(self, name: str, count: int) -> None:
+        """A pair of the map is this name and an array, whose elements follow."""
+        self.pieces.append(bulk(name.encode()) + b"*%d\r\n" % count)
+
+    def fields(self, fields: Fields) -> None:
+        """Pairs of the map that has begun."""
+        for name, value in fields:
+            self.pieces.append(encode(name, self._resp3) + encode(value, self._resp3))
+
+
+def _write(
+    writer: _Writer,
+    head: Fields,
+    entries: tuple[int, Iterator[list[bytes]]],
+    groups: list[_HeldGroup],
+) -> Work:
+    writer.begin_map(len(head) + 2)
+    writer.fields(head)
+    writer.begin_array("entries", entries[0])
+    yield from join_entries(entries[1], writer.pieces)
+    writer.begin_array("groups", len(groups))
+    for group in groups:
+        yield from group.write(writer)
+    return writer.pieces
+
+
+class _HeldGroup:
+    """A group as it is now. ``few`` are its consumers' pending entries where only some of them are
+    asked for; else they are found among those of the group."""
+
+    def __init__(self, stream: Stream, group: Group, count: int) -> None:
+        pending = group.pending
+        self._head: Fields = [
+            ("name", Bulk(group.name)),
+            ("last-delivered-id", Bulk(ids.text(group.last_id))),
+            ("entries-read", entries_read(group)),
+            ("lag", stream.lag(group)),
+            ("pel-count", len(pending)),
+        ]
+        self._tail: Fields = [("nacked-count", len(pending.released))]
+        self._most = count or len(pending)
+        consumers = [group.consumers[name] for name in sorted(group.consumers)]
+        self._consumers = [(each, _consumer_head(each)) for each in consumers]
+        picked = 0 < count * len(consumers) < len(pending)
+        self._columns = pending.columns(ids.MIN, ids.MAX, count if picked else len(pending))
+        self._few = [_columns_of(group, each, count) for each in consumers] if picked else None
+
+    def write(self, writer: _Writer) -> Generator[None, None, None]:
+        """Writes the group out."""
+        shown = min(self._most, len(self._columns))
+        writer.begin_map(len(self._head) + len(self._tail) + 2)
+        writer.fields(self._head)
+        writer.begin_array("pending", shown)
+        rows: Rows = {}
+        yield from self._write_pending(writer, rows)
+        if self._few is not None:
+            rows = {}
+            for columns in self._few:
+                _write_rows(columns, 0, self._most, self._most, rows)
+        writer.begin_array("consumers", len(self._consumers))
+        for at, (consumer, head) in enumerate(self._consumers, start=1):
+            count, pieces = rows.get(consumer, (0, []))
+            writer.begin_map(len(head) + 1)
+            writer.fields(head)
+            writer.begin_array("pending", count)
+            writer.pieces += pieces
+            if at % _CONSUMERS == 0:
+                yield
+        writer.fields(self._tail)
+
+    def _write_pending(self, writer: _Writer, rows: Rows) -> Generator[None, None, None]:
+        columns = self._columns
+        for low in range(0, len(columns), _ROWS):
+            if low:
+                yield
+            high = min(low + _ROWS, len(columns))
+            written = _write_rows(columns, low, high, self._most, rows)
+            if low < self._most:
+                writer.pieces.append(b"".join(written[: self._most - low]))
+
+
+def _consumer_head(consumer: Consumer) -> Fields:
+    return [
+        ("name", Bulk(consumer.name)),
+        ("seen-time", consumer.seen),
+        ("active-time", consumer.active),
+        ("pel-count", consumer.owned),
+    ]
+
+
+def _columns_of(group: Group, consumer: Consumer, count: int) -> Columns:
+    """The first pending entries of a consumer."""
+    return group.pending.columns_owned(consumer, ids.MIN, ids.MAX, MOST, count)
+
+
+def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) -> list[bytes]:
+    """Pending entries as their group lists them; as their consumers do they are added to ``rows``,
+    up to ``most`` for each."""
+    written: list[bytes] = []
+    own: dict[Consumer, list[bytes]] = {}
+    for identity, owner, time, count in zip(
+        columns.ids[low:high],
+        columns.owners[low:high],
+        columns.times[low:high],
+        columns.counts[low:high],
+        strict=True,
+    ):
+        text = bulk(ids.text(identity))
+        name = b"" if owner is None else owner.name
+        written.append(
+            b"*4\r\n%b$%d\r\n%b\r\n:%d\r\n:%d\r\n" % (text, len(name), name, time, count)
+        )
+        if owner is not None:
+            own.setdefault(owner, []).append(b"*3\r\n%b:%d\r\n:%d\r\n" % (text, time, count))
+    for consumer, lines in own.items():
+        number, pieces = rows.setdefault(consumer, (0, []))
+        lines = lines[: most - number]
+        pieces.append(b"".join(lines))
+        rows[consumer] = (number + len(lines), pieces)
+    return written
+
+
+# --- XINFO -------------------------------------------------------------------------------------
+
 
 container(
     "XINFO",
     since="5.0.0",
     summary="Shows streams, consumer groups and consumers from inside.",
 )
-
-Fields = list[tuple[Reply, Reply]]
 
 _DEFAULT_FULL_COUNT: Final = 10
 

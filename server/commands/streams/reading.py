@@ -5,19 +5,191 @@ from __future__ import annotations
 
 from typing import Final
 
+from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
-from server.commands.streams.read_options import Budget, ReadOptions, keys_to_read
 from server.road.outcomes import Steps, Wait
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
+from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
+
+# --- options and budget, which XREADGROUP shares -----------------------------------------------
+
+
+UNLIMITED: Final = 2**62
+_LONG_WAIT: Final = 2**32
+"""Milliseconds of BLOCK that nobody asks for, but that may be too many to add to a time."""
+
+
+class ReadOptions:
+    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text."""
+
+    __slots__ = (
+        "block",
+        "claim",
+        "consumer",
+        "count",
+        "group",
+        "keys",
+        "maxcount",
+        "maxsize",
+        "noack",
+        "places",
+    )
+
+    def __init__(self, args: Arguments, grouped: bool) -> None:
+        self.block: int | None = None
+        self.count = UNLIMITED
+        self.maxcount = UNLIMITED
+        self.maxsize = UNLIMITED
+        self.noack = False
+        self.claim: int | None = None
+        self.group: bytes | None = None
+        self.consumer = b""
+        at = self._scan(args, grouped)
+        middle = at + (len(args) - at) // 2
+        if len(args) - middle != middle - at:
+            raise CommandError(_unbalanced(grouped))
+        self.keys = args[at:middle]
+        self.places = args[middle:]
+        if grouped and self.group is None:
+            raise CommandError(stream_errors.GROUP_MISSING)
+        if self.maxcount < self.count < UNLIMITED:
+            raise CommandError(stream_errors.MAXCOUNT_BELOW_COUNT)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
+        return (
+            len(self.places) == 1
+            and self.places[0] == b">"
+            and self.claim is None
+            and self.maxcount == self.maxsize == UNLIMITED
+            and (self.block is None or self.block < _LONG_WAIT)
+        )
+
+    def _scan(self, args: Arguments, grouped: bool) -> int:
+        """Takes the options, and returns where the keys begin."""
+        at = 1
+        last = len(args) - 1
+        while at < last:
+            # Hardly anybody spells them in another way, and a text in capitals is a new object.
+            word = _WORDS.get(args[at]) or args[at].upper()
+            if word == b"STREAMS":
+                return at + 1
+            if not grouped and word in _GROUP_OPTIONS:
+                raise CommandError(stream_errors.group_only_option(word.decode()))
+            if word == b"NOACK":
+                self.noack = True
+                at += 1
+            elif word == b"GROUP" and at + 2 <= last:
+                self.group, self.consumer = args[at + 1], args[at + 2]
+                at += 3
+            else:
+                self._take_number(word, args[at + 1])
+                at += 2
+        if at == last and args[at].upper() == b"NOACK" and not grouped:
+            raise CommandError(stream_errors.group_only_option("NOACK"))
+        raise CommandError(errors.SYNTAX)
+
+    def _take_number(self, word: bytes, value: bytes) -> None:
+        if word == b"COUNT":
+            count = integer(value)
+            self.count = count if count > 0 else UNLIMITED
+        elif word == b"BLOCK":
+            self.block = integer(value, errors.TIMEOUT_NOT_INTEGER)
+            if self.block < 0:
+                raise CommandError(errors.TIMEOUT_NEGATIVE)
+        elif word == b"CLAIM":
+            self.claim = integer(value, stream_errors.CLAIM_NOT_INTEGER)
+            if self.claim < 0:
+                raise CommandError(stream_errors.CLAIM_NEGATIVE)
+        elif word == b"MAXCOUNT":
+            self.maxcount = _positive(value, stream_errors.MAXCOUNT_NOT_POSITIVE)
+        elif word == b"MAXSIZE":
+            self.maxsize = _positive(value, stream_errors.MAXSIZE_NOT_POSITIVE)
+        else:
+            raise CommandError(errors.SYNTAX)
+
+    def deadline(self, now: int) -> int | None:
+        """When waiting ends, ``None`` for never; raises :class:`CommandError` if that overflows."""
+        if not self.block:
+            return None
+        if now + self.block > INT64_MAX:
+            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
+        return now + self.block
+
+
+def _unbalanced(grouped: bool) -> str:
+    if grouped:
+        return stream_errors.unbalanced("xreadgroup", " or '>'")
+    return stream_errors.unbalanced("xread", ", '+', or '$'")
+
+
+_GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
+_WORDS: Final = {
+    word: word
+    for word in (
+        *(b"GROUP", b"COUNT", b"BLOCK", b"STREAMS"),
+        *(b"NOACK", b"CLAIM", b"MAXCOUNT", b"MAXSIZE"),
+    )
+}
+
+
+def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
+    """The streams that a request reads; ``None`` if it will be refused."""
+    try:
+        return ReadOptions(args, grouped).keys
+    except CommandError:
+        return None
+
+
+def _positive(value: bytes, error: str) -> int:
+    number = integer(value, error)
+    if number <= 0:
+        raise CommandError(error)
+    return number
+
+
+class Budget:
+    """How much a reply may still hold (MAXCOUNT and MAXSIZE); the first entry always fits."""
+
+    __slots__ = ("_empty", "_room", "entries", "unlimited")
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.unlimited = options.maxcount == options.maxsize == UNLIMITED
+        self.entries = options.maxcount
+        self._room = options.maxsize
+        self._empty = True
+
+    def fits(self, payload: bytes) -> bool:
+        """Whether an entry may be added; if so it is counted."""
+        if self.entries <= 0 or (self._room <= 0 and not self._empty):
+            return False
+        self.entries -= 1
+        self._room -= len(payload)
+        self._empty = False
+        return True
+
+    def cut(self, payloads: list[bytes]) -> int:
+        """How many of these entries may be added, in order; they are counted."""
+        if self.unlimited:
+            return len(payloads)
+        taken = 0
+        while taken < len(payloads) and self.fits(payloads[taken]):
+            taken += 1
+        return taken
+
+
+# --- XREAD -------------------------------------------------------------------------------------
+
 
 LAST: Final = -1
 """In place of an ID: just below the last entry (``+``)."""

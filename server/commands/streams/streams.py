@@ -1,120 +1,26 @@
 # Compiled by mypyc.
-"""Adding, deleting, trimming and ranges: the commands on a stream's entries."""
+"""The commands on a stream's entries but XADD, XTRIM and XREAD: deleting, ranges, positions."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from protocol import errors
 from protocol.encoder import array, array_of
 from protocol.errors import CommandError
-from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Encoded, Reply
+from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, OK, Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
-from server.commands.streams.add_options import PLAIN, POLICIES, TrimOptions, addition_of
 from server.commands.streams.entries import MANY, joined
-from server.commands.streams.idempotency import known_entry, record_addition
-from server.commands.streams.trimming import acknowledge_everywhere, trim_key
+from server.commands.streams.trimming import POLICIES, acknowledge_everywhere
 from server.road.outcomes import Steps
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.effects import EntriesDeleted, EntryAdded, StreamPositionSet
-from storage.engine.log import id_of
+from storage.engine.effects import EntriesDeleted, StreamPositionSet
 from storage.engine.stream import Stream
 from storage.engine.trimming import ACKED, DELREF, KEEPREF
 from storage.keyspace.databases import Database
-
-_ZERO: Final = (ids.MIN, False)
-
-
-def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> int:
-    if wanted is None:
-        return stream.next_id(now)
-    identity, open_sequence = wanted
-    if open_sequence:
-        return stream.next_in(identity >> 64)
-    return stream.require_above_last(identity)
-
-
-@command(
-    "XADD",
-    flags="write denyoom fast",
-    since="5.0.0",
-    summary="Appends an entry to a stream, creating the stream if needed.",
-    complexity="O(1) to add an entry; O(N) for N entries trimmed.",
-    syntax="key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO pid | IDMP pid iid]"
-    " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
-    keys=[KeySpec("RW update", notes="may trim what is there, so it updates")],
-    tips=["nondeterministic_output"],
-    history=[
-        ("6.2.0", "NOMKSTREAM, MINID and LIMIT."),
-        ("7.0.0", "IDs of the form <ms>-*."),
-        ("8.2.0", "KEEPREF, DELREF and ACKED."),
-        ("8.6.0", "IDMP and IDMPAUTO."),
-    ],
-)
-def xadd(server: Services, session: Session, args: Arguments) -> Reply:
-    """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
-    db = session.db
-    keyspace = db.keyspace
-    plain = args[2] == b"*" and len(args) % 2
-    addition = PLAIN if plain else addition_of(args, keyspace.limits)
-    key = args[1]
-    if addition.identity == _ZERO:
-        raise CommandError(stream_errors.XADD_ID_ZERO)
-    stream = db.stream(key)
-    if stream is None and not addition.make:
-        return None
-    items = args[addition.at + 1 :]
-    if addition.idempotency is not None and stream is not None:
-        duplicate = known_entry(addition.idempotency, db, key, stream, items)
-        if duplicate is not None:
-            return duplicate
-    created = stream is None
-    if stream is None:
-        stream = Stream(keyspace.limits)
-    before = stream.last_id
-    identity = _resolve_id(stream, addition.identity, keyspace.now_ms)
-    payload = stream.add(identity, items)
-    if created:
-        db.attach(key, stream)
-    db.emit(EntryAdded(db.index, key, identity, payload, created))
-    if server.policies.active:
-        server.policies.make_groups(db, key, stream, before)
-    if addition.idempotency is not None:
-        record_addition(addition.idempotency, db, key, stream, items, identity)
-    if addition.trim is not None:
-        trim_key(db, key, stream, addition.trim)
-    return Encoded(id_of(payload))
-
-
-@command(
-    "XTRIM",
-    flags="write",
-    since="5.0.0",
-    summary="Removes the oldest entries of a stream.",
-    complexity="O(N) for N entries removed.",
-    syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
-    keys=[KeySpec("RW delete")],
-    tips=["nondeterministic_output"],
-    history=[("6.2.0", "MINID and LIMIT."), ("8.2.0", "KEEPREF, DELREF and ACKED.")],
-)
-def xtrim(server: Services, session: Session, args: Arguments) -> Reply:
-    """XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]: how many entries were removed."""
-    options = TrimOptions()
-    at = 2
-    while at < len(args):
-        following = options.take(args, at)
-        if following == at:
-            raise CommandError(errors.SYNTAX)
-        at = following
-    db = session.db
-    order = options.required_order(db.keyspace.limits.approximate_limit)
-    stream = db.stream(args[1])
-    return 0 if stream is None else trim_key(db, args[1], stream, order)
 
 
 @command(
