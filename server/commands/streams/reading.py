@@ -59,6 +59,10 @@ class ReadOptions:
             raise CommandError(_unbalanced(grouped))
         self.keys = args[at:middle]
         self.places = args[middle:]
+        self._check(grouped)
+
+    def _check(self, grouped: bool) -> None:
+        """Refuses options that do not go together."""
         if grouped and self.group is None:
             raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
