@@ -346,25 +346,6 @@ class GroupRules:
 
     ``ack_wait``, ``consumer_ttl`` and the delays of ``backoff`` are milliseconds."""
 
-    __slots__ = (
-        "ack_wait",
-        "backoff",
-        "consumer_ttl",
-        "dead_letter",
-        "dead_letter_maxlen",
-        "delay_field",
-        "earliest_retry",
-        "max_deliveries",
-        "max_pending",
-        "max_pending_consumer",
-        "only",
-        "order_by",
-        "paused",
-        "retries",
-        "selects",
-        "settings",
-    )
-
     def __init__(self, settings: Settings, key: bytes) -> None:
         self.settings = settings
         self.ack_wait = ACK_WAIT.of(settings)
@@ -425,8 +406,6 @@ class GroupRules:
 class StreamRules:
     """The values of the policies of a stream; 0 or nothing where one is off. ``grace`` and
     ``retention`` are milliseconds, ``retention_bytes`` counts what nodes of Redis would take."""
-
-    __slots__ = ("delete_acked", "grace", "keep_unread", "retention", "retention_bytes", "settings")
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

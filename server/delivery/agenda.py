@@ -46,17 +46,6 @@ _SLACK: Final = 64
 class Agenda(Kept):
     """The index of one group, made for the ``rules`` that it has."""
 
-    __slots__ = (
-        "_later",
-        "_open",
-        "_ready",
-        "freed",
-        "lanes",
-        "rules",
-        "seen_due",
-        "stale",
-    )
-
     def __init__(self, rules: GroupRules, key: bytes, version: int) -> None:
         super().__init__(key, version)
         self.rules = rules

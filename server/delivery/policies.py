@@ -40,7 +40,7 @@ from server.delivery.group_ref import (
     group_of_value,
 )
 from server.delivery.reading import move_exhausted
-from server.delivery.retention import AGE_STEP_MS, NEVER, SIZE_STEP_MS, Kept, StreamAgenda, Tally
+from server.delivery.retention import AGE_STEP_MS, NEVER, Kept, StreamAgenda, Tally
 from server.road.session import Place, Session
 from server.road.state import Phase, ServerState
 from server.road.table import Arguments
@@ -323,12 +323,7 @@ class Policies:
         agenda = None if found is None else self.of_stream(effect.key, found[1])
         if agenda is None or not agenda.rules.trims:
             return
-        if agenda.rules.retention:
-            self.due.note(place, (first >> 64) + agenda.rules.retention)
-        if agenda.rules.retention_bytes and agenda.next_look == NEVER:
-            agenda.next_look = self._state.keyspace.now_ms + SIZE_STEP_MS
-        if agenda.rules.retention_bytes:
-            self.due.note(place, agenda.next_look)
+        self.due.note(place, agenda.due_after_adding(first, self._state.keyspace.now_ms))
 
     # --- following groups -----------------------------------------------------------------
 

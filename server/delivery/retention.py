@@ -34,8 +34,6 @@ SIZE_STEP_MS: Final = 100
 class Tally:
     """Counts since the start of the server, or since CONFIG RESETSTAT."""
 
-    __slots__ = ("consumers_removed", "dead_letters", "deleted", "redelivered", "trimmed")
-
     def __init__(self) -> None:
         self.reset()
 
@@ -74,15 +72,6 @@ class StreamAgenda(Kept):
     """The memory of the policies of a stream that has some. ``groups_to_make`` are those that an
     XADD makes, each with where it begins (``0`` or ``$``)."""
 
-    __slots__ = (
-        "_step",
-        "groups_to_make",
-        "in_grace",
-        "next_look",
-        "not_before",
-        "rules",
-    )
-
     def __init__(
         self,
         rules: StreamRules,
@@ -116,6 +105,16 @@ class StreamAgenda(Kept):
         if rules.retention and stream.log.length:
             due = min(due, max((stream.log.first >> 64) + rules.retention, self.not_before))
         if rules.retention_bytes and stream.log.length:
+            due = min(due, self.next_look)
+        return due
+
+    def due_after_adding(self, first: int, now: int) -> int:
+        """Returns when something may have to go now that entries from the ID ``first`` on were
+        added to a stream from which some go by themselves."""
+        rules = self.rules
+        due = (first >> 64) + rules.retention if rules.retention else NEVER
+        if rules.retention_bytes:
+            self.next_look = now + SIZE_STEP_MS if self.next_look == NEVER else self.next_look
             due = min(due, self.next_look)
         return due
 

@@ -366,6 +366,12 @@ class Definition:
         self.own = own
         self.handler: Handler
 
+    def __call__(self, handler: Handler) -> Handler:
+        """Declares the decorated handler, as :mod:`server.commands.declare` does."""
+        # It stands here, too, as compiled objects that can be called begin in another way than
+        # others, and so a class and those below it must agree on that.
+        raise NotImplementedError
+
     def register(self, handler: Handler, group: str) -> None:
         """Adds the command to :data:`TABLE`, in which its container has to be already; ``group`` is
         the group of the command unless it was declared with another one."""

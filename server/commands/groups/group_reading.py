@@ -127,16 +127,6 @@ def _plain_room(ruled: RuledGroup, name: bytes) -> int:
 class _GroupRead:
     """An XREADGROUP that may run several times until it finds something."""
 
-    __slots__ = (
-        "_deadline",
-        "_group",
-        "_incomplete",
-        "_options",
-        "_policies",
-        "_session",
-        "_starts",
-    )
-
     def __init__(
         self, policies: Policies, session: Session, options: ReadOptions, group: bytes
     ) -> None:
