@@ -246,7 +246,28 @@ def getkeysandflags(server: Services, session: Session, args: Arguments) -> Repl
     return [[Bulk(key), _words(flags)] for key, flags in _keys_of(server.state.table, args[2:])]
 
 
-help_command("COMMAND", since="5.0.0", categories="connection")
+_COMMAND_HELP: Final = """\
+(no subcommand)
+    Return details about all Redis commands.
+COUNT
+    Return the total number of commands in this Redis server.
+LIST
+    Return a list of all commands in this Redis server.
+INFO [<command-name> ...]
+    Return details about multiple Redis commands.
+    If no command names are given, documentation details for all
+    commands are returned.
+DOCS [<command-name> ...]
+    Return documentation details about multiple Redis commands.
+    If no command names are given, documentation details for all
+    commands are returned.
+GETKEYS <full-command>
+    Return the keys from a full Redis command.
+GETKEYSANDFLAGS <full-command>
+    Return the keys and the access flags from a full Redis command.
+"""
+
+help_command("COMMAND", since="5.0.0", categories="connection", text=_COMMAND_HELP)
 
 
 # --- COMMAND DOCS: the documentation of a command ----------------------------------------------

@@ -195,7 +195,21 @@ def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     return KEY_OVERHEAD + len(args[2]) + kind_of(value).memory(value)
 
 
-help_command("MEMORY", since="4.0.0")
+_HELP: Final = """\
+DOCTOR
+    Return memory problems reports.
+MALLOC-STATS
+    Return internal statistics report from the memory allocator.
+PURGE
+    Attempt to purge dirty pages for reclamation by the allocator.
+STATS
+    Return information about the memory usage of the server.
+USAGE <key> [SAMPLES <count>]
+    Return memory in bytes used by <key> and its value. Nested values are
+    sampled up to <count> times (default: 5, 0 means sample all).
+"""
+
+help_command("MEMORY", since="4.0.0", text=_HELP)
 
 
 @command(

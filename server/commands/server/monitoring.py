@@ -91,7 +91,19 @@ def slowlog_reset(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-help_command("SLOWLOG", since="6.2.0")
+_SLOWLOG_HELP: Final = """\
+GET [<count>]
+    Return top <count> entries from the slowlog (default: 10, -1 mean all).
+    Entries are made of:
+    id, timestamp, time in microseconds, arguments array, client IP and port,
+    client name
+LEN
+    Return the length of the slowlog.
+RESET
+    Reset the slowlog.
+"""
+
+help_command("SLOWLOG", since="6.2.0", text=_SLOWLOG_HELP)
 
 
 @command(
@@ -240,4 +252,22 @@ def _distribution(entry: Command) -> Reply:
     return Map(list(entry.durations.cumulative()))
 
 
-help_command("LATENCY", since="2.8.13")
+_LATENCY_HELP: Final = """\
+DOCTOR
+    Return a human readable latency analysis report.
+GRAPH <event>
+    Return an ASCII latency graph for the <event> class.
+HISTORY <event>
+    Return time-latency samples for the <event> class.
+LATEST
+    Return the latest latency samples for all events.
+RESET [<event> ...]
+    Reset latency data of one or more <event> classes.
+    (default: reset all data for all event classes)
+HISTOGRAM [COMMAND ...]
+    Return a cumulative distribution of latencies in the format of a histogram for the specified \
+command names.
+    If no commands are specified then all histograms are replied.
+"""
+
+help_command("LATENCY", since="2.8.13", text=_LATENCY_HELP)
