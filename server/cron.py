@@ -144,10 +144,10 @@ class Cron:
     def _close_idle(self, now: int) -> None:
         limit = self._state.config.timeout * 1000
         for session in list(self._state.sessions.values()):
-            waiting = session.is_blocked or session.job is not None or session.subscriptions
+            waiting = session.is_blocked or session.parked is not None or session.subscriptions
             waiting = waiting or session.monitoring or session.follower is not None
             if not waiting and now - session.seen_ms > limit:
-                session.close()
+                session.link.close()
 
     def sample(self, now: int) -> None:
         """Notes the counters from which the rates of INFO are made."""

@@ -185,3 +185,4 @@ class Services:
             noted = session.reasons
             session.update_reasons()
             assert session.reasons == noted, session.id
+            assert session.monitoring == (session in state.timings.monitors.sessions), session.id

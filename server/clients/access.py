@@ -133,7 +133,7 @@ class AccessControl:
         """Makes the client a user; raises :class:`CommandError` if it may not be that one."""
         user = self._users.log_in(name, password)
         if user is None:
-            in_multi = session.queue is not None or session.executing
+            in_multi = session.transaction is not None or session.executing
             context = IN_MULTI if in_multi else TOPLEVEL
             self._note(session, "auth", command.encode(), name, context)
             raise CommandError(errors.WRONG_PASSWORD)
@@ -171,7 +171,7 @@ class AccessControl:
 
     def note_refusal(self, session: Session, command: Command, args: Arguments) -> None:
         """Notes a request that has been refused: it is checked once more for what it lacks."""
-        context = TOPLEVEL if session.queue is None else IN_MULTI
+        context = TOPLEVEL if session.transaction is None else IN_MULTI
         self.check(session, session, command, args, context)
 
     def check(
@@ -225,7 +225,8 @@ class AccessControl:
         """Lets the clients of a user that has changed notice it."""
         opened = user is self._users.default and self._users.default_is_open()
         for session in self._sessions_of(user):
-            if not user.may_hear([*session.channels, *session.shards], session.patterns):
+            heard = session.listening
+            if not user.may_hear([*heard.channels, *heard.shards], heard.patterns):
                 self._end(session, caller)
             elif opened:
                 session.log_in(user)
@@ -240,7 +241,7 @@ class AccessControl:
         if session is caller:
             session.closing = True
         else:
-            session.close()
+            session.link.close()
 
     # --- the configuration and the file ---------------------------------------------------
 

@@ -82,14 +82,14 @@ class BlockedClients:
     def park(
         self, session: Session, command: Command, args: Arguments, wait: Wait, nanoseconds: int
     ) -> None:
-        """Lets the client wait; its connection finds the waiter in ``session.waiter``.
+        """Lets the client wait; its connection finds the waiter in ``session.parked``.
 
         ``nanoseconds`` is how long the command has run already."""
         keys = [SYNCED] if wait.for_sync else [(session.db.index, key) for key in wait.keys]
         future = asyncio.get_running_loop().create_future()
         places = list(dict.fromkeys(keys))
         waiter = Waiter(session, command, args, wait, places, future, nanoseconds)
-        session.waiter = waiter
+        session.parked = waiter
         self.waiters[waiter] = None
         self.enqueue(waiter)
         if waiter.deadline is not None:
@@ -106,7 +106,7 @@ class BlockedClients:
     def _forget(self, waiter: Waiter) -> None:
         """Takes the waiter out of every queue: it was served, or its client is gone."""
         del self.waiters[waiter]
-        waiter.session.waiter = None
+        waiter.session.parked = None
         for place in waiter.places:
             queue = self.waiting[place]
             del queue[waiter]

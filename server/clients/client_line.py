@@ -49,11 +49,11 @@ def client_type(session: Session) -> str:
 def _identity(session: Session, now: int) -> dict[str, object]:
     return {
         "id": session.id,
-        "addr": session.addr,
-        "laddr": session.laddr,
-        "fd": session.traffic().get("fd", -1),
+        "addr": session.link.addr,
+        "laddr": session.link.laddr,
+        "fd": session.link.traffic().get("fd", -1),
         "name": session.name.decode(),
-        "age": max(0, now - session.created_ms) // 1000,
+        "age": max(0, now - session.link.created_ms) // 1000,
         "idle": max(0, now - session.seen_ms) // 1000,
         "flags": client_flags(session),
     }
@@ -61,19 +61,19 @@ def _identity(session: Session, now: int) -> dict[str, object]:
 
 def client_flags(session: Session) -> str:
     """A letter for each thing that is special about the client; ``N`` if nothing is."""
-    tracking = session.tracking
+    tracking, watching = session.tracking, session.watching
     marks = {
         "S": session.follower is not None,
         "P": session.subscriptions > 0,
-        "x": session.queue is not None,
+        "x": session.transaction is not None,
         "b": session.is_blocked,
         "t": tracking is not None,
         "R": tracking is not None and tracking.broken,
         "B": tracking is not None and tracking.bcast,
-        "d": session.dirty,
+        "d": watching is not None and watching.dirty,
         "c": session.closing,
         "O": session.monitoring,
-        "U": session.addr.startswith("/"),
+        "U": session.link.addr.startswith("/"),
         "e": session.no_evict,
         "T": session.no_touch,
     }
@@ -81,19 +81,20 @@ def client_flags(session: Session) -> str:
 
 
 def _state(session: Session) -> dict[str, object]:
+    watching = session.watching
     return {
         "db": session.db.index,
-        "sub": len(session.channels),
-        "psub": len(session.patterns),
-        "ssub": len(session.shards),
-        "multi": -1 if session.queue is None else len(session.queue),
-        "watch": 0 if session.dirty else len(session.watching),
+        "sub": len(session.listening.channels),
+        "psub": len(session.listening.patterns),
+        "ssub": len(session.listening.shards),
+        "multi": -1 if session.transaction is None else len(session.queue),
+        "watch": 0 if watching is None or watching.dirty else len(watching.keys),
     }
 
 
 def _memory(session: Session) -> dict[str, object]:
     """What is zero here is of no such client: replies are gathered in no buffer of a fixed size."""
-    traffic = session.traffic()
+    traffic = session.link.traffic()
     arguments, unsent = (traffic.get(name, 0) for name in ("argv-mem", "omem"))
     used, free = _query_buffer(session, traffic)
     return {
@@ -116,13 +117,13 @@ def _query_buffer(session: Session, traffic: dict[str, int]) -> tuple[int, int]:
     waiting = traffic.get("qbuf", 0)
     if not traffic.get("running"):
         return waiting, 0
-    used = max(waiting, session.bytes_read)
+    used = max(waiting, session.link.bytes_read)
     return used, max(0, QUERY_BUFFER - used)
 
 
 def client_memory(session: Session) -> int:
     """The bytes that a client takes with what it has sent and what waits for it."""
-    traffic = session.traffic()
+    traffic = session.link.traffic()
     buffers = sum(_query_buffer(session, traffic))
     buffers += sum(traffic.get(name, 0) for name in ("argv-mem", "omem"))
     return OWN_OVERHEAD + session.queue_bytes + buffers
@@ -130,20 +131,20 @@ def client_memory(session: Session) -> int:
 
 def _protocol(session: Session) -> dict[str, object]:
     return {
-        "events": "rw" if session.traffic().get("omem") else "r",
+        "events": "rw" if session.link.traffic().get("omem") else "r",
         "cmd": "NULL" if session.command is None else session.command.fullname,
         "user": session.user.decode("utf-8", "surrogateescape"),
         "redir": -1 if session.tracking is None else session.tracking.redirect,
         "resp": 3 if session.resp3 else 2,
-        "lib-name": session.lib_name.decode(),
-        "lib-ver": session.lib_ver.decode(),
+        "lib-name": session.library[0].decode(),
+        "lib-ver": session.library[1].decode(),
         "io-thread": 0,
-        "tot-net-in": session.bytes_in,
-        "tot-net-out": session.bytes_out,
+        "tot-net-in": session.link.bytes_in,
+        "tot-net-out": session.link.bytes_out,
         "tot-cmds": session.commands,
-        "read-events": session.reads,
-        "parse-batch-cmd-sum": session.batched,
-        "parse-batch-cnt": session.batches,
+        "read-events": session.link.reads,
+        "parse-batch-cmd-sum": session.link.batched,
+        "parse-batch-cnt": session.link.batches,
     }
 
 
@@ -180,4 +181,4 @@ class ClientEviction:
         line = client_line(session, state.clock()).decode("utf-8", "replace").rstrip()
         state.log.notice(f"Evicting client: {line}")
         state.stats.evicted_clients += 1
-        session.close()
+        session.link.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push
-from server.road.session import Session
+from server.road.session import NOTHING, Session, Subscriptions
 from storage.keyspace.glob import Matcher, matcher
 
 Audience = dict[bytes, dict[Session, None]]
@@ -26,40 +26,43 @@ class PubSub:
 
     def subscribe(self, session: Session, channel: bytes) -> None:
         """Lets the session listen to a channel."""
-        session.channels[channel] = None
+        _listening(session).channels[channel] = None
         self.channels.setdefault(channel, {})[session] = None
 
     def subscribe_pattern(self, session: Session, pattern: bytes) -> None:
         """Lets the session listen to every channel that fits the pattern."""
-        session.patterns[pattern] = None
+        _listening(session).patterns[pattern] = None
         if pattern not in self.patterns:
             self.patterns[pattern] = {}
             self._matchers[pattern] = matcher(pattern)
         self.patterns[pattern][session] = None
 
+    def subscribe_shard(self, session: Session, channel: bytes) -> None:
+        """Lets the session listen to a shard channel."""
+        _listening(session).shards[channel] = None
+        self.shards.setdefault(channel, {})[session] = None
+
     def unsubscribe(self, session: Session, channel: bytes) -> None:
         """The session no longer listens to the channel, if it did."""
-        if channel in session.channels:
-            del session.channels[channel]
+        listening = session.listening
+        if channel in listening.channels:
+            del listening.channels[channel]
             _leave(self.channels, channel, session)
 
     def unsubscribe_pattern(self, session: Session, pattern: bytes) -> None:
         """The session no longer listens to the pattern, if it did."""
-        if pattern in session.patterns:
-            del session.patterns[pattern]
+        listening = session.listening
+        if pattern in listening.patterns:
+            del listening.patterns[pattern]
             _leave(self.patterns, pattern, session)
             if pattern not in self.patterns:
                 del self._matchers[pattern]
 
-    def subscribe_shard(self, session: Session, channel: bytes) -> None:
-        """Lets the session listen to a shard channel."""
-        session.shards[channel] = None
-        self.shards.setdefault(channel, {})[session] = None
-
     def unsubscribe_shard(self, session: Session, channel: bytes) -> None:
         """The session no longer listens to the shard channel, if it did."""
-        if channel in session.shards:
-            del session.shards[channel]
+        listening = session.listening
+        if channel in listening.shards:
+            del listening.shards[channel]
             _leave(self.shards, channel, session)
 
     @property
@@ -70,11 +73,12 @@ class PubSub:
 
     def leave_all(self, session: Session) -> None:
         """Ends every subscription of the session."""
-        for channel in list(session.channels):
+        listening = session.listening
+        for channel in list(listening.channels):
             self.unsubscribe(session, channel)
-        for pattern in list(session.patterns):
+        for pattern in list(listening.patterns):
             self.unsubscribe_pattern(session, pattern)
-        for channel in list(session.shards):
+        for channel in list(listening.shards):
             self.unsubscribe_shard(session, channel)
         session.update_reasons()
 
@@ -112,12 +116,22 @@ class PubSub:
             data = encoded.get(session.resp3)
             if data is None:
                 data = encoded[session.resp3] = encode(push, session.resp3)
-            session.send(data)
+            session.link.send(data)
         return len(listeners)
 
 
+def _listening(session: Session) -> Subscriptions:
+    """Return what the session listens to, for another subscription."""
+    if session.listening is NOTHING:
+        session.listening = Subscriptions()
+    return session.listening
+
+
 def _leave(audience: Audience, name: bytes, session: Session) -> None:
+    """Takes the session out of an audience; with its last subscription all of it goes."""
     sessions = audience[name]
     del sessions[session]
     if not sessions:
         del audience[name]
+    if not session.subscriptions:
+        session.listening = NOTHING

@@ -302,11 +302,11 @@ class KeyTracking:
         if target is None or target.follower is not None:
             tracking.broken = True
             if session.resp3:
-                session.send(encode(Push(["tracking-redir-broken", tracking.redirect]), True))
+                session.link.send(encode(Push(["tracking-redir-broken", tracking.redirect]), True))
         elif target.resp3:
-            target.send(notice.push())
+            target.link.send(notice.push())
         elif tracking.redirect and target.subscriptions:
-            target.send(notice.message())
+            target.link.send(notice.message())
 
     # --- prefixes -------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from server.road.session import Session
+from server.road.session import Place, Session, Watching
 from storage.keyspace.databases import Database, Keyspace
 
 
@@ -18,24 +18,26 @@ class WatchedKeys:
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
-        self.watchers: dict[tuple[int, bytes], dict[Session, None]] = {}
+        self.watchers: dict[Place, dict[Session, Watching]] = {}
 
     def watch(self, session: Session, key: bytes) -> None:
         """Lets ``session`` watch ``key`` of its database."""
         place = (session.db.index, key)
-        if place in session.watching:
-            return
-        session.watching[place] = session.db.is_overdue(key)
-        self.watchers.setdefault(place, {})[session] = None
+        watching = session.watching
+        if watching is None:
+            watching = session.watching = Watching()
+        if place not in watching.keys:
+            watching.keys[place] = session.db.is_overdue(key)
+            self.watchers.setdefault(place, {})[session] = watching
 
     def forget(self, session: Session) -> None:
         """Ends all watching of ``session``."""
-        for place in session.watching:
+        watching, session.watching = session.watching, None
+        for place in () if watching is None else watching.keys:
             sessions = self.watchers[place]
             del sessions[session]
             if not sessions:
                 del self.watchers[place]
-        session.watching.clear()
 
     def end_transaction(self, session: Session) -> None:
         """Takes ``session`` out of MULTI, and ends all its watching."""
@@ -44,17 +46,20 @@ class WatchedKeys:
 
     def touch(self, db: int, key: bytes) -> None:
         """The key has been modified: transactions of those who watch it will not run."""
-        for session in self.watchers.get((db, key), ()):
-            session.dirty = True
+        watchers = self.watchers.get((db, key))
+        for watching in () if watchers is None else watchers.values():
+            watching.dirty = True
 
     def expire(self, db: int, key: bytes) -> None:
         """A key that was past its expiry has been removed: for those who began to watch it in that
         state, nothing has changed."""
-        for session in self.watchers.get((db, key), ()):
-            if session.watching[(db, key)]:
-                session.watching[(db, key)] = False
+        place = (db, key)
+        watchers = self.watchers.get(place)
+        for watching in () if watchers is None else watchers.values():
+            if watching.keys[place]:
+                watching.keys[place] = False
             else:
-                session.dirty = True
+                watching.dirty = True
 
     def replace(self, database: Database, before: Collection[bytes]) -> None:
         """A database has other contents now; ``before`` are the keys that were in it."""
@@ -62,26 +67,28 @@ class WatchedKeys:
             return
         for (db, key), sessions in self.watchers.items():
             if db == database.index:
-                for session in sessions:
-                    self._replace_key(session, database, key, key in before)
+                for watching in sessions.values():
+                    _replace_key(watching, database, key, key in before)
 
-    def _replace_key(
-        self, session: Session, database: Database, key: bytes, was_there: bool
-    ) -> None:
-        """A key that has expired unnoticed is as good as none, before and after."""
-        place = (database.index, key)
-        if key not in database.values:
-            session.dirty = session.dirty or (was_there and not session.watching[place])
-            session.watching[place] = False
-        elif database.is_overdue(key) and (session.watching[place] or not was_there):
-            session.watching[place] = True
-        else:
-            session.dirty = True
-
-    def has_expired(self, session: Session) -> bool:
-        """Whether a key has expired since ``session`` began to watch it."""
+    def has_changed(self, session: Session) -> bool:
+        """Whether a key has changed, or expired, since ``session`` began to watch it."""
+        watching = session.watching
+        if watching is None:
+            return False
         databases = self._keyspace.databases
-        return any(
+        return watching.dirty or any(
             not overdue and databases[db].is_overdue(key)
-            for (db, key), overdue in session.watching.items()
+            for (db, key), overdue in watching.keys.items()
         )
+
+
+def _replace_key(watching: Watching, database: Database, key: bytes, was_there: bool) -> None:
+    """A key that has expired unnoticed is as good as none, before and after."""
+    keys, place = watching.keys, (database.index, key)
+    if key not in database.values:
+        watching.dirty = watching.dirty or (was_there and not keys[place])
+        keys[place] = False
+    elif database.is_overdue(key) and (keys[place] or not was_there):
+        keys[place] = True
+    else:
+        watching.dirty = True

@@ -85,7 +85,7 @@ class Outages:
         self._changed()
         for session in list(self._state.sessions.values()):
             if session is not asking and session.follower is None:
-                session.close()
+                session.link.close()
 
     def _end_failover(self) -> bool:
         """Lets clients write again; whether they could not."""

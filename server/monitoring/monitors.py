@@ -98,14 +98,12 @@ class Monitors:
     def join(self, session: Session) -> None:
         """From now on the client is shown commands, and may not use the data itself."""
         self.sessions[session] = None
-        session.monitoring = True
-        session.update_reasons()
+        session.monitor(True)
 
     def leave(self, session: Session) -> None:
         """The client is shown nothing any more."""
         del self.sessions[session]
-        session.monitoring = False
-        session.update_reasons()
+        session.monitor(False)
 
     def show(self, session: Session, command: Command, args: Arguments) -> None:
         """Shows a command that has just run, or begun to wait, unless it is one of those that are
@@ -118,7 +116,7 @@ class Monitors:
         line = self._line(session, visible(command, args))
         for monitor in list(self.sessions):
             if monitor.muting is None and not monitor.closing:
-                monitor.send(line)
+                monitor.link.send(line)
 
     def _line(self, session: Session, args: Arguments) -> bytes:
         now = self._clock()
@@ -129,7 +127,7 @@ class Monitors:
 
 def _origin(session: Session) -> bytes:
     """Where a command came from: an address, a Unix socket, or a script."""
-    address = session.addr.encode("utf-8", "surrogateescape")
+    address = session.link.addr.encode("utf-8", "surrogateescape")
     if not address:
         return b"lua"
     return b"unix:" + address.removesuffix(b":0") if address.startswith(b"/") else address

@@ -63,7 +63,7 @@ class SlowLog:
             now_ms // 1000,
             nanoseconds // 1000,
             self._cut(visible(command, args)),
-            session.addr.encode("utf-8", "surrogateescape"),
+            session.link.addr.encode("utf-8", "surrogateescape"),
             session.name,
             len(args),
         )

@@ -225,8 +225,8 @@ class Adder:
         if not count:
             return
         session.commands += count
-        session.batches += 1
-        session.batched += count
+        session.link.batches += 1
+        session.link.batched += count
         self._state.stats.batches += 1
         self._state.stats.batched += count
         mean = self._timings.count_run(self._command, count, nanoseconds)

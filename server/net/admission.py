@@ -8,7 +8,7 @@ import sys
 
 from server.config.registry import Config
 from server.net.addresses import address_text
-from server.road.session import Session
+from server.road.session import Session, Waiter
 from server.road.state import ServerState
 from server.runtime.hosts import is_loopback
 from server.services import Services
@@ -50,10 +50,10 @@ def _tune(config: Config, sock: socket.socket) -> None:
 def farewell(server: Services, session: Session) -> None:
     """Forgets a client that is gone, and everything it waits for and listens to."""
     server.state.sessions.pop(session.id, None)
-    if session.waiter is not None:
-        server.blocking.abandon(session.waiter)
-    if session.job is not None:
-        server.working.abandon(session.job)
+    if isinstance(session.parked, Waiter):
+        server.blocking.abandon(session.parked)
+    elif session.parked is not None:
+        server.working.abandon(session.parked)
     server.watching.end_transaction(session)
     server.pubsub.leave_all(session)
     server.tracking.forget(session)

@@ -87,9 +87,7 @@ class Connection(asyncio.Protocol):
         "_answering",
         "_backlog",
         "_backlog_size",
-        "_gate",
         "_kept",
-        "_output",
         "_parked",
         "_parser",
         "_peers",
@@ -108,9 +106,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Services, peers: Connections) -> None:
         self._server = server
         self._state = server.state
-        self._gate = server.gate
         self._peers = peers
-        self._output = peers.output
         self._parser = RequestParser(reader=server.chunk_reader)
         self.limit_arguments()
         self._backlog: list[Request] = []
@@ -154,10 +150,9 @@ class Connection(asyncio.Protocol):
             return
         self.session = session = welcome(self._server, self.transport)
         self._peers.by_session[session] = self
-        session.send = self._send
-        session.close = self._abort
-        session.traffic = self._traffic
-        session.waiting_bytes = self._waiting_bytes
+        link = session.link
+        link.send, link.close = self._send, self._abort
+        link.traffic, link.waiting_bytes = self._traffic, self._waiting_bytes
         if self._state.config.tls_auth_clients_user == "CN":
             name = common_name(self.transport.get_extra_info("peercert"))
             if name is not None:
@@ -183,9 +178,10 @@ class Connection(asyncio.Protocol):
         stats = self._state.stats
         stats.reads += 1
         stats.bytes_in += len(data)
-        session.reads += 1
-        session.bytes_in += len(data)
-        session.bytes_read = len(data)
+        link = session.link
+        link.reads += 1
+        link.bytes_in += len(data)
+        link.bytes_read = len(data)
         session.seen_ms = self._state.clock()
         self._parser.feed(data)
         if not self._waits:
@@ -338,7 +334,7 @@ class Connection(asyncio.Protocol):
                     out.append(reply)
                     size += len(reply)
                 if self._pushed:
-                    if session.cut is None:
+                    if session.ending is None:
                         out += self._pushed
                     self._pushed.clear()
                 if reply is None:
@@ -391,8 +387,8 @@ class Connection(asyncio.Protocol):
             count, stats = len(requests), self._state.stats
             stats.batches += 1
             stats.batched += count
-            self.session.batches += 1
-            self.session.batched += count
+            self.session.link.batches += 1
+            self.session.link.batched += count
         return requests
 
     def _keep(self, requests: list[Request], first: int) -> None:
@@ -430,9 +426,9 @@ class Connection(asyncio.Protocol):
             if session.muting is not None:
                 session.swallow_reply()
                 pieces = [b""]
-            if session.cut is not None:
+            if session.ending is not None:
                 session.closing = True
-                pieces = [b"".join(pieces)[: session.cut]]
+                pieces = [b"".join(pieces)[: session.ending.reply_bytes]]
             for piece in pieces:
                 self._write([piece])
 
@@ -445,7 +441,7 @@ class Connection(asyncio.Protocol):
                 stats.writes += 1
                 stats.bytes_out += len(data)
                 if self.session is not None:
-                    self.session.bytes_out += len(data)
+                    self.session.link.bytes_out += len(data)
                 if not (self._server.output_limits.normal and self.check_output(len(data))):
                     self._emit(data)
 
@@ -465,13 +461,13 @@ class Connection(asyncio.Protocol):
                 return
         self._state.stats.bytes_out += len(data)
         if self.session is not None:
-            self.session.bytes_out += len(data)
+            self.session.link.bytes_out += len(data)
         if not self.check_output(len(data)):
             self._emit(data)
 
     def _emit(self, data: bytes) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
-        if self._gate.holding:
+        if self._server.gate.holding:
             self._unreleased += len(data)
             session = self.session
             is_stranger = session is not None and not session.authenticated
@@ -479,11 +475,11 @@ class Connection(asyncio.Protocol):
             if self._unreleased > most and not self._waits & SWAMPED:
                 self._waits |= SWAMPED
                 self._follow_reading()
-            self._gate.hold(self, data)
-        elif self._kept or not self._output.direct:
+            self._server.gate.hold(self, data)
+        elif self._kept or not self._peers.output.direct:
             self._keep_output(data)
         else:
-            self._output.direct -= 1
+            self._peers.output.direct -= 1
             self.transport.write(data)
 
     def _keep_output(self, data: bytes) -> None:
@@ -495,7 +491,7 @@ class Connection(asyncio.Protocol):
             self._kept += data
         else:
             self._kept = data
-            self._output.add(self)
+            self._peers.output.add(self)
 
     def send_kept(self) -> None:
         """Sends what was kept until now, if anything was and the connection is still open."""
@@ -512,7 +508,7 @@ class Connection(asyncio.Protocol):
             self._unreleased -= len(data)
             self.transport.write(data)
             session = self.session
-            if session is not None and (session.channels or session.patterns or session.monitoring):
+            if session is not None and session.is_pushed_to:
                 self.check_output()
             if session is not None and session.follower is not None:
                 session.follower.resume_soon()  # Behind what else was held back.
@@ -542,8 +538,7 @@ class Connection(asyncio.Protocol):
         if session is not None and session.follower is not None:
             return False  # It knows itself how much waits for it.
         # Whoever monitors is a normal client by name, but asks for nothing of what is sent to it.
-        pushed_to = session is not None and (session.subscriptions or session.monitoring)
-        kind = "pubsub" if pushed_to else "normal"
+        kind = "pubsub" if session is not None and session.is_pushed_to else "normal"
         if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
             self._state.stats.output_limit_disconnections += 1
             self._abort()
@@ -572,9 +567,9 @@ class Connection(asyncio.Protocol):
     def _end(self, session: Session) -> None:
         """Closes the connection when everything written has been sent."""
         self._leave()
-        self._resets = session.resets
-        if self._gate.holding:
-            self._gate.hold(self, None)
+        self._resets = session.ending is not None and session.ending.resets
+        if self._server.gate.holding:
+            self._server.gate.hold(self, None)
         else:
             close(self.transport, self._resets)
 

@@ -20,7 +20,7 @@ from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike
 from server.net.paused_requests import REPLICATED, hold_back, may_write
 from server.road.reasons import FAULTS, PAUSE
-from server.road.session import Session
+from server.road.session import Ending, Session
 from server.road.table import Command
 from server.services import Services
 
@@ -95,7 +95,7 @@ def _struck(
     if kind == rules.ERROR:
         return server.dispatcher.refuse(session, command, text, verbatim=True)
     if kind == rules.READY:
-        about = rules.Request(command, request, strike.key, session.laddr)
+        about = rules.Request(command, request, strike.key, session.link.laddr)
         ready = READY_NAMES[text]
         return server.dispatcher.refuse(
             session, command, ready.text(about), verbatim=ready.specific
@@ -103,14 +103,15 @@ def _struck(
     if kind in (rules.CUT, rules.NO_REPLY):
         return _cut(server, session, request, number)
     session.closing = kind in (rules.CLOSE, rules.RESET)
-    session.resets = kind == rules.RESET
+    if kind == rules.RESET:
+        session.ending = Ending(resets=True)
     return NO_REPLY
 
 
 def _cut(server: Services, session: Session, request: Request, size: int) -> bytes | None:
     """Executes the command, and ends the connection after so many bytes of the reply; that of a
     command that waits is cut when it comes."""
-    session.cut = size
+    session.ending = Ending(size)
     reply = server.dispatcher.execute(session, request)
     if reply is None:
         return None

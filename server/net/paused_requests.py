@@ -34,9 +34,7 @@ def hold_back(
 def may_write(server: Services, session: Session, command: Command, args: Request) -> bool:
     """Whether the command changes data or is one that replicas would have to hear of."""
     if command.name == "exec":
-        return any(
-            may_write(server, session, queued, given) for queued, given in session.queue or ()
-        )
+        return any(may_write(server, session, queued, given) for queued, given in session.queue)
     scripting = server.scripting
     if command.name == "fcall":
         return scripting.functions.may_write(args[1])

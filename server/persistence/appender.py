@@ -266,7 +266,7 @@ class Appender:
         all, as if the server had died. All others are answered."""
         for session in list(self._state.sessions.values()):
             if session.unsaved >= lost:
-                session.close()
+                session.link.close()
         self._gate.drop_ended()
         self._let_go()
 

@@ -65,7 +65,7 @@ class FullSync:
         replica.place(self._position)
         if replica.speaks:
             text = f"+FULLRESYNC {self._state.replication_id} {self._position}\r\n"
-            replica.session.send(text.encode())
+            replica.session.link.send(text.encode())
 
     # --- periodic work --------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class FullSync:
     def keep_alive(self) -> None:
         """Lets those that wait see that the server is there."""
         for replica in self.waiting:
-            replica.session.send(b"\n")
+            replica.session.link.send(b"\n")
 
     def _start(self) -> None:
         """Makes a child that writes a snapshot for the first that waits, and others like it."""

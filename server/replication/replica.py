@@ -162,7 +162,7 @@ class Replica:
     @property
     def address(self) -> str:
         """The address that it is to be reached at."""
-        host = self.session.addr.rpartition(":")[0].strip("[]")
+        host = self.session.link.addr.rpartition(":")[0].strip("[]")
         return self.introduction.address or host
 
     @property
@@ -185,7 +185,7 @@ class Replica:
         self._read = 0
         self.phase = SENDING
         self.heard_ms = self._state.clock()
-        self.session.send(b"$%d\r\n" % snapshot.size)
+        self.session.link.send(b"$%d\r\n" % snapshot.size)
         self.resume()
 
     def place(self, position: int) -> None:
@@ -213,7 +213,7 @@ class Replica:
     def pump(self) -> None:
         """Sends what there is, as far as it takes it."""
         sent = 0
-        while not self._choked and self.session.waiting_bytes()[1] < UNSENT:
+        while not self._choked and self.session.link.waiting_bytes()[1] < UNSENT:
             try:
                 data = self._next()
             except OSError as error:
@@ -221,7 +221,7 @@ class Replica:
                 return
             if not data or self.session.closing:
                 return
-            self.session.send(data)
+            self.session.link.send(data)
             self._state.stats.bytes_to_replicas += len(data)
             sent += len(data)
             if sent >= AT_ONCE:
@@ -267,7 +267,7 @@ class Replica:
         """Cuts it off if more waits for it than client-output-buffer-limit allows; whether it was.
 
         What the backlog holds anyway costs nothing, so a lower limit does not count."""
-        waiting = self.session.waiting_bytes()[1] + self.behind + more
+        waiting = self.session.link.waiting_bytes()[1] + self.behind + more
         if waiting <= self._state.config.repl_backlog_size:
             return False
         if not self._limits.exceeded(self, "slave", waiting):
@@ -279,7 +279,7 @@ class Replica:
     def cut_off(self, reason: str) -> None:
         """Ends its connection at once."""
         self._state.log.warning(f"Replica {self.name} is cut off: {reason}")
-        self.session.close()
+        self.session.link.close()
 
     def leave(self) -> None:
         """It is gone."""

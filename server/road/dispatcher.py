@@ -123,9 +123,9 @@ class Dispatcher:
             and (not why & LIMITED or session.account.permits(command, args))
         ):
             session.command = command
-            if not why & MULTI:
+            if session.transaction is None:
                 return self.run(session, command, args)
-            session.enqueue(command, args)
+            session.transaction.add(command, args)
             return QUEUED
         reply = self._execute_checked(session, args)
         if session.tracking is not None and session.tracking.caching:
@@ -150,9 +150,9 @@ class Dispatcher:
                 self._access.note_refusal(session, command, args)
             return self._reject(session, command, refusal)
         assert command is not None
-        if session.queue is None or command.name in NEVER_QUEUED:
+        if session.transaction is None or command.name in NEVER_QUEUED:
             return self.run(session, command, args)
-        session.enqueue(command, args)
+        session.transaction.add(command, args)
         return QUEUED
 
     def _execute_of_replica(
@@ -179,7 +179,7 @@ class Dispatcher:
         clients do not count."""
         command = find(self._table, args)
         about_clients = command is not None and command.fullname.startswith("client|")
-        if session.queue is None and not about_clients:
+        if session.transaction is None and not about_clients:
             tracking.caching = False
             session.update_reasons()
 
@@ -212,8 +212,8 @@ class Dispatcher:
             if command.name == "exec":
                 self._watching.end_transaction(session)
                 text = text if verbatim else errors.exec_aborted_by(text)
-        if session.queue is not None:
-            session.broken = True
+        if session.transaction is not None:
+            session.transaction.broken = True
         return self._fail(text)
 
     def _fail(self, text: str) -> Encoded:

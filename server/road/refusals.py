@@ -185,7 +185,7 @@ def _reader(on: Refusals, session: Session, command: Command, args: Arguments) -
 def _memory(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
     """EXEC may take what its commands do."""
     if command.name == "exec":
-        takes = any("denyoom" in queued.flags for queued, _ in session.queue or ())
+        takes = any("denyoom" in queued.flags for queued, _ in session.queue)
     else:
         takes = "denyoom" in command.flags
     return errors.OUT_OF_MEMORY if takes and on.state.memory.check() else None
@@ -211,7 +211,7 @@ def _busy(on: Refusals, session: Session, command: Command, args: Arguments) -> 
 def _writes(session: Session, command: Command) -> bool:
     """Whether the command may change data; EXEC does what its commands do."""
     if command.name == "exec":
-        return any(queued.writes for queued, _ in session.queue or ())
+        return any(queued.writes for queued, _ in session.queue)
     return command.writes
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
@@ -57,96 +57,157 @@ class Script:
         self.wrote = False
 
 
-class Session:
-    """The state of one client. It has no socket: ``send`` and ``close`` are given to it."""
+class Link:
+    """How a session reaches its client: over which addresses, since when (Unix milliseconds), and
+    what has gone both ways. A connection replaces the four calls by its own; the link of a session
+    without a client leads nowhere, and has no address."""
 
     __slots__ = (
-        "account",
         "addr",
-        "authenticated",
         "batched",
         "batches",
-        "broken",
         "bytes_in",
         "bytes_out",
         "bytes_read",
-        "caller",
-        "channels",
         "close",
+        "created_ms",
+        "laddr",
+        "reads",
+        "send",
+        "traffic",
+        "waiting_bytes",
+    )
+
+    def __init__(self, addr: str, laddr: str, now_ms: int) -> None:
+        self.addr = addr
+        self.laddr = laddr
+        self.created_ms = now_ms
+        self.send: Callable[[bytes], None] = lambda data: None
+        """Writes bytes that are no reply: pushes and pub/sub messages."""
+        self.close: Callable[[], None] = lambda: None
+        """Ends the connection at once, without what is still to be sent."""
+        self.traffic: Callable[[], dict[str, int]] = dict
+        """The connection's buffers and its file descriptor, for CLIENT LIST."""
+        self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
+        self.bytes_in = self.bytes_out = self.reads = 0
+        self.bytes_read = 0
+        """How many the last read brought."""
+        self.batches = self.batched = 0
+        """How often what was read held whole requests, and how many these were."""
+
+
+class Subscriptions:
+    """What a client listens to."""
+
+    __slots__ = ("channels", "patterns", "shards")
+
+    def __init__(self) -> None:
+        self.channels: dict[bytes, None] = {}
+        self.patterns: dict[bytes, None] = {}
+        self.shards: dict[bytes, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.channels) + len(self.patterns) + len(self.shards)
+
+
+NOTHING: Final = Subscriptions()
+"""What most clients listen to. Nothing is put in here: see :class:`.PubSub`."""
+
+
+class Transaction:
+    """What MULTI has begun: the commands in the ``queue``, the ``memory`` that they take, and
+    whether one of them was refused, so that none will run (``broken``)."""
+
+    __slots__ = ("broken", "memory", "queue")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[Command, Arguments]] = []
+        self.memory = 0
+        self.broken = False
+
+    def add(self, command: Command, args: Arguments) -> None:
+        """Queues a command."""
+        self.queue.append((command, args))
+        self.memory += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
+
+
+class Watching:
+    """The keys that a client watches, each with whether it was overdue already, and whether one of
+    them has changed, see :mod:`server.clients.watch`."""
+
+    __slots__ = ("dirty", "keys")
+
+    def __init__(self) -> None:
+        self.keys: dict[Place, bool] = {}
+        self.dirty = False
+
+
+class Ending:
+    """How a fault ends a connection: after so many bytes of the reply to the present command, or
+    after all of them (``None``), and whether with a reset of TCP."""
+
+    __slots__ = ("reply_bytes", "resets")
+
+    def __init__(self, reply_bytes: int | None = None, *, resets: bool = False) -> None:
+        self.reply_bytes = reply_bytes
+        self.resets = resets
+
+
+class Session:
+    """The state of one client.
+
+    What a feature needs to know of a client is an object of its own, which is there only while the
+    client uses it; the feature makes and drops it, and notes its bit in ``reasons``. There
+    is no socket here: ``link`` leads to it.
+    """
+
+    __slots__ = (
+        "account",
+        "authenticated",
+        "caller",
         "closing",
         "command",
         "commands",
-        "created_ms",
-        "cut",
         "db",
-        "dirty",
+        "ending",
         "follower",
         "id",
-        "job",
-        "laddr",
-        "lib_name",
-        "lib_ver",
-        "monitoring",
+        "library",
+        "link",
+        "listening",
         "muting",
         "name",
         "no_evict",
         "no_touch",
         "noted",
-        "patterns",
+        "parked",
         "paused",
-        "queue",
-        "queue_bytes",
-        "reads",
         "reasons",
         "replicated",
-        "resets",
         "resp3",
         "script",
         "seen_ms",
-        "send",
-        "shards",
         "tracking",
-        "traffic",
+        "transaction",
         "unsaved",
-        "waiter",
-        "waiting_bytes",
         "watching",
     )
 
     def __init__(
-        self,
-        identity: int,
-        addr: str,
-        laddr: str,
-        now_ms: int,
-        database: Database,
-        user: User,
-        authenticated: bool,
+        self, identity: int, link: Link, database: Database, user: User, authenticated: bool
     ) -> None:
         self.id = identity
-        self.addr = addr
-        self.laddr = laddr
-        self.created_ms = self.seen_ms = now_ms
-        self.send: Callable[[bytes], None] = lambda data: None
-        """Writes bytes that are no reply: pushes and pub/sub messages."""
-        self.close: Callable[[], None] = lambda: None
-        """Ends the connection at once, without what is still to be sent."""
+        self.link = link
+        self.seen_ms = link.created_ms
         self.closing = False
         """Set by a command after whose reply the connection ends."""
-        self.resets = False
-        """Whether the connection then ends with a reset of TCP."""
-        self.cut: int | None = None
-        """After how many bytes of the reply to the present command the connection ends, if a fault
-        has cut it off."""
-        self.traffic: Callable[[], dict[str, int]] = dict
-        """The connection's buffers and its file descriptor, for CLIENT LIST."""
-        self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
-        self.waiter: Waiter | None = None
+        self.ending: Ending | None = None
+        """What a fault has done to the present command."""
+        self.parked: Waiter | Job | None = None
+        """The command whose reply comes later."""
         self.paused = False
         """Whether a request of the client waits for the end of a pause."""
-        self.job: Job | None = None
-        """The command that is being worked on in steps."""
         self.unsaved = 0
         """The round of the append-only file in which the client last changed anything."""
         self.noted = 0
@@ -160,25 +221,16 @@ class Session:
         self.script: Script | None = None
         """What may be done by the script whose session it is; ``None`` for that of a client."""
         self.command: Command | None = None
-        self.channels: dict[bytes, None] = {}
-        self.patterns: dict[bytes, None] = {}
-        self.shards: dict[bytes, None] = {}
-        self.watching: dict[tuple[int, bytes], bool] = {}
-        self.monitoring = False
-        """Whether the client is shown every command, instead of using the data itself."""
+        self.listening = NOTHING
+        self.watching: Watching | None = None
         self.tracking: ClientTracking | None = None
-        """What the client is told of keys that it keeps copies of; ``None`` for nothing."""
+        """What the client is told of keys that it keeps copies of."""
         self.commands = 0
         """How many requests have been answered, or have begun to wait for their answer."""
-        self.bytes_in = self.bytes_out = self.reads = 0
-        self.bytes_read = 0
-        """How many the last read brought."""
-        self.batches = self.batched = 0
-        """How often what was read held whole requests, and how many these were."""
-        self.queue: list[tuple[Command, Arguments]] | None = None
+        self.reasons = 0
         self.reset(database, user, authenticated)
-        self.lib_name = b""
-        self.lib_ver = b""
+        self.library = b"", b""
+        """The name and the version of what the client is made with, as it says itself."""
 
     def reset(self, database: Database, user: User, authenticated: bool) -> None:
         """The state of a client that has just connected (subscriptions are ended elsewhere, and so
@@ -192,22 +244,28 @@ class Session:
         self.no_evict = False
         self.no_touch = False
         self.muting: str | None = None
-        self.clear_transaction()
+        self.transaction: Transaction | None = None
+        self.update_reasons()
 
-    def enqueue(self, command: Command, args: Arguments) -> None:
-        """Queues a command of a transaction."""
-        assert self.queue is not None
-        self.queue.append((command, args))
-        self.queue_bytes += QUEUED_OVERHEAD + sum(map(len, args)) + ARGUMENT_OVERHEAD * len(args)
+    def begin_transaction(self) -> None:
+        """Enters MULTI."""
+        self.transaction = Transaction()
+        self.update_reasons()
 
     def clear_transaction(self) -> None:
         """Leaves MULTI. Watched keys are forgotten by :meth:`.WatchedKeys.end_transaction`."""
-        self.queue = None
-        self.queue_bytes = 0
-        """How much memory the queue takes."""
-        self.broken = False
-        self.dirty = False
+        self.transaction = None
         self.update_reasons()
+
+    @property
+    def queue(self) -> Sequence[tuple[Command, Arguments]]:
+        """The commands that EXEC would run."""
+        return () if self.transaction is None else self.transaction.queue
+
+    @property
+    def queue_bytes(self) -> int:
+        """How much memory the queue takes."""
+        return 0 if self.transaction is None else self.transaction.memory
 
     @property
     def user(self) -> bytes:
@@ -222,7 +280,7 @@ class Session:
     @property
     def is_local(self) -> bool:
         """Whether the client is on the same host: at a loopback address or a Unix socket."""
-        host = self.addr.rpartition(":")[0].strip("[]")
+        host = self.link.addr.rpartition(":")[0].strip("[]")
         try:
             return is_loopback(host)
         except ValueError:
@@ -234,32 +292,49 @@ class Session:
         return self.command is not None and self.command.name == "debug"
 
     @property
+    def waiter(self) -> Waiter | None:
+        """The command that is blocked, if one is."""
+        return self.parked if isinstance(self.parked, Waiter) else None
+
+    @property
     def is_blocked(self) -> bool:
         """Whether the client waits: with a command that blocks, or for the end of a pause."""
-        return self.waiter is not None or self.paused
+        return self.paused or self.waiter is not None
 
     @property
     def subscriptions(self) -> int:
         """How many channels, patterns and shard channels the client listens to."""
-        return len(self.channels) + len(self.patterns) + len(self.shards)
+        return len(self.listening)
+
+    @property
+    def monitoring(self) -> bool:
+        """Whether the client is shown every command, instead of using the data itself."""
+        return bool(self.reasons & reasons.MONITORING)
+
+    @property
+    def is_pushed_to(self) -> bool:
+        """Whether the client is sent what it has not asked for, command by command."""
+        return self.monitoring or self.subscriptions > 0
+
+    def monitor(self, begins: bool) -> None:
+        """Begins or ends to be shown every command."""
+        self.reasons = (self.reasons & ~reasons.MONITORING) | (reasons.MONITORING * begins)
 
     @property
     def awaited(self) -> asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None:
         """The reply to the last command, where it comes later: the client waits, or is worked for.
 
         It comes as a whole, or in pieces."""
-        if self.waiter is not None:
-            return self.waiter.future
-        return None if self.job is None else self.job.future
+        return None if self.parked is None else self.parked.future
 
     def update_reasons(self) -> None:
         """Computes ``reasons`` anew; for whoever changes what it stands for."""
         tracking = self.tracking
         self.reasons = (
             (0 if self.authenticated else reasons.STRANGER)
-            | (0 if self.queue is None else reasons.MULTI)
+            | (0 if self.transaction is None else reasons.MULTI)
             | (reasons.SUBSCRIBED if not self.resp3 and self.subscriptions else 0)
-            | (reasons.MONITORING if self.monitoring else 0)
+            | (self.reasons & reasons.MONITORING)
             | (0 if self.follower is None else reasons.REPLICA)
             | (reasons.LIMITED if self.account.limited else 0)
             | (0 if self.account.rate is None else reasons.RATED)

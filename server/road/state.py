@@ -15,7 +15,7 @@ from server.acl.users import Users
 from server.config.registry import Config
 from server.monitoring.timings import Timings
 from server.road import reasons
-from server.road.session import Session
+from server.road.session import Link, Session
 from server.road.table import every, new_table
 from server.runtime.clock import Clock, Reading
 from server.runtime.log import Log
@@ -164,8 +164,8 @@ class ServerState:
     def new_session(self, identity: int, addr: str = "", laddr: str = "") -> Session:
         """The session of a client that has just connected, or of nobody (0)."""
         first, users = self.keyspace.databases[0], self.users
-        now, is_open = self.clock(), users.default_is_open()
-        return Session(identity, addr, laddr, now, first, users.default, is_open)
+        link = Link(addr, laddr, self.clock())
+        return Session(identity, link, first, users.default, users.default_is_open())
 
     # --- time and counters ----------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class SteppedCommands:
             if pieces is not None:
                 return b"".join(pieces)
         job.future = asyncio.get_running_loop().create_future()
-        session.job = job
+        session.parked = job
         self._jobs[job] = None
         self._schedule()
         return None
@@ -83,7 +83,7 @@ class SteppedCommands:
     def abandon(self, job: Job) -> None:
         """The client is gone: nobody wants the reply."""
         self._jobs.pop(job, None)
-        job.session.job = None
+        job.session.parked = None
         job.work.close()
         job.future.cancel()
 
@@ -112,7 +112,7 @@ class SteppedCommands:
         try:
             pieces = self._work(job)
         except Exception:
-            job.session.close()
+            job.session.link.close()
             raise
         self._reactions.drain()
         if job not in self._jobs:  # The client was cut off by what the work led to.
@@ -121,7 +121,7 @@ class SteppedCommands:
         if pieces is None:
             self._jobs[job] = None
         else:
-            job.session.job = None
+            job.session.parked = None
             job.future.set_result(pieces)
 
     def _work(self, job: Job) -> Pieces | None:

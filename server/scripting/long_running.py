@@ -217,7 +217,7 @@ class LongRunning:
         except CommandError as error:
             self._finish(error)
         except Exception:
-            self._session.close()
+            self._session.link.close()
             self._end()
             raise
 

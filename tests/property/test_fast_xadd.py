@@ -68,7 +68,7 @@ class Road:
             self.wire.closed,
             self.wire.connection._waiting_bytes(),
             woken,
-            self.watcher.session.dirty,
+            self.watcher.session.watching is not None and self.watcher.session.watching.dirty,
             state.changes,
             dict(state.stats.errors),
             {c.fullname: (c.calls, c.failed, c.rejected) for c in every(state.table)},

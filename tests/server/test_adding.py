@@ -299,9 +299,10 @@ class TestTimings:
         session, stats = parties.wire.connection.session, parties.direct.server.state.stats
         assert session is not None
         assert stats.batches == 0, "the command that resets comes in a batch that is forgotten"
-        commands, batches, batched = session.commands, session.batches, session.batched
+        link, commands = session.link, session.commands
+        batches, batched = link.batches, link.batched
         parties.read(XADD * 3)
-        found = session.commands - commands, session.batches - batches, session.batched - batched
+        found = session.commands - commands, link.batches - batches, link.batched - batched
         assert found == (3, 1, 3)
         assert (stats.batches, stats.batched) == (1, 3)
 

@@ -206,8 +206,9 @@ def test_a_defect_in_a_step_closes_the_connection(
 
 async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
-    assert client.session.job is not None
-    pieces = await asyncio.wait_for(client.session.job.future, None)
+    assert client.session.parked is not None
+    pieces = await asyncio.wait_for(client.session.parked.future, None)
+    assert isinstance(pieces, list)
     assert keys_in(b"".join(pieces)) == ALL
 
 

@@ -92,8 +92,8 @@ class DirectClient:
         """Whether the server has cut the connection."""
         self.server = server
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
-        session.send = self.pushed.append
-        session.close = self._close
+        session.link.send = self.pushed.append
+        session.link.close = self._close
 
     def send(self, *arguments: Argument) -> bytes | None:
         """The raw reply to a request, or ``None`` if the client has been parked."""

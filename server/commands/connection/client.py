@@ -151,15 +151,15 @@ def _by_user(server: Services, value: bytes) -> Filter:
 
 
 def _by_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.addr.encode() == value
+    return lambda other: other.link.addr.encode() == value
 
 
 def _by_local_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.laddr.encode() == value
+    return lambda other: other.link.laddr.encode() == value
 
 
 def _by_host(server: Services, value: bytes) -> Filter:
-    return lambda other: other.addr.rpartition(":")[0].strip("[]").encode() == value
+    return lambda other: other.link.addr.rpartition(":")[0].strip("[]").encode() == value
 
 
 def _by_name(server: Services, value: bytes) -> Filter:
@@ -167,11 +167,11 @@ def _by_name(server: Services, value: bytes) -> Filter:
 
 
 def _by_library(server: Services, value: bytes) -> Filter:
-    return lambda other: bool(other.lib_name) and other.lib_name == value
+    return lambda other: bool(other.library[0]) and other.library[0] == value
 
 
 def _by_library_version(server: Services, value: bytes) -> Filter:
-    return lambda other: bool(other.lib_ver) and other.lib_ver == value
+    return lambda other: bool(other.library[1]) and other.library[1] == value
 
 
 def _by_flags(server: Services, value: bytes) -> Filter:
@@ -194,7 +194,7 @@ def _by_age(server: Services, value: bytes) -> Filter:
     if seconds <= 0:
         raise CommandError(connection_errors.MAXAGE_NOT_POSITIVE)
     now = server.state.clock()
-    return lambda other: (now - other.created_ms) // 1000 >= seconds
+    return lambda other: (now - other.link.created_ms) // 1000 >= seconds
 
 
 def _by_idle_time(server: Services, value: bytes) -> Filter:
@@ -298,9 +298,9 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
     if not is_printable(args[3]):
         raise CommandError(connection_errors.bad_client_attribute(args[2]))
     if option == b"LIB-NAME":
-        session.lib_name = args[3]
+        session.library = args[3], session.library[1]
     else:
-        session.lib_ver = args[3]
+        session.library = session.library[0], args[3]
     return OK
 
 
@@ -424,7 +424,7 @@ def kill(server: Services, session: Session, args: Arguments) -> Reply:
     """Closes the client at an address, or those that pass the filters, and says how many."""
     sessions = list(server.state.sessions.values())
     if len(args) == 3:
-        chosen = [other for other in sessions if other.addr.encode() == args[2]]
+        chosen = [other for other in sessions if other.link.addr.encode() == args[2]]
         if not chosen:
             raise CommandError(connection_errors.NO_SUCH_CLIENT)
         _close(session, chosen[:1])
@@ -441,7 +441,7 @@ def _close(session: Session, chosen: list[Session]) -> None:
         if other is session:
             session.closing = True
         else:
-            other.close()
+            other.link.close()
 
 
 @command(

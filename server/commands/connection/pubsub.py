@@ -63,7 +63,7 @@ def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the channels named, or all, and confirms each."""
-    leaving = args[1:] or list(session.channels)
+    leaving = args[1:] or list(session.listening.channels)
     return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
 
 
@@ -77,7 +77,7 @@ def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def punsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the patterns named, or all, and confirms each."""
-    leaving = args[1:] or list(session.patterns)
+    leaving = args[1:] or list(session.listening.patterns)
     return _each(session, "punsubscribe", server.pubsub.unsubscribe_pattern, leaving)
 
 
@@ -85,9 +85,11 @@ def _each(
     session: Session, event: str, change: Callable[[Session, bytes], None], names: list[bytes]
 ) -> Reply:
     """The confirmations of such a change, each with the number of channels and patterns left."""
-    return confirm_each(
-        session, event, change, names, lambda: len(session.channels) + len(session.patterns)
-    )
+
+    def count() -> int:
+        return len(session.listening.channels) + len(session.listening.patterns)
+
+    return confirm_each(session, event, change, names, count)
 
 
 def confirm_each(
@@ -216,7 +218,7 @@ def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     if session.executing:
         raise CommandError(connection_errors.SSUBSCRIBE_INSIDE_MULTI)
     listen = server.pubsub.subscribe_shard
-    return confirm_each(session, "ssubscribe", listen, args[1:], lambda: len(session.shards))
+    return confirm_each(session, "ssubscribe", listen, args[1:], lambda: _shards_of(session))
 
 
 @command(
@@ -230,9 +232,14 @@ def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the shard channels named, or all, and confirms each."""
-    leaving = args[1:] or list(session.shards)
+    leaving = args[1:] or list(session.listening.shards)
     leave = server.pubsub.unsubscribe_shard
-    return confirm_each(session, "sunsubscribe", leave, leaving, lambda: len(session.shards))
+    return confirm_each(session, "sunsubscribe", leave, leaving, lambda: _shards_of(session))
+
+
+def _shards_of(session: Session) -> int:
+    """Return how many shard channels the client listens to."""
+    return len(session.listening.shards)
 
 
 @command(

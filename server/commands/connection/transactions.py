@@ -28,10 +28,9 @@ _FLAGS = "noscript loading stale fast allow_busy"
 )
 def multi(server: Services, session: Session, args: Arguments) -> Reply:
     """Opens a transaction."""
-    if session.queue is not None:
+    if session.transaction is not None:
         raise CommandError(connection_errors.NESTED_MULTI)
-    session.queue = []
-    session.update_reasons()
+    session.begin_transaction()
     return OK
 
 
@@ -44,7 +43,7 @@ def multi(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def discard(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves the transaction without running it."""
-    if session.queue is None:
+    if session.transaction is None:
         raise CommandError(connection_errors.DISCARD_WITHOUT_MULTI)
     server.watching.end_transaction(session)
     return OK
@@ -61,7 +60,7 @@ def discard(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def watch(server: Services, session: Session, args: Arguments) -> Reply:
     """Watches keys. One that has expired by now counts as missing."""
-    if session.queue is not None:
+    if session.transaction is not None:
         raise CommandError(connection_errors.WATCH_INSIDE_MULTI)
     for key in args[1:]:
         server.watching.watch(session, key)
@@ -77,7 +76,6 @@ def watch(server: Services, session: Session, args: Arguments) -> Reply:
 def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
     """Ends all watching."""
     server.watching.forget(session)
-    session.dirty = False
     return OK
 
 
@@ -90,16 +88,15 @@ def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
-    if session.queue is None:
+    if session.transaction is None:
         raise CommandError(connection_errors.EXEC_WITHOUT_MULTI)
-    queue, broken = session.queue, session.broken
-    dirty = session.dirty or server.watching.has_expired(session)
+    transaction, changed = session.transaction, server.watching.has_changed(session)
     server.watching.end_transaction(session)
-    if broken:
+    if transaction.broken:
         raise CommandError(connection_errors.EXEC_ABORTED)
-    if dirty:
+    if changed:
         return NULL_ARRAY
-    scripting = server.scripting
+    scripting, queue = server.scripting, transaction.queue
     return scripting.transaction(session, queue, lambda: _run_all(server, session, queue))
 
 

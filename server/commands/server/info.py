@@ -175,7 +175,7 @@ def _certificate(server: Services, now: int) -> Fields:
 
 def _clients(server: Services) -> Fields:
     sessions, blocking = server.state.sessions.values(), server.blocking
-    waiting = [session.waiting_bytes() for session in sessions]
+    waiting = [session.link.waiting_bytes() for session in sessions]
     unread, unsent = map(max, zip((0, 0), *waiting, strict=True))
     return {
         "connected_clients": len(sessions),

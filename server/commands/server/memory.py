@@ -74,7 +74,7 @@ def table_sizes(database: Database) -> tuple[int, int]:
 def client_memory(server: Services, *, replicas: bool) -> int:
     """The bytes that wait in the buffers of replicas, or of all other clients."""
     return sum(
-        sum(session.waiting_bytes())
+        sum(session.link.waiting_bytes())
         for session in server.state.sessions.values()
         if (session.follower is not None) == replicas
     )

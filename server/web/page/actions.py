@@ -293,7 +293,7 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
     session.log_in(account)
     session.db = state.keyspace.databases[action.db]
     answer = _Answer()
-    session.close = answer.abandon
+    session.link.close = answer.abandon
     state.sessions[session.id] = session
     try:
         # No other client comes between these: nothing is awaited.

@@ -106,13 +106,13 @@ def _client(request: PageRequest, session: Session) -> list[Child]:
     command = session.command
     return [
         number(session.id),
-        session.addr or NONE,
+        session.link.addr or NONE,
         shown(session.name) if session.name else NONE,
         shown(session.user),
         client_flags(session),
         NONE if command is None else command.fullname,
         duration(request.now - session.seen_ms),
-        duration(request.now - session.created_ms),
+        duration(request.now - session.link.created_ms),
         size(client_memory(session)),
     ]
 

@@ -179,7 +179,7 @@ def test_nothing_is_left_of_watching_when_it_ends(direct: Direct, end: str) -> N
     assert not direct.server.services.watching.watchers
     assert not one.session.watching
     one.send("SET", "k", "v")
-    assert not one.session.dirty
+    assert one.session.watching is None
 
 
 def test_nothing_is_left_of_watching_when_the_client_goes(direct: Direct) -> None:

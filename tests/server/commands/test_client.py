@@ -204,7 +204,7 @@ class TestTheLine:
         assert fields(other.send("CLIENT", "LIST", "ID", 1))["cmd"] == "get"
 
     def test_a_client_at_a_unix_socket_is_marked(self, client: DirectClient) -> None:
-        client.session.addr = "/run/penstock.sock:0"
+        client.session.link.addr = "/run/penstock.sock:0"
         assert fields(client.send("CLIENT", "INFO"))["flags"] == "U"
 
     def test_a_real_connection_has_a_descriptor(self, exchange: Exchange) -> None:
@@ -212,7 +212,7 @@ class TestTheLine:
         assert int(received.split(b" fd=")[1].split()[0]) > 2
 
     def test_what_a_client_does_not_read_is_counted(self, client: DirectClient) -> None:
-        client.session.traffic = lambda: {"qbuf": 10, "oll": 1, "omem": 1000, "fd": 9}
+        client.session.link.traffic = lambda: {"qbuf": 10, "oll": 1, "omem": 1000, "fd": 9}
         line = fields(client.send("CLIENT", "INFO"))
         shown = [line[name] for name in ("fd", "qbuf", "oll", "omem", "tot-mem", "events")]
         assert shown == ["9", "10", "1", "1000", "3058", "rw"]
@@ -299,7 +299,7 @@ class TestList:
         self, direct: Direct, words: list[str], numbers: list[int]
     ) -> None:
         client, two, three = direct.client(), direct.client(), direct.client()
-        two.session.addr = "[::1]:5"
+        two.session.link.addr = "[::1]:5"
         two.send("CLIENT", "SETNAME", "bob")
         two.send("CLIENT", "SETINFO", "LIB-NAME", "lib")
         two.send("CLIENT", "SETINFO", "LIB-VER", "1.2")
@@ -332,7 +332,7 @@ class TestList:
 class TestKill:
     def test_the_old_form_closes_the_client_at_an_address(self, direct: Direct) -> None:
         client, other = direct.client(), direct.client()
-        other.session.addr = "1.2.3.4:5"
+        other.session.link.addr = "1.2.3.4:5"
         assert client.send("CLIENT", "KILL", "1.2.3.4:5") == b"+OK\r\n"
         assert other.closed
         assert client.send("CLIENT", "KILL", "1.2.3.4:5") == b"-ERR No such client\r\n"
@@ -354,8 +354,8 @@ class TestKill:
         "choose",
         [
             lambda session: ("ID", session.id),
-            lambda session: ("ADDR", session.addr),
-            lambda session: ("LADDR", session.laddr),
+            lambda session: ("ADDR", session.link.addr),
+            lambda session: ("LADDR", session.link.laddr),
             lambda session: ("MAXAGE", 10),
             lambda session: ("IDLE", 10),
             lambda session: ("IP", "1.1.1.1"),
@@ -365,7 +365,7 @@ class TestKill:
         self, direct: Direct, choose: Callable[[Session], tuple[str, str | int]]
     ) -> None:
         old = direct.client()
-        old.session.addr, old.session.laddr = "1.1.1.1:1", "2.2.2.2:2"
+        old.session.link.addr, old.session.link.laddr = "1.1.1.1:1", "2.2.2.2:2"
         direct.now_ms += 10_000
         young, client = direct.client(), direct.client()
         assert client.send("CLIENT", "KILL", *choose(old.session)) == b":1\r\n"

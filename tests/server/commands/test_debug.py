@@ -41,7 +41,7 @@ def test_it_is_refused_unless_it_is_allowed() -> None:
 )
 def test_local_allows_it_to_clients_of_the_same_host(address: str, allowed: bool) -> None:
     client = Direct(enable_debug_command="local").client()
-    client.session.addr = address
+    client.session.link.addr = address
     expected = b"+OK\r\n" if allowed else DEBUG_REFUSED
     assert client.send("DEBUG", "SLEEP", 0) == expected
 

@@ -17,9 +17,9 @@ class Rig:
     def __init__(self) -> None:
         self.direct = Direct(now_ms=1_700_000_000_123)
         self.client = self.direct.client()
-        self.client.session.addr = "127.0.0.1:7"
+        self.client.session.link.addr = "127.0.0.1:7"
         self.watcher = self.direct.client()
-        self.watcher.session.addr = "127.0.0.1:8"
+        self.watcher.session.link.addr = "127.0.0.1:8"
         assert self.watcher.send("MONITOR") == OK
 
     def seen(self, *words: object, client: DirectClient | None = None) -> list[str]:
@@ -68,7 +68,7 @@ class TestWhatIsShown:
         assert rig.seen("SELECT", 3) == ['[3 127.0.0.1:7] "SELECT" "3"']
 
     def test_a_unix_socket_is_named(self, rig: Rig) -> None:
-        rig.client.session.addr = "/tmp/penstock.sock:0"
+        rig.client.session.link.addr = "/tmp/penstock.sock:0"
         assert rig.seen("PING") == ['[0 unix:/tmp/penstock.sock] "PING"']
 
     def test_what_is_refused_is_not(self, rig: Rig) -> None:
@@ -229,7 +229,7 @@ class TestWhoMonitors:
     def test_one_that_is_cut_off_meanwhile_does_no_harm(self, rig: Rig) -> None:
         other = rig.direct.client()
         other.send("MONITOR")
-        rig.watcher.session.send = lambda data: rig.watcher.session.close()
+        rig.watcher.session.link.send = lambda data: rig.watcher.session.link.close()
         rig.client.send("PING")
         assert rig.watcher.closed
         assert other.take_pushed() == STAMP + b' [0 127.0.0.1:7] "PING"\r\n'

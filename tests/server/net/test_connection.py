@@ -486,7 +486,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more(
     assert session is not None
     direct.client().send("SUBSCRIBE", "c")
     listener = next(iter(direct.server.services.pubsub.channels[b"c"]))
-    listener.send = lambda data: session.close()
+    listener.link.send = lambda data: session.link.close()
     connection.data_received(PING + packed("PUBLISH c m") + PING)
     assert transport.aborted
     assert session.closing
@@ -605,7 +605,7 @@ async def test_the_turns_of_clients_are_counted_as_cycles_of_the_event_loop(
 def line_of(connection: Connection, names: str) -> dict[str, str]:
     """Fields of the client's line in CLIENT LIST."""
     assert connection.session is not None
-    line = client_line(connection.session, connection.session.created_ms).decode()
+    line = client_line(connection.session, connection.session.link.created_ms).decode()
     fields = dict(field.partition("=")[::2] for field in line.split())
     return {name: fields[name] for name in names.split()}
 

@@ -432,7 +432,7 @@ async def test_an_answer_waits_for_the_file(safe: bool) -> None:
         await running
     else:
         (session,) = services.state.sessions.values()
-        session.close()
+        session.link.close()
         gate.let_go(False)
         with pytest.raises(Refused, match="may or may not be on the disk"):
             await running
