@@ -1,83 +1,75 @@
 # Compiled by mypyc.
-"""XADD requests, recognized in the bytes that a client sent.
+"""Cut XADD requests out of the bytes that a client sent.
 
 The fields and values of an XADD are the same bytes in the request, in the stored entry, in a reply
-and in the append-only file. So a request that begins like one which was understood before needs no
-parsing: it is enough to see that what follows are as many bulk strings as it announces, each as
-long as it says, and to take them out as one piece.
+and in the append-only file. So it is enough to prove (:mod:`protocol.scanner`) that they are as
+many bulk strings as the request announces, and to take them out as one piece, whatever the key and
+the fields are called. Only requests that let the server choose the ID are known here.
 
-Only the one plain spelling is recognized, and only as long as a request is there completely.
-Everything else is left to :mod:`protocol.requests`, which knows all rules.
-
-The loop of :func:`cut` is made for the compiler. :mod:`protocol.additions_plain` has a form of it
-that is quick without one.
+The loops are made for the compiler. :mod:`protocol.additions_plain` has forms of them that are
+quick without one.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-AUTOMATIC: Final = b"$1\r\n*\r\n"
-"""The ID that leaves the choice to the server: the end of what XADDs of one kind begin with."""
+from protocol.scanner import bulk_end, bulks_end, count_at, line_end
 
-_SHORTEST: Final = len(b"$0\r\n\r\n")
+AUTOMATIC: Final = b"$1\r\n*\r\n"
+"""The ID that leaves the choice to the server: the end of what XADDs of one form begin with."""
+
+_NAME: Final = b"$4\r\nXADD\r\n"
+_FEWEST_WORDS: Final = 3
+_MOST_WORDS: Final = 16
+"""How many words stand before the fields at most: name, key, options, ID."""
+_HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
+"""The headers of arrays of the usual numbers of fields and values."""
 
 
 class Form:
-    """What XADDs have in common that are cut out together: what they begin with, up to their ID,
-    and how many fields they have. ``header`` is that of an array of these and their values.
+    """What XADDs have in common that are cut out together: what they begin with, up to their ID.
 
-    ``memory`` belongs to :mod:`protocol.additions_plain`.
+    ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
+    so many ``fields`` and their values. ``memory`` belongs to :mod:`protocol.additions_plain`.
     """
 
-    __slots__ = ("fields", "header", "memory", "prefix")
+    __slots__ = ("fields", "header", "key", "memory", "options", "prefix")
 
-    def __init__(self, prefix: bytes, fields: int) -> None:
+    def __init__(self, prefix: bytes, key: bytes, options: bytes, fields: int) -> None:
         self.prefix = prefix
+        self.key = key
+        self.options = options
         self.fields = fields
-        self.header = b"*%d\r\n" % (2 * fields)
+        self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
         self.memory: object = None
 
 
-def bulk_end(data: bytes, at: int) -> int:
-    """Where the bulk string ends that begins at ``at``.
-
-    -1 if none is there, if it is not complete, or if it is spelt in another way than usual."""
-    size = len(data)
-    if at + _SHORTEST > size or data[at] != 0x24:  # '$'
-        return -1
-    digit = data[at + 1] - 0x30
-    if digit < 0 or digit > 9:
-        return -1
-    length = digit
-    place = at + 2
-    while data[place] != 0x0D:
-        digit = data[place] - 0x30
-        if digit < 0 or digit > 9 or length == 0:
-            return -1
-        length = length * 10 + digit
-        place += 1
-        if place + length >= size:
-            return -1
-    end = place + length + 4
-    if end > size or data[place + 1] != 0x0A:
-        return -1
-    return end if data[end - 2] == 0x0D and data[end - 1] == 0x0A else -1
-
-
-def bulks_end(data: bytes, at: int, count: int) -> int:
-    """Where so many bulk strings end that follow each other from ``at`` on; -1 as above."""
-    while count > 0:
-        at = bulk_end(data, at)
-        if at < 0:
-            return -1
-        count -= 1
-    return at
+def form_at(data: bytes, at: int) -> Form | None:
+    """Return the form of the XADD at ``at``; ``None`` if none is there or its ID is given."""
+    count = count_at(data, at)
+    if count < _FEWEST_WORDS + 2:
+        return None
+    name = line_end(data, at)
+    key = name + len(_NAME)
+    text = data[name:key]
+    if text != _NAME and text.upper() != _NAME:
+        return None
+    options = start = bulk_end(data, key)
+    words = _FEWEST_WORDS
+    while start >= 0 and data[start : start + len(AUTOMATIC)] != AUTOMATIC:
+        start = bulk_end(data, start)
+        words += 1
+    items = count - words
+    if start < 0 or words > _MOST_WORDS or items < 2 or items % 2:
+        return None
+    prefix = data[at : start + len(AUTOMATIC)]
+    return Form(prefix, data[line_end(data, key) : options - 2], data[options:start], items // 2)
 
 
 def first_end(data: bytes, at: int, fields: int, bulks: list[bytes]) -> int:
-    """Where so many fields and values end that begin at ``at``, -1 as above; the field names go to
-    ``bulks``, as they are there."""
+    """Return where so many fields and values end that begin at ``at``, -1 if they are not there;
+    the field names go to ``bulks``, as they are there."""
     while fields > 0:
         middle = bulk_end(data, at)
         if middle < 0:
@@ -91,19 +83,13 @@ def first_end(data: bytes, at: int, fields: int, bulks: list[bytes]) -> int:
 
 
 def texts_of(bulks: list[bytes]) -> list[bytes]:
-    """What these bulk strings hold."""
-    texts: list[bytes] = []
-    for bulk in bulks:
-        at = 2
-        while bulk[at] != 0x0A:
-            at += 1
-        texts.append(bulk[at + 1 : -2])
-    return texts
+    """Return what these bulk strings hold."""
+    return [bulk[line_end(bulk, 0) : -2] for bulk in bulks]
 
 
 def _same_end(data: bytes, at: int, bulks: list[bytes]) -> int:
-    """Where fields of these names and their values end that begin at ``at``; -1 as above, or if
-    they are others."""
+    """Return where fields of these names and their values end that begin at ``at``; -1 if they are
+    not there, or are others."""
     for bulk in bulks:
         value = at + len(bulk)
         if data[at:value] != bulk:
@@ -115,8 +101,8 @@ def _same_end(data: bytes, at: int, bulks: list[bytes]) -> int:
 
 
 def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, list[bytes] | None]:
-    """The fields and values, a piece each, of up to ``most`` XADDs of this form that stand at
-    ``at`` one after the other; where they end; and their field names, if all have the same."""
+    """Return the fields and values, a piece each, of up to ``most`` XADDs of this form that stand
+    at ``at`` one after the other; where they end; and their field names, if all have the same."""
     pieces: list[bytes] = []
     bulks: list[bytes] = []
     alike = True

@@ -1,131 +1,79 @@
 # Compiled by mypyc.
-"""An incremental parser of requests.
+"""Parse requests: bytes of a connection, cut anywhere, become lists of byte strings.
 
-A request is a RESP array of bulk strings, or one line of words (an *inline command*). hiredis
-parses whole pieces in C, but it is a parser of replies: it accepts types that a server must refuse,
-allocates as many elements as a header announces, and has no limits. Therefore it is given only
-pieces whose headers cannot announce more than a piece holds, and its result is used only if the
-piece certainly contained nothing but arrays of bulk strings. Everything else, and a request longer
-than a piece, goes through :class:`StrictParser`, which implements all rules. Both return the same
-requests.
+A request is a RESP array of bulk strings, or one line of words (an *inline command*). Nearly all
+come whole and in one spelling: :mod:`protocol.scanner` proves where such requests end, and hiredis
+builds them in C. hiredis alone would not do, as it is a parser of replies: it accepts types that a
+server must refuse, allocates what a header announces, and has no limits. What has been proved is in
+proportion to its bytes and can be nothing but requests, so that nothing is left to be checked.
+
+Everything else is read by all rules of the protocol, with Redis's error texts, an argument at a
+time: requests that the end of a read cuts, long ones, odd spellings, inline commands, and the
+requests of clients that have not authenticated. Each byte is looked at once, or twice for the first
+cut of a request (:meth:`RequestParser.peek` may show it whole then): arguments that have been read
+are not read again when the rest arrives, and a long value is assembled in place.
 """
 
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import Final
 
-from hiredis import HiredisError, Reader, pack_command
+from hiredis import Reader
 
-from protocol.strict import (
-    ARGUMENT_OVERHEAD,
-    MAX_BULK,
-    ProtocolError,
-    QueryTooLong,
-    Request,
-    StrictParser,
-)
+from protocol import errors, scanner, scanner_plain
+from protocol.inline import split_words
 
-__all__ = [
-    "ARGUMENT_OVERHEAD",
-    "ChunkReader",
-    "ProtocolError",
-    "QueryTooLong",
-    "Request",
-    "RequestParser",
-    "StrictParser",
-    "memory_of",
-]
+IS_COMPILED: Final = not scanner.__file__.endswith(".py")
 
+Request = list[bytes]
+"""A command's name and arguments; never empty."""
 
-def memory_of(request: Request) -> int:
-    """How much memory the request takes."""
-    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)
+MAX_LINE: Final = 64 * 1024
+"""The longest header or inline command, in bytes."""
+MAX_ARGUMENTS: Final = 2**31 - 1
+MAX_BULK: Final = 512 * 1024 * 1024
+MAX_QUERY: Final = 1024**3
+MAX_UNAUTHENTICATED_ARGUMENTS: Final = 10
+MAX_UNAUTHENTICATED_BULK: Final = 16384
 
+ARGUMENT_OVERHEAD: Final = 48
+"""What an argument takes apart from its bytes: the head of the object and its place in a list."""
 
 PIECE: Final = 64 * 1024
 """What a read brought is parsed in pieces of so many bytes at most."""
-
-MEMORABLE: Final = 1024
-"""What was read is remembered with its requests if it has no more bytes than this."""
-MOST_REMEMBERED: Final = 64
-"""So many reads are remembered, the newest ones."""
-
 STEPS: Final = 500
-"""How much the strict parser does at most in one batch."""
+"""How much is read by the rules in one batch: about the number of arguments and lines."""
 
-_SUSPICIOUS: Final = re.compile(rb"\*(?:[2-9][0-9]|[0-9]{3}|[0-9]{1,2}\r\n\*)")
-"""What may be the header of an array of twenty elements or more, or of an array of arrays."""
-_ANNOUNCED: Final = re.compile(rb"\*([0-9]{2,9})")
-_NESTED: Final = re.compile(rb"\*[0-9]+\r\n\*")
+MEMORABLE: Final = 512
+"""A read that is longer is not remembered."""
 
-_LEAST_ELEMENT: Final = len(b"$0\r\n\r\n")
+_MANY: Final = 32
+"""So many missing arguments are proved and built together."""
+_STEPS_OF_MANY: Final = 4
+_LINE_BYTES_A_STEP: Final = 64
+_LONG: Final = 16 * 1024
+"""A value of more bytes is put together apart from the buffer."""
 
-_OTHER_TYPES: Final = b"+=(~>|%#"
-_SIGNS: Final = tuple([b"%c" % sign for sign in _OTHER_TYPES])
-"""The signs of types that only replies have, and whose elements are byte strings or whatever."""
-_AGGREGATES: Final = {sign: re.compile(re.escape(sign) + rb"[0-9]+\r\n") for sign in _SIGNS}
-"""What may be the header of an aggregate of such a type."""
-_USUAL_ARGUMENTS: Final = {sign: b"$1\r\n%b\r\n" % sign for sign in (b">", b"+", b"~")}
-"""Arguments that read like such signs, and how requests spell them."""
-
-_END_MARK: Final = b"*0\r\n"
+_INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
 
 
-class ChunkReader:
-    """hiredis, reading whole pieces. Nothing stays in it between two of them, so the connections of
-    a server may share one: a reader takes a kilobyte.
+class ProtocolError(Exception):
+    """The client broke the protocol; the connection ends after this error has been sent."""
 
-    Many clients say the same few things again and again (PING, XLEN, an XREADGROUP): short pieces
-    are remembered with their requests, which nobody may change.
-    """
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
-    __slots__ = ("_reader", "_remembered")
 
-    def __init__(self) -> None:
-        self._reader = Reader()
-        self._remembered: dict[bytes, list[Request]] = {}
+class QueryTooLong(Exception):
+    """The client sends more than ``client-query-buffer-limit`` allows; the connection ends."""
 
-    def recall(self, data: bytes) -> list[Request] | None:
-        """The requests of a piece, if it is remembered."""
-        return self._remembered.get(data) if len(data) <= MEMORABLE else None
 
-    def remember(self, data: bytes, requests: list[Request]) -> None:
-        """Remembers a piece that is nothing but these requests, if it is short."""
-        if len(data) <= MEMORABLE:
-            remembered = self._remembered
-            if len(remembered) >= MOST_REMEMBERED:
-                del remembered[next(iter(remembered))]
-            remembered[data] = requests
-
-    def read(self, data: bytes) -> tuple[list[Request], bool]:
-        """The lists of byte strings in a piece, and whether it ends where the last of them does."""
-        found: list[Request] = []
-        gets = self._reader.gets
-        # Joining is the quickest way to see that all elements are byte strings.
-        join = b"".join
-        try:
-            self._reader.feed(data)
-            while (request := gets()) is not False:
-                join(request)
-                found.append(request)
-            ended = self._has_ended()
-        except (TypeError, ValueError, HiredisError):
-            return [], False
-        # What is empty may have been something else than an array.
-        return (found, ended) if all(found) else ([], False)
-
-    def forget(self) -> None:
-        """Drops what is left of a piece that is going to be read otherwise."""
-        self._reader = Reader()
-
-    def _has_ended(self) -> bool:
-        """Whether hiredis waits for nothing more. It does not say so, but a mark comes out then."""
-        self._reader.feed(_END_MARK)
-        try:
-            return bool(self._reader.gets() == [])
-        except HiredisError:  # The end has cut a header, and the mark makes no sense within it.
-            return False
+def memory_of(request: Request) -> int:
+    """Return how many bytes of memory the request takes."""
+    return sum(map(len, request)) + ARGUMENT_OVERHEAD * len(request)
 
 
 class RequestParser:
@@ -137,80 +85,91 @@ class RequestParser:
     before it has been returned. While ``restricted`` (a client that has not authenticated) the
     limits of such clients hold and a batch is a single request, since that request may lift the
     restriction.
+
+    ``buffer`` is what is being parsed and ``position`` how far that is; what is fed meanwhile waits
+    in pieces. ``argument_bytes`` is how long the arguments of the unfinished request are together.
+    ``reader`` builds what has been proved. Nothing stays in it, so the connections of a server may
+    share one.
     """
 
     __slots__ = (
+        "_arguments",
+        "_bulk_length",
         "_error",
+        "_known",
+        "_known_requests",
+        "_long",
+        "_max_bulk",
+        "_max_query",
+        "_missing",
         "_pieces",
-        "_plain",
         "_reader",
-        "_refused",
-        "_skipped",
-        "_strict",
-        "_tail",
+        "_stalled",
+        "_start",
+        "_steps",
         "_waiting",
+        "argument_bytes",
+        "buffer",
+        "position",
+        "restricted",
     )
 
-    def __init__(self, max_bulk: int = MAX_BULK, reader: ChunkReader | None = None) -> None:
+    def __init__(self, max_bulk: int = MAX_BULK, reader: Reader | None = None) -> None:
+        self.limit(max_bulk, MAX_QUERY)
+        self.restricted = False
+        self._reader = reader or Reader()
         self._pieces: list[bytes] = []
         self._waiting = 0
-        self._reader = reader or ChunkReader()
-        self._strict = StrictParser(max_bulk)
-        self._plain = True
-        """Whether whole pieces may go to hiredis: nothing else is under way."""
-        self._refused = False
-        """Whether the strict parser is at bytes that hiredis has had before."""
-        self._skipped = False
-        """Whether requests have been passed over that stood right before the next piece."""
-        self._tail = b""
-        """The beginning of a request that the end of a piece cut, as it came."""
+        self.buffer = b""
+        self.position = 0
+        self._start = 0
+        """Where in the buffer the request begins that is being read by the rules."""
+        self._stalled = True
+        """Whether more bytes are needed before anything can be done."""
+        self._steps = 0
         self._error: ProtocolError | QueryTooLong | None = None
+        self._known = b""
+        """The last short read that was nothing but whole requests, and these, which nobody changes:
+        many clients send the same again and again."""
+        self._known_requests: list[Request] = []
+        self._forget_arguments()
 
-    @property
-    def restricted(self) -> bool:
-        """Whether the limits of unauthenticated clients hold."""
-        return self._strict.restricted
-
-    @restricted.setter
-    def restricted(self, value: bool) -> None:
-        if value != self._strict.restricted:
-            self._strict.restricted = value
-            self._plain = not (value or self._strict.pending or self._error)
+    def _forget_arguments(self) -> None:
+        """Forgets what has been read of the request that is not finished."""
+        self._missing = 0
+        self._bulk_length: int | None = None
+        self._long: BytesIO | None = None
+        self._arguments: Request = []
+        self.argument_bytes = 0
 
     def limit(self, max_bulk: int, max_query: int) -> None:
         """Sets how long one argument may be, by ``proto-max-bulk-len`` and as part of the query
         buffer."""
-        self._strict.max_bulk = max_bulk
-        self._strict.max_query = max_query
+        self._max_bulk = max_bulk
+        self._max_query = max_query
 
     @property
     def held(self) -> int:
         """How many bytes have been fed that are in no request and no argument yet."""
-        return self._waiting + self._strict.held
-
-    @property
-    def argument_bytes(self) -> int:
-        """How long the arguments of the unfinished request are together."""
-        return self._strict.argument_bytes
+        unfinished = 0 if self._long is None else self._long.tell()
+        return self._waiting + len(self.buffer) - self.position + unfinished
 
     @property
     def memory(self) -> int:
         """What has been fed and is in no finished request takes so many bytes of memory."""
-        return self._waiting + self._strict.memory
+        return self.held + self.argument_bytes + ARGUMENT_OVERHEAD * len(self._arguments)
 
     @property
     def ready(self) -> bool:
         """Whether a batch can go on without more bytes."""
-        if self._pieces:
-            return True
-        if self._plain:
-            return False
-        return self._error is not None or (self._strict.pending and not self._strict.stalled)
+        return len(self._pieces) > 0 or not self._stalled or self._error is not None
 
     @property
     def unfinished(self) -> bool:
-        """Whether there may be bytes that belong to no finished request."""
-        return len(self._pieces) > 0 or not self._plain
+        """Whether there are bytes that belong to no finished request."""
+        return len(self._pieces) > 0 or self._missing > 0 or self.position < len(self.buffer)
+
+    # --- what comes in --------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         """Adds what the client sent."""
@@ -223,157 +182,272 @@ class RequestParser:
         else:
             pieces.append(data)
 
-    def peek(self, least: int) -> bytes:
-        """Bytes that have been fed and looked at by nobody, from the beginning of a request on;
-        none if they are fewer than ``least``.
+    def _refill(self) -> None:
+        """Puts the next piece behind what is left of the buffer.
 
-        The request that the end of what came before has cut is put before them. There are none in
-        the midst of a long request, and while the limits of unauthenticated clients hold."""
-        strict = self._strict
-        if not self._pieces or self._waiting + len(self._tail) < least:
-            return b""
-        if strict.restricted or self._error is not None:
-            return b""
-        piece = self._pieces[0]
-        if not self._plain:
-            if not self._tail or not strict.stalled:
-                return b""
-            piece = self._tail + piece
-        return piece if len(piece) <= min(strict.max_bulk, strict.max_query) else b""
+        If whole requests stood before the one that the buffer's end has cut, this one is looked at
+        from its beginning, once more: most likely it is whole now. Else it is a long one.
+        """
+        piece = self._pieces.pop(0)
+        self._waiting -= len(piece)
+        self._stalled = False
+        if self.buffer:
+            left = self.position
+            if self._start:
+                left = self._start
+                self._forget_arguments()
+            piece = self.buffer[left:] + piece
+            self.position = self._start = 0
+        self.buffer = piece
 
-    def skip(self, peeked: bytes, count: int) -> None:
-        """Passes over the first bytes of what :meth:`peek` returned: they are whole requests."""
-        self._take_piece()
-        if not self._plain:
-            self._tail = b""
-            self._strict.clear()
-            self._plain = True
-        self._put_back(peeked[count:])
-        self._skipped = True
+    def _pass_to(self, position: int) -> None:
+        """Notes that everything before this position is in finished requests."""
+        self.position = position
+        self._start = 0
+        if position == len(self.buffer):
+            self.buffer = b""
+            self.position = 0
+            self._stalled = True
+
+    def peek(self, least: int) -> bool:
+        """Whether bytes that nobody has looked at stand at ``position`` in ``buffer``, ``least`` or
+        more, with the beginning of a request first.
+
+        There are none in the midst of a long request, and while the limits of unauthenticated
+        clients hold."""
+        if self._stalled:
+            if not self._pieces or self.restricted or self._error is not None:
+                return False
+            self._refill()
+        size = len(self.buffer)
+        if self._missing or size - self.position < least or size > self._max_query:
+            return False
+        return size <= self._max_bulk and not self.restricted and self._error is None
+
+    def skip(self, position: int) -> None:
+        """Passes over what :meth:`peek` has shown up to a position: it was whole requests."""
+        self._pass_to(position)
+
+    # --- what comes out -------------------------------------------------------------------
 
     def batch(self) -> list[Request]:
         """The requests that the next step completes."""
-        if self._plain:
-            return self._parse_whole(self._take_piece()) if self._pieces else []
         if self._error is not None:
             raise self._error
-        return self._go_on()
-
-    def _go_on(self) -> list[Request]:
-        """The next step of what does not begin with a whole piece."""
-        strict = self._strict
-        if not strict.pending or strict.stalled:
+        if self._stalled:
             if not self._pieces:
                 return []
-            data = self._take_piece()
-            if self._tail or not (strict.pending or strict.restricted):
-                data, self._tail = self._tail + data, b""
-                strict.clear()
-                self._plain = True
-                return self._parse_whole(data)
-            strict.feed(data)
-            self._refused = False
-        return self._parse_strictly()
-
-    def _take_piece(self) -> bytes:
-        piece = self._pieces.pop(0)
-        self._waiting -= len(piece)
-        return piece
-
-    def _parse_strictly(self) -> list[Request]:
-        """Parses what hiredis has refused, or else the one request that it is not to have."""
-        strict = self._strict
+            self._refill()
         requests: list[Request] = []
-        strict.steps = STEPS
+        self._steps = STEPS
         try:
-            while (request := strict.next()) is not None:
-                self._tail = b""
-                requests.append(request)
-                if strict.restricted:
+            while self._steps > 0 and not self._stalled:
+                if not (self._missing or self.restricted) and self._read_proved(requests):
                     break
-                if not self._refused:
-                    self._put_back(strict.take_rest())
-                    break
+                request = self._read_request()
+                if request is not None:
+                    requests.append(request)
+                    if self.restricted:
+                        break
         except (ProtocolError, QueryTooLong) as error:
             self._error = error
             if not requests:
                 raise
         return requests
 
-    def _put_back(self, rest: bytes) -> None:
-        if rest:
-            self._waiting += len(rest)
-            self._pieces.insert(0, rest)
+    def _read_proved(self, requests: list[Request]) -> bool:
+        """Reads all whole requests in their plain spelling; whether nothing is behind them."""
+        data, at = self.buffer, self.position
+        size = len(data)
+        if size > self._max_bulk:
+            return False  # One may be too long.
+        if data == self._known and at == 0:
+            requests += self._known_requests
+            self._pass_to(size)
+            return True
+        end = (
+            scanner.requests_end(data, at) if IS_COMPILED else scanner_plain.requests_end(data, at)
+        )
+        if end > at:
+            self._reader.feed(data, at, end - at)
+            gets = self._reader.gets
+            while (request := gets()) is not False:
+                requests.append(request)
+            if end - at == size <= MEMORABLE:
+                self._known, self._known_requests = data, requests
+            self._pass_to(end)
+        return self._stalled
 
-    def _parse_whole(self, data: bytes) -> list[Request]:
-        """Parses a piece with hiredis; what is left goes to the strict parser.
-
-        That is the request which the piece's end has cut, or all of it if a rule may be broken.
-        """
-        known = self._reader.recall(data)
-        if known is not None and len(data) <= self._strict.max_bulk:
-            return known
-        found: list[Request] = []
-        rest = data
-        plain = len(data.translate(None, _OTHER_TYPES)) == len(data)
-        signs = [] if plain else [sign for sign in _SIGNS if sign in data]
-        if data[:1] == b"*" and len(data) <= self._strict.max_bulk and _is_worth(data, signs):
-            found, complete = self._reader.read(data)
-            rest = b""
-            if not complete or (signs and not _are_arguments(signs, data, found)):
-                packed = _pack(found)
-                if not data.startswith(packed):
-                    found, packed = [], b""
-                rest = data[len(packed) :]
-            if rest:
-                self._reader.forget()
+    def _read_request(self) -> Request | None:
+        """Reads by the rules: the next request, or ``None`` if it is not complete or if the steps
+        have been taken; blank lines and empty arrays are passed over."""
+        while self._steps > 0 and not self._stalled:
+            if self._missing:
+                return self._read_arguments()
+            self._pass_to(self.position)
+            if self._stalled:
+                break
+            self._steps -= 1
+            self._start = self.position
+            if self.buffer[self.position] == 0x2A:  # '*'
+                self._stalled = not self._read_count()
             else:
-                self._reader.remember(data, found)
-        skipped, self._skipped = self._skipped, False
-        if rest:
-            self._strict.feed(rest)
-            self._plain = False
-            self._refused = True
-            if not (found or skipped):
-                return self._parse_strictly()
-            # Once more, with what comes next; if that is no help the request is a long one.
-            self._tail = rest
-        return found
+                words = self._read_inline()
+                if words:
+                    self._pass_to(self.position)
+                    return words
+                self._stalled = words is None
+        return None
 
+    # --- lines ----------------------------------------------------------------------------
 
-def _pack(requests: list[Request]) -> bytes:
-    """The bytes that the requests were, if they were nothing but arrays of bulk strings."""
-    return b"".join([pack_command(tuple(request)) for request in requests])  # type: ignore[arg-type]
+    def _read_line(self, end: bytes, too_long: str) -> bytes | None:
+        """The line up to ``end``, which is passed over; ``None`` if that is not there.
 
+        A line that holds a NUL has no end: so it is in Redis, which looks for it in a C string.
+        """
+        found = self.buffer.find(end, self.position)
+        if found >= 0 and self.buffer.find(b"\0", self.position, found) < 0:
+            line = self.buffer[self.position : found]
+            self.position = found + len(end)
+            return line
+        if len(self.buffer) - self.position > MAX_LINE:
+            raise ProtocolError(too_long)
+        return None
 
-def _is_worth(data: bytes, signs: list[bytes]) -> bool:
-    """Whether no header in ``data`` can make hiredis take more memory than the data is worth.
+    def _read_header(self, too_long: str) -> bytes | None:
+        """The line up to CR; the byte behind that is passed over, whatever it is."""
+        start = self.position
+        line = self._read_line(b"\r", too_long)
+        if line is None or self.position == len(self.buffer):
+            self.position = start
+            return None
+        self.position += 1
+        return line
 
-    It makes room for every element of an aggregate as soon as it has read the header, at any depth.
-    So there must be no header of a map, a set, an attribute or a push, no array right within
-    another, and arrays must not announce more elements than the data can hold.
-    """
-    for sign in signs:
-        if _AGGREGATES[sign].search(data) is not None:
+    def _read_count(self) -> bool:
+        """Reads the header of a request; false if more bytes are needed."""
+        line = self._read_header(errors.TOO_BIG_COUNT)
+        if line is None:
             return False
-    if _SUSPICIOUS.search(data) is None:
+        count = _wire_integer(line[1:])
+        if count is None or count > MAX_ARGUMENTS:
+            raise ProtocolError(errors.INVALID_MULTIBULK_LENGTH)
+        if self.restricted and count > MAX_UNAUTHENTICATED_ARGUMENTS:
+            raise ProtocolError(errors.UNAUTHENTICATED_MULTIBULK_LENGTH)
+        self._missing = max(count, 0)
         return True
-    announced = sum(map(int, _ANNOUNCED.findall(data)))
-    return announced * _LEAST_ELEMENT <= len(data) and _NESTED.search(data) is None
+
+    def _read_inline(self) -> Request | None:
+        """Reads the words of a line, which may be none; ``None`` if more bytes are needed."""
+        line = self._read_line(b"\n", errors.TOO_BIG_INLINE)
+        if line is None:
+            return None
+        self._steps -= len(line) // _LINE_BYTES_A_STEP
+        words = split_words(line.removesuffix(b"\r"))
+        if words is None:
+            raise ProtocolError(errors.UNBALANCED_QUOTES)
+        return words
+
+    # --- arguments ------------------------------------------------------------------------
+
+    def _read_arguments(self) -> Request | None:
+        """Reads missing arguments; the request, if it is complete now."""
+        while self._missing >= _MANY and self._steps > 0:
+            if not self._read_many():
+                break
+        while self._missing:
+            if self._steps <= 0:
+                return None
+            self._steps -= 1
+            if not self._read_argument():
+                self._stalled = True
+                return None
+        request = self._arguments
+        self._forget_arguments()
+        self._pass_to(self.position)
+        return request
+
+    def _read_many(self) -> bool:
+        """Reads the next arguments together; false if not all are there in their plain form."""
+        data, at = self.buffer, self.position
+        if self._bulk_length is not None or self.restricted or len(data) > self._max_bulk:
+            return False
+        end = (
+            scanner.bulks_end(data, at, _MANY)
+            if IS_COMPILED
+            else scanner_plain.bulks_end(data, at, _MANY)
+        )
+        if end < 0:
+            return False
+        self._reader.feed(_HEADER_OF_MANY)
+        self._reader.feed(data, at, end - at)
+        arguments: list[bytes] = self._reader.gets()
+        self._arguments += arguments
+        self.argument_bytes += sum(map(len, arguments))
+        self._missing -= _MANY
+        self.position = end
+        self._steps -= _STEPS_OF_MANY
+        return True
+
+    def _read_argument(self) -> bool:
+        """Reads one argument; false if more bytes are needed."""
+        if self._bulk_length is None:
+            self._bulk_length = self._read_bulk_length()
+            if self._bulk_length is None:
+                return False
+        if self._bulk_length > _LONG:
+            value = self._read_long(self._bulk_length)
+            if value is None:
+                return False
+        else:
+            end = self.position + self._bulk_length
+            if end + 2 > len(self.buffer):
+                return False
+            value = self.buffer[self.position : end]
+            self.position = end + 2
+        self._arguments.append(value)
+        self.argument_bytes += len(value)
+        self._bulk_length = None
+        self._missing -= 1
+        return True
+
+    def _read_long(self, length: int) -> bytes | None:
+        """Adds to a long value; it is handed out as it lies in memory, without another copy."""
+        if self._long is None:
+            self._long = BytesIO()
+        part = self.buffer[self.position : self.position + length - self._long.tell()]
+        self._long.write(part)
+        self.position += len(part)
+        if self._long.tell() < length or self.position + 2 > len(self.buffer):
+            return None
+        self.position += 2
+        value, self._long = self._long.getvalue(), None
+        return value
+
+    def _read_bulk_length(self) -> int | None:
+        """Reads how long the next argument is; ``None`` if more bytes are needed."""
+        line = self._read_header(errors.TOO_BIG_BULK_COUNT)
+        if line is None:
+            return None
+        if line[:1] != b"$":
+            raise ProtocolError(errors.expected_dollar(line[:1] or b"\r"))
+        length = _wire_integer(line[1:])
+        if length is None or not 0 <= length <= self._max_bulk:
+            raise ProtocolError(errors.INVALID_BULK_LENGTH)
+        if self.restricted and length > MAX_UNAUTHENTICATED_BULK:
+            raise ProtocolError(errors.UNAUTHENTICATED_BULK_LENGTH)
+        if length + 2 > self._max_query:
+            raise QueryTooLong
+        return length
 
 
-def _are_arguments(signs: list[bytes], data: bytes, found: list[Request]) -> bool:
-    """Whether every one of the ``signs`` in ``data`` is surely an argument of a request found.
+_HEADER_OF_MANY: Final = b"*%d\r\n" % _MANY
 
-    Many requests hold such an argument: XREADGROUP a ``>``, XRANGE a ``+``, trimming a ``~``.
-    """
-    for sign in signs:
-        argument = _USUAL_ARGUMENTS.get(sign)
-        if argument is None:
-            return False
-        count = data.count(argument)
-        if count != data.count(sign):
-            return False
-        if count != sum([request.count(sign) for request in found]):
-            return False
-    return True
+
+def _wire_integer(text: bytes) -> int | None:
+    """The 64-bit signed integer that ``text`` spells in the one way it may be spelt."""
+    if not _INTEGER.match(text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None

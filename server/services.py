@@ -28,7 +28,6 @@ the append-only file and by replication as long as there is somebody to read wha
 
 from __future__ import annotations
 
-from protocol.requests import ChunkReader
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.client_pause import ClientPause
@@ -62,7 +61,6 @@ class Services:
     __slots__ = (
         "access",
         "blocking",
-        "chunk_reader",
         "cron",
         "dispatcher",
         "gate",
@@ -86,7 +84,6 @@ class Services:
 
     def __init__(self, state: ServerState, disk: Disk) -> None:
         self.state = state
-        self.chunk_reader = ChunkReader()
         self.turns = Turns()
         self.tls = Tls(state.config, state.log)
         self.gate = OutputGate()

@@ -45,8 +45,6 @@ LEFT_OUT: Final = {
     ),
     "it derives a class, which a compiled one does not allow": (
         "tests/storage/test_cursor.py::test_whoever_reads_on_searches_once",
-        "tests/protocol/test_requests.py::test_a_request_that_the_end_of_a_read_cuts_is_read_with",
-        "tests/protocol/test_requests.py::test_no_header_that_hiredis_gets_announces_more_than",
     ),
 }
 """Which tests cannot run where only the compiled wheel is, by how their names begin."""

@@ -1,11 +1,10 @@
 # Compiled by mypyc.
-"""The fast path for XADD: requests that are added straight from the bytes that a client sent.
+"""Add XADD requests straight from the bytes that a client sent.
 
-**The idea.** Producers send the same XADD over and over, with other values. What such a request
-begins with, up to the ``*`` for its ID, says the key and the options; it is parsed once and
-remembered by its bytes. What follows is stored as it is (:mod:`protocol.additions`). All XADDs of a
-read that follow each other with the same beginning are one *run*, whatever their fields are: they
-share one lookup, one effect, one piece of the append-only file and one reply. All runs of a read
+**The idea.** What an XADD begins with, up to the ``*`` for its ID, says the key and the options.
+What follows is stored as it is (:mod:`protocol.additions`), whatever the fields are called. All
+XADDs of a read that follow each other with the same beginning are one *run*: they share one lookup,
+one effect, one piece of the append-only file and one reply. All runs of a read, for whatever keys,
 share one look at the clock.
 
 **When.** Only while nothing stands between a request and its handler, which :meth:`Adder._is_open`
@@ -17,14 +16,13 @@ common way, through the parser and the dispatcher, and has the same outcome ther
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from hiredis import Reader
 
 from protocol import additions, additions_plain
-from protocol.additions import AUTOMATIC, Form, bulks_end
+from protocol.additions import AUTOMATIC, Form
 from protocol.errors import CommandError
 from server.commands.streams.adding import LONGEST_RUN, addition_of, open_stream
 from server.commands.streams.trimming import trim_key
@@ -33,84 +31,58 @@ from server.road.reasons import LIMITED
 from server.road.session import Session
 from server.services import Services
 from storage.engine.effects import EntriesAdded, EntryAdded
-from storage.engine.entries import unpack
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run, text_of
 from storage.engine.trimming import Trim, quiet_room
 from storage.errors import StorageFailure
 
+FormAt = Callable[[bytes, int], Form | None]
 Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
 
 IS_COMPILED: Final = not additions.__file__.endswith(".py")
 
-LONGEST: Final = 512
-"""How long what a request begins with may be to be remembered, in bytes."""
-MOST: Final = 1024
-"""How many of them are remembered."""
-
 LEAST: Final = 2 * len(b"*5\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n")
-"""How many bytes two requests have at least: one alone is parsed, which is as quick."""
+"""How many bytes two requests have at least: one alone gains nothing here."""
 
-_HEAD: Final = re.compile(rb"\*([1-9][0-9]{0,6})\r\n(?=\$4\r\n[Xx][Aa][Dd][Dd]\r\n)")
-
-
-class Beginning(Form):
-    """What XADDs with the same key, options and number of fields begin with, understood."""
-
-    __slots__ = ("default_limit", "key", "trim")
-
-    def __init__(
-        self, prefix: bytes, key: bytes, fields: int, trim: Trim | None, default_limit: int
-    ) -> None:
-        super().__init__(prefix, fields)
-        self.key = key
-        self.trim = trim
-        self.default_limit = default_limit
+MOST_OPTIONS: Final = 64
+"""How many spellings of options are remembered with what they mean."""
 
 
-def understand(prefix: bytes, limits: StreamLimits) -> Beginning | None:
-    """What requests mean that begin like this; ``None`` if they have to go the common way."""
-    head = _HEAD.match(prefix)
-    if head is None:
-        return None
-    count = 0
-    end = head.end()
-    while 0 <= end < len(prefix):
-        end = bulks_end(prefix, end, 1)
-        count += 1
-    items = int(head[1]) - count
-    if end < 0 or count < _FEWEST_WORDS or items < 2 or items % 2:
-        return None
-    words: list[bytes] = unpack(b"*%d\r\n%b" % (count, prefix[head.end() :]))
-    default_limit = limits.approximate_limit
-    try:
-        addition = addition_of([*words, b"field", b"value"], limits)
-    except (CommandError, StorageFailure):
-        return None
-    if addition.at != count - 1 or addition.idempotency is not None:
-        return None
-    return Beginning(prefix, words[1], items // 2, addition.trim, default_limit)
+class Options:
+    """What options of an XADD mean: a trimming, if any; ``plain`` is false for what has to go the
+    common way. ``default_limit`` is the setting from which a trimming got how much it removes."""
+
+    __slots__ = ("default_limit", "plain", "trim")
+
+    def __init__(self, text: bytes, limits: StreamLimits) -> None:
+        """Reads options that stand in a request as bulk strings; wrong ones are not plain."""
+        self.default_limit = limits.approximate_limit
+        self.plain = False
+        self.trim: Trim | None = None
+        words = [b"xadd", b"key", *_built(text), b"*", b"field", b"value"]
+        try:
+            addition = addition_of(words, limits)
+        except (CommandError, StorageFailure):
+            return
+        self.plain = addition.at == len(words) - 3 and addition.idempotency is None
+        self.trim = addition.trim
 
 
-_FEWEST_WORDS: Final = 3
-
-
-def all_requests(data: bytes) -> list[list[bytes]]:
-    """The requests that ``data`` consists of, each a list of its words."""
+def _built(proved: bytes) -> list[Any]:
+    """Return the requests, or the bulk strings, that follow each other in ``proved``."""
     reader = Reader()
-    reader.feed(data)
-    found: list[list[bytes]] = []
-    while (words := reader.gets()) is not False:
-        found.append(words)
-    return found
+    reader.feed(proved)
+    return list(iter(reader.gets, False))
 
 
 class Adder:
     """Takes the XADDs of all clients of a server that may go the fast path.
 
-    ``cut`` is what recognizes them, see :mod:`protocol.additions`."""
+    ``form_at`` and ``cut`` are what knows them, see :mod:`protocol.additions`."""
 
-    def __init__(self, server: Services, cut: Cut | None = None) -> None:
+    def __init__(
+        self, server: Services, form_at: FormAt | None = None, cut: Cut | None = None
+    ) -> None:
         self._state = server.state
         self._keyspace = server.state.keyspace
         self._limits = server.state.keyspace.limits
@@ -119,10 +91,12 @@ class Adder:
         self._policies = server.policies
         self._timings = server.state.timings
         self._command = server.state.table[b"xadd"]
-        self._cut = cut or (additions.cut if IS_COMPILED else additions_plain.cut)
-        self._known: dict[bytes, Beginning | None] = {}
-        self._length = 0
-        """How long the last beginning was: most producers have keys of the same length."""
+        if IS_COMPILED:
+            self._form_at, self._cut = form_at or additions.form_at, cut or additions.cut
+        else:
+            self._form_at = form_at or additions_plain.Forms().form_at
+            self._cut = cut or additions_plain.cut
+        self._options: dict[bytes, Options] = {}
 
     def _is_open(self, session: Session) -> bool:
         """Whether nothing but the outcome of its handler may answer the client's next XADD.
@@ -130,88 +104,80 @@ class Adder:
         What a user may not add is left to the common way; see :meth:`_may_add`."""
         return self._state.reasons | session.reasons | LIMITED == LIMITED
 
-    def take(self, session: Session, data: bytes) -> tuple[list[bytes], int]:
-        """Runs the XADDs that ``data`` begins with, as far as they may go the fast path; returns
-        their replies, and where the last of them ends."""
+    def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
+        """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
+        returns their replies, and where the last of them ends."""
         replies: list[bytes] = []
-        beginning = self._beginning_at(data, 0)
-        if beginning is None or not self._is_open(session):
-            return replies, 0
-        if data.find(AUTOMATIC, len(beginning.prefix)) < 0:
-            return replies, 0  # One alone gains nothing.
+        if not self._is_open(session) or data.find(AUTOMATIC, start + LEAST // 2) < 0:
+            return replies, start
+        form = self._form_at(data, start)
+        if form is None:
+            return replies, start
         self._keyspace.now_ms = self._state.clock()
-        at = counted = 0
-        started = now_ns()
-        while beginning is not None and self._may_add(session, beginning):
-            end = self._run(session, beginning, data, at, replies)
+        at = start
+        counted = 0
+        began = now_ns()
+        while form is not None and self._may_add(session, form.key):
+            end = self._run(session, form, data, at, replies)
             if end == at:
                 break
             at = end
             if self._blocking.waiting:
-                self._count(session, data[:at], counted, len(replies), now_ns() - started)
+                self._count(session, data[start:at], counted, len(replies), now_ns() - began)
                 counted = len(replies)
                 self._reactions.drain()
-                started = now_ns()
-            if data[at : at + len(beginning.prefix)] != beginning.prefix:
-                beginning = self._beginning_at(data, at)
-        self._count(session, data[:at], counted, len(replies), now_ns() - started)
+                began = now_ns()
+            if data[at : at + len(form.prefix)] != form.prefix:
+                form = self._form_at(data, at)
+        self._count(session, data[start:at], counted, len(replies), now_ns() - began)
         return replies, at
 
-    def _may_add(self, session: Session, beginning: Beginning) -> bool:
+    def _may_add(self, session: Session, key: bytes) -> bool:
         """Whether the client's user may add to the stream, whatever else is in the request."""
         if not session.reasons & LIMITED:
             return True
-        args = [b"xadd", beginning.key]
+        args = [b"xadd", key]
         return session.account.denial(self._command, args) is None
 
-    def _beginning_at(self, data: bytes, at: int) -> Beginning | None:
-        """How the request at ``at`` begins, if that is understood."""
-        usual = self._known.get(data[at : at + self._length])
-        if usual is not None and usual.trim is None:
-            return usual
-        end = data.find(AUTOMATIC, at, at + LONGEST)
-        if end < 0:
-            return None
-        prefix = data[at : end + len(AUTOMATIC)]
-        self._length = len(prefix)
-        known = self._known.get(prefix)
-        if known is not None:
-            if known.trim is None or known.default_limit == self._limits.approximate_limit:
-                return known
-        elif prefix in self._known:
-            return None
-        if len(self._known) >= MOST:
-            self._known.clear()
-        known = self._known[prefix] = understand(prefix, self._limits)
-        return known
+    def _options_of(self, text: bytes) -> Options:
+        """What the options of a request mean, as the settings are now."""
+        options = self._options.get(text)
+        if options is None or options.default_limit != self._limits.approximate_limit:
+            if len(self._options) >= MOST_OPTIONS:
+                self._options.clear()
+            options = self._options[text] = Options(text, self._limits)
+        return options
 
-    def _run(
-        self, session: Session, beginning: Beginning, data: bytes, at: int, replies: list[bytes]
-    ) -> int:
+    def _run(self, session: Session, form: Form, data: bytes, at: int, replies: list[bytes]) -> int:
         """Adds as many entries at once as may be; returns where their requests end."""
-        db, key = session.db, beginning.key
+        trim: Trim | None = None
+        if form.options:
+            options = self._options_of(form.options)
+            if not options.plain:
+                return at
+            trim = options.trim
+        db, key = session.db, form.key
         now = self._keyspace.now_ms
         stream = open_stream(db, key, now)
         if stream is None or (self._policies.active and self._policies.wants_groups(key, stream)):
             return at
-        trim = beginning.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         most = room
         if room == 0 or (db.index, key) in self._blocking.waiting:
             most = 1
-        pieces, end, names = self._cut(data, at, beginning, most)
+        pieces, end, names = self._cut(data, at, form, most)
         if not pieces:
             return at
         identity = stream.next_id(now)
         if len(pieces) == 1:
             text = text_of(identity)
-            payload = stream.add_packed(identity, text, beginning.header + pieces[0], names)
+            payload = stream.add_packed(identity, text, form.header + pieces[0], names)
             db.emit(EntryAdded(db.index, key, identity, payload, False))
             replies.append(text)
             if room == 0 and trim is not None:
                 trim_key(db, key, stream, trim)
         else:
-            run = Run(identity, beginning.fields, names, pieces)
+            run = Run(identity, form.fields, names, pieces)
             stream.add_run(run)
             db.emit(EntriesAdded(db.index, key, run, False))
             replies += run.texts
@@ -231,5 +197,5 @@ class Adder:
         self._state.stats.batched += count
         mean = self._timings.count_run(self._command, count, nanoseconds)
         if mean >= self._timings.threshold:
-            for args in all_requests(data)[low:high]:
+            for args in _built(data)[low:high]:
                 self._timings.notice(session, self._command, args, mean)

@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._state = server.state
         self._peers = peers
-        self._parser = RequestParser(reader=server.chunk_reader)
+        self._parser = RequestParser(reader=peers.reader)
         self.limit_arguments()
         self._backlog: list[Request] = []
         self._backlog_size: int | None = 0
@@ -357,13 +357,13 @@ class Connection(asyncio.Protocol):
 
     def _add(self, adder: Adder, session: Session, out: list[bytes]) -> int:
         """Lets XADDs take the fast path; returns how many bytes of replies came of it."""
-        data = self._parser.peek(LEAST)
-        if not data:
+        parser = self._parser
+        if not parser.peek(LEAST):
             return 0
-        replies, end = adder.take(session, data)
-        if not end:
+        replies, end = adder.take(session, parser.buffer, parser.position)
+        if not replies:
             return 0
-        self._parser.skip(data, end)
+        parser.skip(end)
         out += replies
         if self._pushed:  # Another client may redirect to this one what it tracks.
             out += self._pushed

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from hiredis import Reader
+
 from server.net.adding import Adder
 from server.net.output import RoundOutput
 from server.road.session import Session
@@ -33,6 +35,8 @@ class Connections:
         self.output = output
         self.adder = adder
         """What takes XADDs on the fast path; ``None`` if all requests are to be parsed."""
+        self.reader = Reader()
+        """What builds the requests of all clients."""
         self.by_session: dict[Session, Peer] = {}
         self.transports: set[asyncio.Transport] = set()
         """Every open connection's, those included that are only being closed."""

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
-from server.net.adding import Adder, Cut
+from server.net.adding import Adder, Cut, FormAt
 from server.road.table import every
 from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
@@ -26,10 +26,11 @@ from tests.support.examples import scaled
 from tests.support.pictures import picture
 from tests.support.wire import Wire, pack
 
-ROADS: dict[str, Cut | None] = {
-    "parsed": None,
-    "loop": additions.cut,
-    "expression": additions_plain.cut,
+Cutting = tuple[FormAt, Cut]
+ROADS: dict[str, Callable[[], Cutting | None]] = {
+    "parsed": lambda: None,
+    "loop": lambda: (additions.form_at, additions.cut),
+    "expression": lambda: (additions_plain.Forms().form_at, additions_plain.cut),
 }
 KEYS = [b"s", b"t", b"", b"$1\r\n*\r\n", b"k" * 600]
 
@@ -37,10 +38,10 @@ KEYS = [b"s", b"t", b"", b"$1\r\n*\r\n", b"k" * 600]
 class Road:
     """A server that goes one way, with a client on it, one that waits and one that watches."""
 
-    def __init__(self, cut: Cut | None) -> None:
+    def __init__(self, cutting: Cutting | None) -> None:
         self.direct = Direct()
         server = self.direct.server
-        adder = None if cut is None else Adder(server.services, cut)
+        adder = None if cutting is None else Adder(server.services, *cutting)
         server.listening.connections.adder = adder
         self.file: list[bytes] = []
         self._forms = EffectEncoder(server.state.keyspace)
@@ -252,7 +253,7 @@ def expressions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @given(reads=conversations(), setup=st.sampled_from(SETUPS))
 async def test_the_fast_path_is_seen_by_nobody(reads: list[bytes | int], setup: Setup) -> None:
-    roads = {name: Road(cut) for name, cut in ROADS.items()}
+    roads = {name: Road(made()) for name, made in ROADS.items()}
     for road in roads.values():
         setup(road)
     for read in reads:

@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
-from protocol.additions import Form, bulk_end, bulks_end
+from protocol.additions import Form
+from tests.support.wire import pack
 
 Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
 
 CUTS = pytest.mark.parametrize("cut", [additions.cut, additions_plain.cut], ids=["loop", "plain"])
+FormAt = Callable[[bytes, int], Form | None]
+FORMS = pytest.mark.parametrize(
+    "form_at", [additions.form_at, additions_plain.Forms().form_at], ids=["loop", "plain"]
+)
 PREFIX = b"*7\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n"
 NAMES = [b"f", b"longer"]
 
@@ -21,6 +26,11 @@ NAMES = [b"f", b"longer"]
 @pytest.fixture(autouse=True)
 def expressions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(additions_plain, "WORTH", 1)
+
+
+def form_of(fields: int) -> Form:
+    """What requests of so many fields begin with that begin with PREFIX."""
+    return Form(PREFIX, b"k", b"", fields)
 
 
 def bulk(text: bytes) -> bytes:
@@ -34,7 +44,7 @@ def piece(*values: bytes, names: list[bytes] = NAMES) -> bytes:
 
 def cut_all(cut: Cut, data: bytes, at: int = 0) -> tuple[list[bytes], int]:
     """All that is found; what is taken at once is up to the form."""
-    form = Form(PREFIX, len(NAMES))
+    form = form_of(len(NAMES))
     cut(PREFIX + piece(b"1", b"2"), 0, form, 100)
     found, at, _ = cut(data, at, form, 100)
     more = found
@@ -44,42 +54,62 @@ def cut_all(cut: Cut, data: bytes, at: int = 0) -> tuple[list[bytes], int]:
     return found, at
 
 
-@pytest.mark.parametrize("length", [0, 1, 9, 10, 99, 100, 12345])
-def test_a_bulk_string_ends_behind_its_value(length: int) -> None:
-    data = b"abc" + bulk(b"v" * length) + b"more"
-    assert bulk_end(data, 3) == len(data) - 4
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], []),
+        ([b"NOMKSTREAM"], [b"NOMKSTREAM"]),
+        ([b"MAXLEN", b"~", b"10"], [b"MAXLEN", b"~", b"10"]),
+        ([b"anything", b"", b"*1"], [b"anything", b"", b"*1"]),
+    ],
+)
+@pytest.mark.parametrize("name", [b"XADD", b"xadd", b"xAdD"])
+@pytest.mark.parametrize("key", [b"k", b"", b"*", b"$1\r\n*\r\n", b"k" * 500])
+@FORMS
+def test_a_form_is_what_stands_before_the_fields(
+    form_at: FormAt, name: bytes, key: bytes, words: list[bytes], options: list[bytes]
+) -> None:
+    request = pack(name, key, *words, b"*", b"f", b"1", b"longer", b"2")
+    for _ in range(2):
+        form = form_at(b"..." + request, 3)
+        assert (form is None) == (len(key) == 500 and form_at is not additions.form_at)
+        if form is not None:
+            assert form.prefix == request[: -len(piece(b"1", b"2"))]
+            assert (form.key, form.fields, form.header) == (key, 2, b"*4\r\n")
+            assert form.options == b"".join(map(bulk, options))
 
 
 @pytest.mark.parametrize(
     "data",
     [
         b"",
-        b"$",
-        b"$1\r\nv\r",
-        b"$10\r\nv\r\n",
-        b"$99999999999999999999\r\nv\r\n",
-        b"$123456",
-        b":1\r\nv\r\n",
-        b"$-1\r\nv\r\n",
-        b"$v\r\nv\r\n",
-        b"$1v\r\nv\r\n.........",
-        b"$01\r\nv\r\n",
-        b"$1\rxv\r\n",
-        b"$1\r\nvx\n",
-        b"$1\r\nv\rx",
-        b"$1\nv\r\n..",
+        PREFIX[:-1],
+        pack(b"XLEN", b"k", b"*", b"f", b"v"),
+        pack(b"XADD", b"k", b"*"),
+        pack(b"XADD", b"k", b"*", b"f"),
+        pack(b"XADD", b"k", b"*", b"f", b"v", b"g"),
+        pack(b"XADD", b"*", b"f", b"v", b"g", b"w"),
+        pack(b"XADD", b"k", b"1-*", b"f", b"v"),
+        pack(b"XADD", b"k", *[b"o"] * 14, b"*", b"f", b"v"),
+        b"*05\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n",
+        b"*5\r\n$4\r\nXADD\r\n$2\r\ns\r\n$1\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n",
+        b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$01\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n",
     ],
 )
-def test_what_is_no_plain_bulk_string_has_no_end(data: bytes) -> None:
-    assert bulk_end(data, 0) == -1
-    assert bulks_end(bulk(b"before") + data, 0, 2) == -1
+@FORMS
+def test_anything_else_has_no_form(form_at: FormAt, data: bytes) -> None:
+    assert form_at(data, 0) is None
+    assert form_at(b"..." + data, 3) is None
 
 
-def test_so_many_bulk_strings_end_where_the_last_one_does() -> None:
-    data = bulk(b"a") + bulk(b"") + bulk(b"c")
-    assert bulks_end(data, 0, 0) == 0
-    assert bulks_end(data, 0, 3) == len(data)
-    assert bulks_end(data, 0, 4) == -1
+def test_only_so_many_forms_are_remembered() -> None:
+    forms = additions_plain.Forms()
+    for number in range(additions_plain.MOST_FORMS + 1):
+        request = pack(b"XADD", b"%d" % number, b"*", b"f", b"v")
+        form = forms.form_at(request, 0)
+        assert form is not None
+        assert forms.form_at(request, 0) is form
+    assert 0 < len(forms.known) <= additions_plain.MOST_FORMS
 
 
 @CUTS
@@ -97,7 +127,7 @@ def test_requests_are_cut_into_what_is_stored(cut: Cut, value: bytes) -> None:
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_are_cut_than_are_wanted(cut: Cut, most: int) -> None:
     request = PREFIX + piece(b"1", b"2")
-    form = Form(PREFIX, 2)
+    form = form_of(2)
     for _ in range(3):
         found = cut(request * 3, 0, form, most)
         assert found == ([piece(b"1", b"2")] * most, most * len(request), NAMES)
@@ -105,7 +135,7 @@ def test_no_more_are_cut_than_are_wanted(cut: Cut, most: int) -> None:
 
 @CUTS
 def test_entries_of_different_field_names_are_taken_together(cut: Cut) -> None:
-    form = Form(PREFIX, 2)
+    form = form_of(2)
     others = [b"f", b"g"], [b"", b"longer"], [b"longer", b"f"]
     pieces = [piece(b"1", b"2"), *(piece(b"3", b"4", names=names) for names in others)]
     for order in (pieces, pieces[::-1], pieces):
@@ -119,7 +149,7 @@ def test_entries_of_different_field_names_are_taken_together(cut: Cut) -> None:
 
 @CUTS
 def test_entries_of_the_usual_names_are_taken_with_others_behind_them(cut: Cut) -> None:
-    form = Form(PREFIX, 2)
+    form = form_of(2)
     usual, other = piece(b"1", b"2"), piece(b"3", b"4", names=NAMES[::-1])
     for _ in range(2):
         cut((PREFIX + usual) * 2, 0, form, 100)
@@ -145,7 +175,7 @@ def test_anything_else_ends_a_run(cut: Cut, next_one: bytes) -> None:
     request = PREFIX + piece(b"1", b"2")
     expected = ([piece(b"1", b"2")] * 2, 2 * len(request))
     assert cut_all(cut, request * 2 + next_one) == expected
-    assert cut(next_one, 0, Form(PREFIX, 2), 100) == ([], 0, None)
+    assert cut(next_one, 0, form_of(2), 100) == ([], 0, None)
 
 
 def test_an_expression_is_made_only_for_names_that_are_seen_often(
@@ -153,7 +183,7 @@ def test_an_expression_is_made_only_for_names_that_are_seen_often(
 ) -> None:
     monkeypatch.setattr(additions_plain, "WORTH", 2)
     made: list[list[bytes]] = []
-    form = Form(PREFIX, 2)
+    form = form_of(2)
     for names in (NAMES, NAMES[::-1], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1], NAMES):
         data = (PREFIX + piece(b"1", b"2", names=names)) * 2
         pieces, end, _ = additions_plain.cut(data, 0, form, 9)
@@ -163,9 +193,20 @@ def test_an_expression_is_made_only_for_names_that_are_seen_often(
     assert made == [[], [], [], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1]]
 
 
+@CUTS
+@pytest.mark.parametrize("value", [b"2", b"v" * 100])
+def test_requests_that_stand_alone_are_cut_like_many(cut: Cut, value: bytes) -> None:
+    form = form_of(2)
+    one = piece(b"1", value)
+    for count in (3, 1, 1, 4, 1, 2):
+        data = (PREFIX + one) * count
+        assert cut(b"." + data, 1, form, 9) == ([one] * count, 1 + len(data), NAMES)
+        assert cut(data, 0, form, 1) == ([one], len(PREFIX + one), NAMES)
+
+
 def test_no_expression_is_made_for_very_many_fields() -> None:
     names = [b"n%d" % number for number in range(additions_plain.MOST_FIELDS + 1)]
-    form = Form(PREFIX, len(names))
+    form = form_of(len(names))
     values = piece(*[b"v"] * len(names), names=names)
     for _ in range(3):
         assert additions_plain.cut((PREFIX + values) * 2, 0, form, 9)[0] == [values] * 2

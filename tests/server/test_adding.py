@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.net.adding import MOST, understand
+from server.net.adding import MOST_OPTIONS, Options
 from server.net.turns import Turns
 from storage.engine import effects as e
 from storage.engine.limits import StreamLimits
@@ -198,7 +198,7 @@ async def test_a_turn_that_is_over_goes_on_the_same_way() -> None:
     assert len(parties.added) < 10
 
 
-def test_a_beginning_that_is_left_to_the_parser_is_remembered_as_such(parties: Parties) -> None:
+def test_options_that_are_left_to_the_parser_are_so_each_time(parties: Parties) -> None:
     request = packed("XADD s IDMPAUTO p * f v") + packed("XADD s IDMPAUTO p * f w")
     reply = parties.read(request)
     assert reply.count(b"$") == 2
@@ -207,44 +207,35 @@ def test_a_beginning_that_is_left_to_the_parser_is_remembered_as_such(parties: P
     assert parties.added == [1, 1]
 
 
-def test_only_so_many_beginnings_are_remembered(parties: Parties) -> None:
-    for number in range(MOST + 1):
-        parties.read(packed(f"XADD {number} * f v") * 2)
+def test_keys_and_fields_that_were_never_seen_are_added_from_the_bytes(parties: Parties) -> None:
+    keys = [f"k{number}" for number in range(50)]
+    parties.read(packed(*(f"XADD {key} * f v" for key in keys)))
+    parties.effects.clear()
+    parties.read(packed(*(f"XADD {key} * {key} v" for key in keys)))
+    assert parties.added == [1] * 50
+    assert all(isinstance(effect, e.EntryAdded) for effect in parties.effects)
+
+
+def test_only_so_many_spellings_of_options_are_remembered(parties: Parties) -> None:
+    for number in range(MOST_OPTIONS + 1):
+        parties.read(packed(f"XADD s MAXLEN {number + 10} * f v") * 2)
     adder = parties.direct.server.listening.connections.adder
     assert adder is not None
-    assert 0 < len(adder._known) <= MOST
-    parties.effects.clear()
-    parties.read(XADD * 2)
-    assert parties.added == [2]
+    assert 0 < len(adder._options) <= MOST_OPTIONS
 
 
-@pytest.mark.parametrize(
-    "beginning",
-    [
-        b"",
-        b"*5\r\n$4\r\nXLEN\r\n$1\r\ns\r\n$1\r\n*\r\n",
-        b"*05\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
-        b"*4\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
-        b"*3\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
-        b"*6\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n",
-        b"*5\r\n$4\r\nXADD\r\n$2\r\ns\r\n$1\r\n*\r\n",
-        b"*5\r\n$4\r\nXADD\r\n$1\r\n*\r\n",
-        b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$3\r\n1-1\r\n$1\r\n*\r\n",
-        b"*7\r\n$4\r\nXADD\r\n$1\r\ns\r\n$6\r\nMAXLEN\r\n$1\r\nx\r\n$1\r\n*\r\n",
-        b"*8\r\n$4\r\nXADD\r\n$1\r\ns\r\n$4\r\nIDMP\r\n$1\r\np\r\n$1\r\ni\r\n$1\r\n*\r\n",
-    ],
-)
-def test_a_beginning_that_is_not_plain_is_left_to_the_parser(beginning: bytes) -> None:
-    assert understand(beginning, StreamLimits()) is None
+def test_trimmings_are_understood() -> None:
+    text = packed("NOMKSTREAM MAXLEN ~ 100 LIMIT 7")[len(b"*6\r\n") :]
+    options = Options(text, StreamLimits())
+    assert options.plain
+    assert options.trim is not None
+    assert (options.trim.threshold, options.trim.limit) == (100, 7)
 
 
-def test_a_beginning_is_understood_with_its_options() -> None:
-    text = packed("xadd key NOMKSTREAM MAXLEN ~ 100 LIMIT 7 *").replace(b"*9", b"*11", 1)
-    beginning = understand(text, StreamLimits())
-    assert beginning is not None
-    assert (beginning.key, beginning.fields, beginning.prefix) == (b"key", 1, text)
-    assert beginning.trim is not None
-    assert (beginning.trim.threshold, beginning.trim.limit) == (100, 7)
+@pytest.mark.parametrize("words", ["MAXLEN x", "MAXLEN", "1-1", "IDMP p i", "IDMPAUTO p", "* a"])
+def test_whatever_is_no_trimming_is_left_to_the_parser(words: str) -> None:
+    text = packed(words)[len(b"*1\r\n") :]
+    assert not Options(text, StreamLimits()).plain
 
 
 def test_a_user_that_may_add_takes_the_fast_path_too(parties: Parties) -> None:
