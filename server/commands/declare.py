@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """How a command is declared: beside its handler, with what does not follow from elsewhere.
 
 ::
@@ -20,7 +19,7 @@ transactions, COMMAND and the documentation from all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, ParamSpec
 
 from protocol.replies import Reply, Simple
 from server.road.outcomes import Outcome
@@ -53,14 +52,30 @@ GROUPS: Final = {
 """The group of the commands in each folder, and in each module that differs from its folder."""
 
 
-class command(Definition):
-    """Declares the decorated handler as a command, e.g. ``"XADD"`` or ``"XGROUP CREATE"``."""
+_Arguments = ParamSpec("_Arguments")
 
-    def __call__(self, handler: Handler) -> Handler:
-        """Registers the handler, and returns it."""
-        folder, module = handler.__module__.split(".")[-2:]
-        self.register(handler, GROUPS.get(module) or GROUPS.get(folder, ""))
-        return handler
+
+def _decorator(
+    define: Callable[_Arguments, Definition],
+) -> Callable[_Arguments, Callable[[Handler], Handler]]:
+    """Return the decorator that registers a handler with a definition of such arguments."""
+
+    def declare(*args: _Arguments.args, **named: _Arguments.kwargs) -> Callable[[Handler], Handler]:
+        about = define(*args, **named)
+
+        def register(handler: Handler) -> Handler:
+            folder, module = handler.__module__.split(".")[-2:]
+            about.register(handler, GROUPS.get(module) or GROUPS.get(folder, ""))
+            return handler
+
+        return register
+
+    return declare
+
+
+command: Final = _decorator(Definition)
+"""Declares the decorated handler as a command, e.g. ``"XADD"`` or ``"XGROUP CREATE"``; takes what a
+:class:`Definition` takes. (A subclass with ``__call__`` does not live through mypyc.)"""
 
 
 def container(name: str, *, since: str, summary: str) -> None:
