@@ -96,7 +96,7 @@ class Field:
         """Where the value of the first field of this name begins, as a bulk string; -1 without one.
         ``payload`` is the RESP form of the entry."""
         mark, size = self._mark, self._size
-        at = _next_line(payload, bulk_end(payload, _ID_AT))
+        at = next_line(payload, bulk_end(payload, _ID_AT))
         end = len(payload)
         while at < end:
             value = bulk_end(payload, at)
@@ -110,7 +110,7 @@ class Field:
         at = self.position_in(payload)
         if at < 0:
             return None
-        return payload[_next_line(payload, at) : bulk_end(payload, at) - _LINE_END]
+        return payload[next_line(payload, at) : bulk_end(payload, at) - _LINE_END]
 
     def time_in(self, payload: bytes) -> int:
         """The time in Unix milliseconds that the field holds; 0 if it holds none."""
@@ -120,14 +120,16 @@ class Field:
         return int(value)
 
 
-def _next_line(data: bytes, at: int) -> int:
+def next_line(data: bytes, at: int) -> int:
+    """Return where the line ends that ``at`` is in, with the line break."""
     while data[at] != _LF:
         at += 1
     return at + 1
 
 
 def bulk_end(data: bytes, at: int) -> int:
-    """Where the bulk string at ``at`` ends, with the line break behind it."""
+    """Return where the bulk string at ``at`` ends, with the line break behind it. It is there, as
+    entries are; :mod:`protocol.scanner` proves what clients send."""
     length = 0
     at += 1
     digit = data[at]

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from server.web.page.wording import shown_part
 from storage.engine import ids
+from storage.engine.entries import bulk_end, next_line
 
 MOST_FIELDS: Final = 12
 """How many fields of an entry are shown."""
@@ -67,16 +68,16 @@ def _id_of(payload: bytes) -> tuple[int, int]:
 
 def _count_at(payload: bytes, at: int) -> tuple[int, int]:
     """The number in the header of an array, and where its elements begin."""
-    end = payload.index(b"\r\n", at)
-    return int(payload[at + 1 : end]), end + 2
+    start = next_line(payload, at)
+    return int(payload[at + 1 : start - 2]), start
 
 
 def _items(payload: bytes, at: int, most: int) -> Iterator[tuple[int, int]]:
     """Where bulk strings that follow each other begin, and how long they are."""
     for _ in range(most):
-        length, start = _count_at(payload, at)
-        yield start, length
-        at = start + length + 2
+        start, end = next_line(payload, at), bulk_end(payload, at)
+        yield start, end - 2 - start
+        at = end
 
 
 def _cut(payload: bytes, start: int, length: int) -> str:
