@@ -550,4 +550,4 @@ _COMMANDS: Final = (
     *(add_new, add_preview, add_test, _add_validate, _add_plan, _add_run, add_status),
     *(_add_redrive, _add_archive, _add_replay, add_demo),
 )
-"""What adds each command, in the order of the help."""
+"""The functions that add each command, in the order of the help."""

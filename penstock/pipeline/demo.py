@@ -74,7 +74,7 @@ def orders() -> Iterator[dict[str, str]]:
 
 
 def expected() -> Counter[tuple[str, str]]:
-    """What the table of hours has to say, computed by hand: quantities by item and hour."""
+    """Compute the table of hours by hand: quantities by item and hour."""
     found: Counter[tuple[str, str]] = Counter()
     for order in list(orders())[:-1]:
         if order["qty"].isdigit():

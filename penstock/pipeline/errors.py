@@ -221,7 +221,7 @@ def failure_of(
     pause_s: float,
     poison_counts: bool = False,
 ) -> Failure:
-    """What to tell about an error after so many failed attempts in a row; without its traces."""
+    """Describe an error after so many failed attempts in a row, without its traces."""
     again = attempt <= attempts and worth_retry(error, poison_counts)
     return Failure(
         time=time,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
+from penstock.pipeline.errors import InvalidFile
 from penstock.pipeline.file_parse import read_parse
 from penstock.pipeline.model import (
     DEAD_LETTERS,
@@ -22,63 +21,100 @@ from penstock.pipeline.model import (
     Transform,
     Watermark,
 )
-from penstock.pipeline.options import check, data_source_options
+from penstock.pipeline.options import check, data_source_options, share_server
 from penstock.pipeline.sinks.base import Sink, Surroundings
 from penstock.pipeline.sinks.kinds import read_sinks
 from penstock.pipeline.sinks.stream import StreamSink, stream_options
-from penstock.pipeline.toml_file import Findings, Table, duration, locate, resolve, texts
+from penstock.pipeline.toml_file import (
+    Checked,
+    Choice,
+    File,
+    Key,
+    Names,
+    Needed,
+    Parsed,
+    Place,
+    Raw,
+    Table,
+    Texts,
+    Whole,
+    beside,
+    duration,
+    matching,
+    read_toml,
+)
+from pyspark_redis_streams.settings import read_settings
+from pyspark_redis_streams.values import names
 
 LOG_LEVELS: Final = ("OFF", "ERROR", "WARN", "INFO", "DEBUG")
 
 FIXED: Final = frozenset({"spark.sql.adaptive.enabled"})
 """Settings of Spark that the guarantees depend on."""
 
-_TOML_ERROR: Final = re.compile(r"(.+) \(at (?:line (\d+), column \d+|end of document)\)")
+SQL_NAME: Final = matching(r"[A-Za-z_]\w*", "letters, digits and _, as SQL has it")
+TABLE_KINDS: Final = ("parquet", "csv", "delta", "jdbc")
+
+ROOT: Final = (Checked("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -")),)
+CHECKPOINT: Final = (Place("path", what="the folder where queries keep their positions and state"),)
+TRIGGER: Final = (Checked("every", check=duration),)
+METRICS: Final = (Place("file", what="where a line of JSON goes for each batch"),)
+RETRY: Final = (
+    Whole("attempts", Retry.attempts),
+    Parsed("pause", Retry.pause_s, parse=duration),
+)
+SPARK: Final = (
+    Key("master"),
+    Choice("log_level", "OFF", allowed=LOG_LEVELS),
+    Texts("conf", fractions=True),
+)
+TRANSFORM: Final = (
+    Checked("name", what="the name of the table that is made", check=SQL_NAME, needed=True),
+)
+STATEMENT: Final = (Raw("sql"), File("file"))
+FROM: Final = Choice("from")
+WATERMARK: Final = (
+    Needed("column", what="a column of the type timestamp"),
+    Checked("delay", what="how late a row may come, as '10 minutes'", check=duration, needed=True),
+)
+DEDUPLICATE: Final = (Names("keys"),)
+TABLE: Final = (
+    Checked("name", what="the name that SQL has for the table", check=SQL_NAME, needed=True),
+    Choice("type", "parquet", allowed=TABLE_KINDS),
+    Choice("refresh", "once", allowed=("once", "batch")),
+)
+TABLE_OF_FILES: Final = (Place("path", what="the file or folder of the table"),)
+TABLE_OF_DELTA: Final = (*TABLE_OF_FILES, Texts("storage"))
+TABLE_OF_DATABASE: Final = (
+    Needed("url", what="where the database is, as postgresql://host/database"),
+    Needed("table", what="the table of the database"),
+    Key("user"),
+    Key("password"),
+)
 
 
 def load(file: Path, environment: Mapping[str, str] = os.environ) -> Pipeline:
     """The pipeline of a file; raises InvalidFile with all problems, and PipelineError."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PipelineError(f"can't read '{file}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise PipelineError(f"'{file}' is not text in UTF-8") from None
-    findings = Findings(locate(text), environment)
-    root = Table(parse_toml(str(file), text), (), findings)
+    root = read_toml(file, environment)
     pipeline = _pipeline(root, file)
-    if findings.problems:
-        raise InvalidFile(str(file), findings.problems)
+    if root.findings.problems:
+        raise InvalidFile(str(file), root.findings.problems)
     return pipeline
 
 
-def parse_toml(file: str, text: str) -> dict[str, Any]:
-    """The tables of the text; raises InvalidFile with the line of a syntax error."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = _TOML_ERROR.fullmatch(str(error))
-        last = len(text.splitlines())
-        line = int(found[2] or last) if found else 1
-        reason = found[1] if found else str(error)
-        raise InvalidFile(file, [Problem(line, "", f"not TOML: {reason}")]) from None
-
-
 def _pipeline(root: Table, file: Path) -> Pipeline:
-    folder = file.resolve().parent
-    name = _name(root, file)
+    folder = root.findings.folder
+    name = root.read(ROOT)["name"] or file.stem
     dead = root.table("dead_letters")
     why = "the stream that gets what does not parse"
     letters = None if dead is None else dead.needed("stream", why)
     source = _source(root, letters, name)
-    parse = read_parse(root, folder)
+    parse = read_parse(root)
     dead_letters = _dead_letters(dead, letters, source)
     if parse is not None and dead is None:
         root.wrong("parse", "needs [dead_letters]: entries that do not parse have to go somewhere")
-    transforms = read_transforms(root, folder)
+    transforms = read_transforms(root)
     tables = (ENTRIES, *(transform.name for transform in transforms))
-    retry = _retry(root)
-    master, spark, level = _spark(root)
+    spark = _spark(root)
     pipeline = Pipeline(
         name=name,
         file=file.resolve(),
@@ -87,30 +123,21 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
         dead_letters=dead_letters if parse is not None else None,
         transforms=transforms,
         sinks=read_sinks(root, Surroundings(folder, source), tables, DEAD_LETTERS),
-        checkpoint=_checkpoint(root, folder),
-        every=_every(root),
-        metrics=_metrics(root, folder),
-        retry=retry,
-        master=master,
-        spark=spark,
-        log_level=level,
-        tables=read_tables(root, folder, tables),
+        checkpoint=_checkpoint(root),
+        every=(root.part("trigger", TRIGGER) or {}).get("every"),
+        metrics=(root.part("metrics", METRICS) or {}).get("file"),
+        retry=_retry(root),
+        master=spark["master"],
+        spark=spark["conf"],
+        log_level=spark["log_level"],
+        tables=read_tables(root, tables),
     )
     root.end()
     check_modes(root, pipeline)
     return pipeline
 
 
-def _name(root: Table, file: Path) -> str:
-    name = root.text("name", file.stem) or file.stem
-    if not re.fullmatch(r"[\w.-]+", name):
-        root.wrong("name", f"is '{name}'; allowed: letters, digits, and the signs . _ -")
-    return name
-
-
 def _source(root: Table, letters: str | None, name: str) -> dict[str, str]:
-    from pyspark_redis_streams.settings import read_settings
-
     table = root.table("source")
     if table is None:
         root.wrong("source", "is missing: a table with the options of the data source")
@@ -137,113 +164,61 @@ def _dead_letters(
     return StreamSink(DEAD_LETTERS, ENTRIES, stream, "append", options=options)
 
 
-def _checkpoint(root: Table, folder: Path) -> str:
-    table = root.table("checkpoint")
-    if table is None:
+def _checkpoint(root: Table) -> str:
+    found = root.part("checkpoint", CHECKPOINT)
+    if found is None:
         root.wrong("checkpoint", "is missing: a table with 'path', where queries keep positions")
         return ""
-    path = table.needed("path", "the folder where queries keep their positions and state")
-    table.end()
-    return resolve(path, folder)
-
-
-def _every(root: Table) -> str | None:
-    table = root.table("trigger")
-    if table is None:
-        return None
-    every = table.text("every")
-    if every is not None:
-        table.note_if_bad("every", lambda: duration(every))
-    table.end()
-    return every
-
-
-def _metrics(root: Table, folder: Path) -> str | None:
-    table = root.table("metrics")
-    if table is None:
-        return None
-    file = table.needed("file", "where a line of JSON goes for each batch")
-    table.end()
-    return resolve(file, folder)
+    place: str = found["path"]
+    return place
 
 
 def _retry(root: Table) -> Retry:
-    table = root.table("retry")
-    if table is None:
-        return Retry()
-    attempts = table.whole("attempts", Retry.attempts, 0)
-    pause = table.parsed("pause", duration, Retry.pause_s)
-    table.end()
-    return Retry(Retry.attempts if attempts is None else attempts, pause)
+    found = root.part("retry", RETRY)
+    return Retry() if found is None else Retry(found["attempts"], found["pause"])
 
 
-def _spark(root: Table) -> tuple[str | None, dict[str, str], str]:
-    table = root.table("spark")
-    if table is None:
-        return None, {}, "OFF"
-    master = table.text("master")
-    level = table.choice("log_level", "OFF", *LOG_LEVELS)
-    conf = table.table("conf")
-    table.end()
-    settings = settings_of(conf)
-    for name in FIXED & settings.keys():
-        table.wrong("conf", f"'{name}' can't be changed: a repeated batch would be another one")
-    return master, settings, level
-
-
-def settings_of(table: Table | None) -> dict[str, str]:
-    """The keys of a table as the texts that Spark takes; nested tables are names with dots."""
-    found: dict[str, str] = {}
-    for key, value in (table.rest() if table else {}).items():
-        assert table is not None
-        if isinstance(value, dict):
-            inner = settings_of(Table(value, (*table.path, key), table.findings))
-            found |= {f"{key}.{name}": each for name, each in inner.items()}
-        elif isinstance(value, str):
-            found[key] = table.expanded(key, value) or ""
-        elif isinstance(value, bool | int | float):
-            found[key] = str(value).lower()
-        else:
-            table.wrong(key, "has a value of a kind that no option takes")
+def _spark(root: Table) -> dict[str, Any]:
+    found = root.part("spark", SPARK) or {"master": None, "conf": {}, "log_level": "OFF"}
+    for name in FIXED & found["conf"].keys():
+        path = ("spark", "conf")
+        root.findings.add(path, f"'{name}' can't be changed: a repeated batch would be another one")
     return found
 
 
 # --- Transforms ----------------------------------------------------------------------------------
 
 
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
-
-
-def read_transforms(root: Table, folder: Path) -> tuple[Transform, ...]:
+def read_transforms(root: Table) -> tuple[Transform, ...]:
     """The transforms in their order; each makes a table that later ones may use."""
     found: list[Transform] = []
     for table in root.tables("transform"):
-        names = [ENTRIES, *(transform.name for transform in found)]
-        found.append(_transform(table, names, folder))
+        found.append(_transform(table, [ENTRIES, *(transform.name for transform in found)]))
     return tuple(found)
 
 
-def _transform(table: Table, before: list[str], folder: Path) -> Transform:
-    name = table.needed("name", "the name of the table that is made")
-    if name and not _NAME.fullmatch(name):
-        table.wrong("name", f"is '{name}'; allowed: letters, digits and _, as SQL has it")
+def _transform(table: Table, before: list[str]) -> Transform:
+    name = table.read(TRANSFORM)["name"]
     if name.lower() in (other.lower() for other in before):
         table.wrong("name", f"is '{name}', but there is a table of this name before")
-    origin = table.choice("from", before[-1], *before)
-    sql, line = _sql(table, origin, folder)
-    watermark = _watermark(table)
+    origin = replace(FROM, default=before[-1], allowed=before).read(table)
+    sql, line = _sql(table, origin)
+    mark = table.part("watermark", WATERMARK)
+    watermark = None if mark is None else Watermark(mark["column"], mark["delay"])
     deduplicate = _deduplicate(table, watermark)
     table.end()
     return Transform(name, origin, sql, line, watermark, deduplicate)
 
 
-def _sql(table: Table, origin: str, folder: Path) -> tuple[str, int]:
+def _sql(table: Table, origin: str) -> tuple[str, int]:
     """The statement, and the line of the pipeline file where it begins, 0 if it is in another."""
-    sql, file = table.take("sql", str), table.text("file")
-    if sql is not None and file is not None:
-        table.wrong("file", "is given beside 'sql': only one of them")
-    if file is not None:
-        return _read(table, folder / file), 0
+    sql, text = table.read(STATEMENT).values()
+    if table.has("file"):
+        if sql is not None:
+            table.wrong("file", "is given beside 'sql': only one of them")
+        if text is not None and not text.strip():
+            table.wrong("file", "is an empty file")
+        return (text or "").strip().rstrip(";"), 0
     if sql is None:
         if not (table.has("watermark") or table.has("deduplicate")):
             table.wrong("", "does nothing: give 'sql', 'file', 'watermark' or 'deduplicate'")
@@ -253,54 +228,26 @@ def _sql(table: Table, origin: str, folder: Path) -> tuple[str, int]:
     return sql.strip().rstrip(";"), table.line("sql")
 
 
-def _read(table: Table, file: Path) -> str:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
-        table.wrong("file", f"can't read '{file}': {why}")
-        return ""
-    if not text.strip():
-        table.wrong("file", f"'{file}' is empty")
-    return text.strip().rstrip(";")
-
-
-def _watermark(table: Table) -> Watermark | None:
-    given = table.table("watermark")
-    if given is None:
-        return None
-    column = given.needed("column", "a column of the type timestamp")
-    delay = given.needed("delay", "how late a row may come, as '10 minutes'")
-    if delay:
-        given.note_if_bad("delay", lambda: duration(delay))
-    given.end()
-    return Watermark(column, delay)
-
-
 def _deduplicate(table: Table, watermark: Watermark | None) -> Deduplicate | None:
     given = table.table("deduplicate")
     if given is None:
         return None
-    keys = given.names("keys")
+    keys = given.section(DEDUPLICATE)["keys"]
     if not keys:
         given.wrong("keys", "is missing: the columns by which rows are the same")
     if watermark is None:
         given.wrong("", "needs 'watermark' beside it, which says for how long keys are remembered")
-    given.end()
     return Deduplicate(keys)
 
 
 # --- Tables that do not stream -------------------------------------------------------------------
 
 
-KINDS = ("parquet", "csv", "delta", "jdbc")
-
-
-def read_tables(root: Table, folder: Path, others: tuple[str, ...]) -> tuple[StaticTable, ...]:
+def read_tables(root: Table, others: tuple[str, ...]) -> tuple[StaticTable, ...]:
     """The tables that SQL may join with; ``others`` are the names of those that stream."""
     found: list[StaticTable] = []
     for table in root.tables("table"):
-        made = _table(table, folder)
+        made = _table(table)
         taken = [name.lower() for name in (*others, *(other.name for other in found))]
         if made.name.lower() in taken:
             table.wrong("name", f"is '{made.name}', but there is another table of this name")
@@ -308,35 +255,26 @@ def read_tables(root: Table, folder: Path, others: tuple[str, ...]) -> tuple[Sta
     return tuple(found)
 
 
-def _table(table: Table, folder: Path) -> StaticTable:
-    name = table.needed("name", "the name that SQL has for the table")
-    if name and not re.fullmatch(r"[A-Za-z_]\w*", name):
-        table.wrong("name", f"is '{name}'; allowed: letters, digits and _, as SQL has it")
-    kind = table.choice("type", "parquet", *KINDS)
-    refresh = table.choice("refresh", "once", "once", "batch")
-    options: dict[str, str] = {}
+def _table(table: Table) -> StaticTable:
+    of = table.read(TABLE)
+    kind = of["type"]
     if kind == "jdbc":
-        place = _url(table, folder)
-        options["table"] = table.needed("table", "the table of the database")
-        given = {key: table.text(key) for key in ("user", "password")}
-        options |= {key: text for key, text in given.items() if text is not None}
+        given = table.section(TABLE_OF_DATABASE)
+        place = _database(table, given.pop("url"))
+        options = {key: text for key, text in given.items() if text is not None}
     else:
-        place = resolve(table.needed("path", "the file or folder of the table"), folder)
-    if kind == "delta":
-        options |= texts(table.table("storage"))
-    table.end()
-    return StaticTable(name, kind, place, refresh == "batch", options)
+        given = table.section(TABLE_OF_DELTA if kind == "delta" else TABLE_OF_FILES)
+        place, options = given["path"], given.get("storage", {})
+    return StaticTable(of["name"], kind, place, of["refresh"] == "batch", options)
 
 
-def _url(table: Table, folder: Path) -> str:
-    from penstock.pipeline.sinks.databases import KINDS as DATABASES
-    from penstock.pipeline.sinks.databases import database
+def _database(table: Table, url: str) -> str:
+    """The URL of a database, with the file of SQLite beside the pipeline's."""
+    from penstock.pipeline.sinks.databases import KINDS, database
 
-    url = table.needed("url", "where the database is, as postgresql://host/database")
     if url and database(url, None, None) is None:
-        table.wrong("url", f"begins with none of {', '.join(DATABASES)}")
-    prefix, found, file = url.partition("sqlite:")
-    return prefix + found + resolve(file, folder) if found else url
+        table.wrong("url", f"begins with none of {', '.join(KINDS)}")
+    return beside(url, table.findings.folder)
 
 
 # --- Parts that conflict -------------------------------------------------------------------------
@@ -376,8 +314,6 @@ def _cycle(stream: str) -> str:
 
 
 def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
-    from penstock.pipeline.options import share_server
-    from pyspark_redis_streams.values import names
 
     if not share_server(options, pipeline.source):
         return False

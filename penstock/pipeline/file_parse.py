@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -15,7 +14,19 @@ from penstock.pipeline.decode.values import ALLOWED, EPOCHS, Type, is_simple, is
 from penstock.pipeline.decode.values import NESTED as NESTED_TYPES
 from penstock.pipeline.errors import Unavailable
 from penstock.pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
-from penstock.pipeline.toml_file import Table, duration
+from penstock.pipeline.toml_file import (
+    Bytes,
+    Choice,
+    File,
+    Flag,
+    Key,
+    Names,
+    Needed,
+    Parsed,
+    Table,
+    Whole,
+    duration,
+)
 
 RESERVED: Final = ("stream", "id", "timestamp")
 """Columns that every entry has."""
@@ -30,19 +41,26 @@ NESTED: Final = ("json", "avro", "protobuf")
 _WITH_NULLS: Final = (None, "csv", "text")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
+PARSE: Final = (Names("nulls"), Key("unknown"))
+COLUMN: Final = (
+    Needed("type", what="the type of the column"),
+    Key("from"),
+    Flag("required", False),
+    Key("format"),
+)
 
-def read_parse(root: Table, folder: Path) -> Parse | None:
+
+def read_parse(root: Table) -> Parse | None:
     """How entries are parsed; None without a table ``[parse]``."""
     table = root.table("parse")
     if table is None:
         return None
-    payload = read_payload(table, folder)
+    payload = read_payload(table)
     format = None if payload is None else payload.format
-    nulls = table.names("nulls")
+    found = table.read(PARSE)
+    nulls, unknown, given = found["nulls"], found["unknown"], table.table("columns")
     if nulls and format not in _WITH_NULLS:
         table.wrong("nulls", f"is for plain fields, csv and text; in {format} a value can be null")
-    unknown = table.text("unknown")
-    given = table.table("columns")
     if given is None and format not in ("avro", "protobuf"):
         table.wrong("columns", 'is missing: a table of columns, each as name = "type"')
     table.end()
@@ -124,18 +142,13 @@ def _column(table: Table, name: str, value: Any, format: str | None) -> Column:
     if not isinstance(value, dict):
         value = {"type": value}
     given = Table(value, (*table.path, name), table.findings)
-    type_ = given.needed("type", "the type of the column")
     if format == "text" and given.has("from"):
-        given.take("from", object)
         given.wrong("from", "is not for format 'text', which is one value")
-    origin = given.text("from", name) or name
-    required = given.flag("required", False)
-    form = given.text("format")
-    given.end()
+    type_, origin, required, form = given.section(COLUMN).values()
     _check_type(given, type_, format)
     if form is not None:
         _check_format(given, form, type_.lower(), format)
-    return Column(name, type_, origin, required, form)
+    return Column(name, type_, origin or name, required, form)
 
 
 def _check_format(table: Table, form: str, type_: str, format: str | None) -> None:
@@ -162,21 +175,59 @@ def _check_type(table: Table, type_: str, format: str | None) -> None:
 # --- The payload ---------------------------------------------------------------------------------
 
 
-_SCHEMAS: Final = {"avro": "schema_file", "protobuf": "descriptor_file"}
+class Header(Key):
+    """A list of names, none of which comes twice."""
+
+    def read(self, table: Table) -> Any:
+        """The names."""
+        given = table.take(self.name, list)
+        if given is None:
+            return ()
+        if not given or not all(isinstance(name, str) and name for name in given):
+            table.wrong(self.name, "is not a list of names, in the order of the values")
+            return ()
+        for name in dict.fromkeys(given):
+            if given.count(name) > 1:
+                table.wrong(self.name, f"names '{name}' twice")
+        return tuple(given)
+
+
+class Sign(Key):
+    """A single sign."""
+
+    def read(self, table: Table) -> Any:
+        """The sign, with no reference to the environment replaced."""
+        value = table.take(self.name, str)
+        if value is None:
+            return self.default
+        if len(value) != 1 or value in "\r\n" or not value.isascii():
+            allowed = "one ASCII character, but for line ends"
+            table.wrong(self.name, f"is {value!r}; allowed: {allowed}")
+            return self.default
+        return value
+
+
 _OR: Final = "' or '"
-_REGISTRY: Final = ("registry_user", "registry_password", "registry_timeout", "registry_ca_file")
+_SCHEMAS: Final = {"avro": "schema_file", "protobuf": "descriptor_file"}
 _URL: Final = "http[s]://[user:password@]host[:port][/path]"
-_ONLY: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("header", "delimiter", "quote"), ("csv",)),
-    "schema_file": ("avro",),
-    "descriptor_file": ("protobuf",),
-    "message": ("protobuf",),
-    **{key: tuple(_SCHEMAS) for key in ("registry", *_REGISTRY)},
+
+FORMAT: Final = (Key("json"), Choice("format", allowed=FORMATS), Key("field"))
+PACKED: Final = (Choice("compression", allowed=FORMS), Whole("max_bytes", MAX_BYTES, lowest=1))
+REGISTRY: Final = (
+    Key("registry_user"),
+    Key("registry_password"),
+    Parsed("registry_timeout", Registry.timeout_s, parse=duration),
+    File("registry_ca_file"),
+)
+OF_FORMATS: Final[dict[str, tuple[Key, ...]]] = {
+    "csv": (Header("header"), Sign("delimiter", ","), Sign("quote", '"')),
+    "avro": (File("schema_file"), Key("registry"), *REGISTRY),
+    "protobuf": (Bytes("descriptor_file"), Key("message"), Key("registry"), *REGISTRY),
 }
 """Keys that only some formats have."""
 
 
-def read_payload(table: Table, folder: Path) -> Payload | None:
+def read_payload(table: Table) -> Payload | None:
     """The field that is decoded, and how; None if columns are made of plain fields."""
     format, field = _format(table)
     _refuse_foreign(table, format)
@@ -185,111 +236,69 @@ def read_payload(table: Table, folder: Path) -> Payload | None:
         return None
     if format in _SCHEMAS and not (table.has("registry") or table.has(_SCHEMAS[format])):
         table.wrong("", f"format '{format}' needs '{_SCHEMAS[format]}' or 'registry'")
-    schema = _file(table, "schema_file", folder, _text)
-    descriptors = _file(table, "descriptor_file", folder, Path.read_bytes)
-    registry = _registry(table, folder)
-    message = table.text("message")
+    given = table.read(OF_FORMATS.get(format, ()))
+    signs = {key: given[key] for key in ("header", "delimiter", "quote") if key in given}
     return Payload(
         format,
         field,
         compression,
         max_bytes,
-        _header(table),
-        _sign(table, "delimiter", ","),
-        _sign(table, "quote", '"'),
-        schema,
-        descriptors,
-        message,
-        registry,
+        schema=given.get("schema_file"),
+        descriptors=given.get("descriptor_file"),
+        message=given.get("message"),
+        registry=_registry(table, given) if "registry" in given else None,
+        **signs,
     )
 
 
 def _format(table: Table) -> tuple[str | None, str]:
-    json = table.text("json")
+    json, format, field = table.read(FORMAT).values()
     if json is not None:
         for key in ("format", "field"):
-            if table.text(key) is not None:
+            if table.has(key):
                 table.wrong(key, "is given beside 'json', which means format 'json' and its field")
         return "json", json
     if not table.has("format"):
-        if table.text("field") is not None:
+        if field is not None:
             table.wrong("field", f"needs 'format' beside it; allowed: {', '.join(FORMATS)}")
         return None, ""
-    format = table.choice("format", "", *FORMATS)
-    return format or None, table.needed("field", "the field that holds the payload")
+    if not table.has("field"):
+        table.wrong("", "'field' is missing: the field that holds the payload")
+    return format, field or ""
 
 
 def _refuse_foreign(table: Table, format: str | None) -> None:
-    for key, formats in _ONLY.items():
-        if format not in formats and table.has(key):
-            table.take(key, object)
-            table.wrong(key, f"is for format = '{_OR.join(formats)}'")
+    """Reports keys that other formats have, whose values are not looked at."""
+    formats: dict[str, list[str]] = {}
+    for other, keys in OF_FORMATS.items():
+        for key in keys:
+            formats.setdefault(key.name, []).append(other)
+    for name, found in formats.items():
+        if format not in found and table.has(name):
+            table.take(name, object)
+            table.wrong(name, f"is for format = '{_OR.join(found)}'")
 
 
 def _compression(table: Table, format: str | None) -> tuple[str | None, int]:
     given = table.has("compression")
-    form = table.choice("compression", FORMS[0], *FORMS)
-    has_limit = table.has("max_bytes")
-    max_bytes = table.whole("max_bytes", MAX_BYTES, 1) or MAX_BYTES
+    form, max_bytes = table.read(PACKED).values()
     if given and format is None:
         table.wrong("compression", f"needs 'format' beside it; allowed: {', '.join(FORMATS)}")
-    if has_limit and not given:
+    if table.has("max_bytes") and not given:
         table.wrong("max_bytes", "is for 'compression': how long a value may be when unpacked")
-    return form if given else None, max_bytes
+    return form, max_bytes
 
 
-def _header(table: Table) -> tuple[str, ...]:
-    given = table.take("header", list)
-    if given is None:
-        return ()
-    if not given or not all(isinstance(name, str) and name for name in given):
-        table.wrong("header", "is not a list of names, in the order of the values")
-        return ()
-    for name in dict.fromkeys(given):
-        if given.count(name) > 1:
-            table.wrong("header", f"names '{name}' twice")
-    return tuple(given)
-
-
-def _sign(table: Table, key: str, default: str) -> str:
-    value = table.take(key, str)
-    if value is None:
-        return default
-    if len(value) != 1 or value in "\r\n" or not value.isascii():
-        table.wrong(key, f"is {value!r}; allowed: one ASCII character, but for line ends")
-        return default
-    return value
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def _file(table: Table, key: str, folder: Path, read: Callable[[Path], Any]) -> Any:
-    name = table.text(key)
-    if name is None:
-        return None
-    try:
-        return read(folder / name)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
-        table.wrong(key, f"can't read '{folder / name}': {why}")
-        return None
-
-
-def _registry(table: Table, folder: Path) -> Registry | None:
+def _registry(table: Table, given: dict[str, Any]) -> Registry | None:
     if not table.has("registry"):
-        for key in _REGISTRY:
-            if table.has(key):
-                table.take(key, object)
-                table.wrong(key, "needs 'registry' beside it, the URL")
+        for key in REGISTRY:
+            if table.has(key.name):
+                table.wrong(key.name, "needs 'registry' beside it, the URL")
         return None
-    url = table.text("registry") or ""
-    user, password = table.text("registry_user"), table.text("registry_password")
-    timeout = table.parsed("registry_timeout", duration, Registry.timeout_s)
-    ca = _file(table, "registry_ca_file", folder, _text)
+    user, password = given["registry_user"], given["registry_password"]
     if (user is None) != (password is None):
         table.wrong("registry_user", "and 'registry_password' belong together")
+    url = given["registry"] or ""
     parts = _url(url)
     if parts is None:
         if url:
@@ -298,7 +307,7 @@ def _registry(table: Table, folder: Path) -> Registry | None:
     if parts.username is not None and user is None:
         user, password = unquote(parts.username), unquote(parts.password or "")
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
-    return Registry(address, user, password, timeout, ca)
+    return Registry(address, user, password, given["registry_timeout"], given["registry_ca_file"])
 
 
 def _url(text: str) -> SplitResult | None:

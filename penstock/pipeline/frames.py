@@ -176,8 +176,8 @@ def _with_origin(frame: DataFrame) -> DataFrame:
 
 
 def _names(frame: DataFrame) -> list[int]:
-    """What Spark calls the columns ``stream`` and ``id`` of a frame: numbers that go with them
-    through a plan, and that no other column has."""
+    """Return Spark's names of the columns ``stream`` and ``id`` of a frame: numbers that go with
+    them through a plan, and that no other column has."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     output = plan.output()
     columns = [output.apply(index) for index in range(output.size())]

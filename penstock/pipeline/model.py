@@ -72,7 +72,7 @@ class Column:
 
     @property
     def what(self) -> str:
-        """What a value has to be, for messages."""
+        """Name the kind of value that is needed, for messages."""
         if self.format is None:
             return self.type.lower()
         return f"{self.type.lower()} as {self.format}"

@@ -21,7 +21,7 @@ from pyspark_redis_streams.progress import lag
 
 
 class Batch(NamedTuple):
-    """One batch that a query has finished."""
+    """A batch that a query has finished."""
 
     time: str
     query: str
@@ -71,7 +71,7 @@ def batch_of(query: str, progress: Mapping[str, Any]) -> Batch | None:
     )
 
 
-class Follower:
+class ProgressReader:
     """Returns each finished batch of a query once, also after the query was restarted."""
 
     def __init__(self, name: str) -> None:
@@ -120,7 +120,7 @@ def _plain(progress: Any) -> dict[str, Any]:
 
 
 class Observer(Protocol):
-    """What else is told of a run: a status file, or what is scraped."""
+    """Is told of batches and failures: a status file, or what is scraped."""
 
     def batch(self, batch: Batch) -> None:
         """A query has finished a batch."""
@@ -204,15 +204,8 @@ class Reporter:
 class Bars(Reporter):
     """A bar for each query, for a run that ends when all present entries are processed."""
 
-    def __init__(
-        self,
-        console: Console,
-        pipeline: str,
-        records: Sequence[TextIO],
-        queries: Sequence[str],
-        observers: Sequence[Observer] = (),
-    ) -> None:
-        super().__init__(console, pipeline, records, queries, observers)
+    def __init__(self, console: Console, *others: Any, **more: Any) -> None:
+        super().__init__(console, *others, **more)
         self._bars = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
@@ -222,7 +215,7 @@ class Bars(Reporter):
         )
         empty: dict[str, Any] = {"batch": "-", "speed": 0.0, "lag": 0}
         self._tasks: dict[str, TaskID] = {
-            query: self._bars.add_task(query, total=None, **empty) for query in queries
+            query: self._bars.add_task(query, total=None, **empty) for query in self._totals
         }
 
     def __enter__(self) -> Bars:

@@ -114,7 +114,7 @@ LIMIT_S: Final = 2.0
 
 
 def mismatch(url: ServerUrl) -> str | None:
-    """What to write instead if one side speaks TLS and the other does not; None if both agree.
+    """Advise if one side speaks TLS and the other does not; None if both agree.
 
     None as well if the port can't be reached, which connecting will report.
     """
@@ -188,7 +188,7 @@ class Looked:
 
 
 def look(client: RetryingClient, name: str) -> Looked:
-    """What there is of one stream; raises ClientError if the server goes away."""
+    """Look at a stream; raises ClientError if the server goes away."""
     key = key_of(name)
     info, groups, sample = client.try_all(
         [("XINFO STREAM", key), ("XINFO GROUPS", key), ("XRANGE", key, "-", "+", "COUNT", "1")]
@@ -282,7 +282,7 @@ def look_at_servers(pipeline: Pipeline) -> Report:
 
 
 def _version(client: RetryingClient) -> str:
-    """What the server calls itself; a user without INFO may still use streams."""
+    """Return name and version of the server; a user without INFO may still use streams."""
     try:
         known = client.call("INFO", "server")
     except ClientError:

@@ -122,7 +122,7 @@ class TableReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task, so that it sees the table at one moment."""
+        """Return a single task, so that it sees the table at one moment."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,7 @@ def iso(seconds: float) -> str:
 
 
 class _Query:
-    """What one query has done in this run."""
+    """The totals, the last batch and the failures of a query in this run."""
 
     def __init__(self) -> None:
         self.totals = {"batches": 0, "rows": 0, "late_rows": 0}
@@ -246,7 +246,7 @@ def write_status(path: Path, snapshot: dict[str, Any]) -> None:
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """What a run has written; raises PipelineError."""
+    """Read the file that a run has written; raises PipelineError."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -29,7 +29,7 @@ PATIENCE_S = 2
 
 
 def application(snapshot: Callable[[], dict[str, Any]], names: str) -> OwnNames:
-    """What answers, also under these names, of which there may be several."""
+    """Return the application that answers, also under these names, with blanks between them."""
 
     async def metrics(request: Request) -> Response:
         return Response(scrape(snapshot()), headers={"Content-Type": CONTENT_TYPE})

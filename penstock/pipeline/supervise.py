@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, now_text
 from penstock.pipeline.model import Pipeline, Retry
 from penstock.pipeline.queries import Query, queries, query_names
-from penstock.pipeline.report import Follower, Reporter
+from penstock.pipeline.report import ProgressReader, Reporter
 from penstock.pipeline.servers import preflight
 from penstock.pipeline.session import start
 
@@ -57,7 +57,7 @@ class Run:
         self._retry = retry
         self._once = once
         self._reporter = reporter
-        self._follower = Follower(query.name)
+        self._progress = ProgressReader(query.name)
         self._failures = 0
         self._failed_after = -1
         self._again_at: float | None = None
@@ -100,12 +100,12 @@ class Run:
         return True
 
     def _report(self) -> None:
-        for batch in self._follower.new(self._handle):
+        for batch in self._progress.new(self._handle):
             self._reporter.add(batch)
 
     def _fail(self, error: Exception, now: float) -> None:
-        if self._follower.last > self._failed_after:
-            self._failures, self._failed_after = 0, self._follower.last
+        if self._progress.last > self._failed_after:
+            self._failures, self._failed_after = 0, self._progress.last
         self._failures += 1
         found = failure_of(
             now_text(),
@@ -126,9 +126,9 @@ class Run:
         if self._again_at is not None:
             return True
         if self._finishing_after is None:
-            self._finishing_after = self._follower.last
+            self._finishing_after = self._progress.last
         self._report()
-        is_done = self._follower.last > self._finishing_after or not self._is_busy()
+        is_done = self._progress.last > self._finishing_after or not self._is_busy()
         if is_done or not self._handle.isActive:
             self._handle.stop()
             self._report()

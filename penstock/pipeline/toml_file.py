@@ -1,17 +1,20 @@
-"""A TOML file as tables whose keys are read one by one; those that remain are unknown.
+"""A TOML file as tables whose keys are declared: names, kinds, defaults, and what they are for.
 
-Every problem has the line of its key, which the standard library's parser does not keep.
+Each part of a file is a tuple of :class:`Key`, from which a table is read and what is wrong with it
+is told. Every problem has the line of its key, which the standard library's parser does not keep.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from penstock.pipeline.errors import Problem
+from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 
 # --- Lines of keys -------------------------------------------------------------------------------
 
@@ -167,6 +170,12 @@ def resolve(path: str, folder: Path) -> str:
     return str((folder / path).resolve())
 
 
+def beside(url: str, folder: Path) -> str:
+    """The URL of a database, with the file of SQLite as an absolute path."""
+    prefix, found, file = url.partition("sqlite:")
+    return prefix + found + resolve(file, folder) if found else url
+
+
 # --- Tables --------------------------------------------------------------------------------------
 
 
@@ -182,11 +191,14 @@ _KINDS: Final = {
 
 
 class Findings:
-    """The problems found so far, and the lines of keys."""
+    """The problems found so far, the lines of keys, and the folder of the file."""
 
-    def __init__(self, lines: dict[KeyPath, int], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, lines: dict[KeyPath, int], environment: Mapping[str, str], folder: Path
+    ) -> None:
         self.problems: list[Problem] = []
         self.environment = environment
+        self.folder = folder
         self._lines = lines
 
     def add(self, path: KeyPath, text: str) -> None:
@@ -210,6 +222,7 @@ class Table:
     """A table, its path, and the keys that have not been read."""
 
     def __init__(self, values: Mapping[str, Any], path: KeyPath, findings: Findings) -> None:
+        self._given = values
         self._values = dict(values)
         self.path = path
         self.findings = findings
@@ -220,8 +233,23 @@ class Table:
         self.findings.add((*self.path, key) if key else self.path, text)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and has not been read."""
-        return key in self._values
+        """Whether the file gives the key."""
+        return key in self._given
+
+    def read(self, keys: Iterable[Key]) -> dict[str, Any]:
+        """The values of some keys by their names; what is wrong with one is reported."""
+        return {key.name: key.read(self) for key in keys}
+
+    def section(self, keys: Iterable[Key]) -> dict[str, Any]:
+        """The values of all keys that are left; reports those that are not declared."""
+        found = self.read(keys)
+        self.end()
+        return found
+
+    def part(self, key: str, keys: Iterable[Key]) -> dict[str, Any] | None:
+        """The values of the table at a key; None if there is none."""
+        table = self.table(key)
+        return None if table is None else table.section(keys)
 
     def take(self, key: str, kind: type[T]) -> T | None:
         """The value of a key; None, and a problem, if it has another type."""
@@ -253,50 +281,6 @@ class Table:
             self.wrong("" if self.path else key, f"'{key}' is missing: {what}")
         return value or ""
 
-    def choice(self, key: str, default: str, *allowed: str) -> str:
-        """One of some words."""
-        value = self.text(key, default) or default
-        if value not in allowed:
-            close = difflib.get_close_matches(value, allowed, 1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            self.wrong(key, f"is '{value}'; allowed: {', '.join(allowed)}{hint}")
-            return default
-        return value
-
-    def whole(self, key: str, default: int | None, lowest: int) -> int | None:
-        """A whole number from ``lowest`` on."""
-        value = self.take(key, int)
-        if value is None:
-            return default
-        if value < lowest:
-            self.wrong(key, f"is {value}; allowed: a whole number from {lowest}")
-            return default
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
-        value = self.take(key, bool)
-        return default if value is None else value
-
-    def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts, each once."""
-        given = self.take(key, list) or []
-        if not all(isinstance(name, str) for name in given):
-            self.wrong(key, f"is {_quoted(given)}; allowed: a list of texts")
-            return ()
-        return tuple(dict.fromkeys(given))
-
-    def parsed(self, key: str, parse: Callable[[str], T], default: T) -> T:
-        """A text through a function that raises ValueError with what is wrong."""
-        value = self.text(key)
-        if value is None:
-            return default
-        try:
-            return parse(value)
-        except ValueError as error:
-            self.wrong(key, str(error))
-            return default
-
     def table(self, key: str) -> Table | None:
         """The table at a key; None if there is none."""
         value = self.take(key, dict)
@@ -313,13 +297,6 @@ class Table:
     def line(self, key: str) -> int:
         """The line of a key."""
         return self.findings.line((*self.path, key))
-
-    def note_if_bad(self, key: str, check: Callable[[], object]) -> None:
-        """Reports the ValueError of a check as a problem with a key."""
-        try:
-            check()
-        except ValueError as error:
-            self.wrong(key, str(error))
 
     def rest(self) -> dict[str, Any]:
         """All keys that have not been read."""
@@ -349,21 +326,235 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def texts(table: Table | None) -> dict[str, str]:
+_TOML_ERROR: Final = re.compile(r"(.+) \(at (?:line (\d+), column \d+|end of document)\)")
+
+
+def read_toml(file: Path, environment: Mapping[str, str]) -> Table:
+    """The table that a file is; raises PipelineError, and InvalidFile for a syntax error."""
+    text = read_text(file)
+    return Table(
+        _parsed(str(file), text), (), Findings(locate(text), environment, file.resolve().parent)
+    )
+
+
+def _parsed(file: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _TOML_ERROR.fullmatch(str(error))
+        last = len(text.splitlines())
+        line = int(found[2] or last) if found else 1
+        reason = found[1] if found else str(error)
+        raise InvalidFile(file, [Problem(line, "", f"not TOML: {reason}")]) from None
+
+
+def read_text(file: Path) -> str:
+    """The text of a file; raises PipelineError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"can't read '{file}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PipelineError(f"'{file}' is not text in UTF-8") from None
+
+
+# --- Keys ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key that holds a text; ``what`` says what it is for.
+
+    Other kinds are subclasses, which differ in what they read, and report as wrong.
+    """
+
+    name: str
+    default: Any = None
+    what: str = ""
+
+    def read(self, table: Table) -> Any:
+        """The value, or the default, also where a problem with it has been reported."""
+        return table.text(self.name, self.default)
+
+
+class Raw(Key):
+    """A text in which nothing is replaced, as SQL."""
+
+    def read(self, table: Table) -> Any:
+        """The text."""
+        value = table.take(self.name, str)
+        return self.default if value is None else value
+
+
+class Needed(Key):
+    """A text that has to be there."""
+
+    def read(self, table: Table) -> Any:
+        """The text; empty, and a problem that says what it is for, if it is missing."""
+        return table.needed(self.name, self.what)
+
+
+class Place(Needed):
+    """A file or folder that has to be there; relative ones are beside the file."""
+
+    def read(self, table: Table) -> Any:
+        """The absolute path, or the URL."""
+        return resolve(super().read(table), table.findings.folder)
+
+
+class Flag(Key):
+    """True or false."""
+
+    def read(self, table: Table) -> Any:
+        """The value."""
+        value = table.take(self.name, bool)
+        return self.default if value is None else value
+
+
+class Names(Key):
+    """A list of texts."""
+
+    def read(self, table: Table) -> Any:
+        """The texts, each once."""
+        given = table.take(self.name, list) or []
+        if not all(isinstance(name, str) for name in given):
+            table.wrong(self.name, f"is {_quoted(given)}; allowed: a list of texts")
+            return ()
+        return tuple(dict.fromkeys(given))
+
+
+@dataclass(frozen=True)
+class Choice(Key):
+    """A text that is one of some words."""
+
+    allowed: Sequence[str] = ()
+
+    def read(self, table: Table) -> Any:
+        """The word."""
+        value = table.text(self.name, self.default)
+        if value is None or value in self.allowed:
+            return value
+        close = difflib.get_close_matches(value, self.allowed, 1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        table.wrong(self.name, f"is '{value}'; allowed: {', '.join(self.allowed)}{hint}")
+        return self.default
+
+
+@dataclass(frozen=True)
+class Whole(Key):
+    """A whole number from ``lowest`` on."""
+
+    lowest: int = 0
+
+    def read(self, table: Table) -> Any:
+        """The number."""
+        value = table.take(self.name, int)
+        if value is None or value >= self.lowest:
+            return self.default if value is None else value
+        table.wrong(self.name, f"is {value}; allowed: a whole number from {self.lowest}")
+        return self.default
+
+
+@dataclass(frozen=True)
+class Parsed(Key):
+    """A text for a function that raises ValueError with what is wrong."""
+
+    parse: Callable[[str], Any] = str
+
+    def read(self, table: Table) -> Any:
+        """The result of the function."""
+        value = table.text(self.name)
+        try:
+            return self.default if value is None else self.parse(value)
+        except ValueError as error:
+            table.wrong(self.name, str(error))
+            return self.default
+
+
+@dataclass(frozen=True)
+class Checked(Key):
+    """A text that a function finds nothing wrong with, for which it would raise ValueError."""
+
+    check: Callable[[str], object] = str
+    needed: bool = False
+
+    def read(self, table: Table) -> Any:
+        """The text."""
+        value = table.needed(self.name, self.what) if self.needed else table.text(self.name)
+        try:
+            if value:
+                self.check(value)
+        except ValueError as error:
+            table.wrong(self.name, str(error))
+        return self.default if value is None else value
+
+
+def matching(pattern: str, allowed: str) -> Callable[[str], object]:
+    """A check for :class:`Checked` that raises ValueError for texts of another form."""
+
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"is '{text}'; allowed: {allowed}")
+
+    return check
+
+
+class File(Key):
+    """A file beside this one, whose text is wanted."""
+
+    def read(self, table: Table) -> Any:
+        """The text of the file; None, and a problem, if it can't be read."""
+        name = table.text(self.name)
+        if name is None:
+            return None
+        path = table.findings.folder / name
+        try:
+            return self.content(path)
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
+            table.wrong(self.name, f"can't read '{path}': {why}")
+            return None
+
+    def content(self, path: Path) -> Any:
+        """Read the file; raises OSError and UnicodeDecodeError."""
+        return path.read_text(encoding="utf-8")
+
+
+class Bytes(File):
+    """A file beside this one, whose bytes are wanted."""
+
+    def content(self, path: Path) -> Any:
+        """The bytes."""
+        return path.read_bytes()
+
+
+@dataclass(frozen=True)
+class Texts(Key):
+    """A table whose keys another program knows, as the options of a storage."""
+
+    fractions: bool = False
+
+    def read(self, table: Table) -> Any:
+        """The values by their keys, as texts."""
+        return texts(table.table(self.name), self.fractions)
+
+
+def texts(table: Table | None, fractions: bool = False) -> dict[str, str]:
     """All keys of a table with their values as texts; values of other kinds are problems.
 
     Tables inside it are names with dots: ``s3.region`` may be written without quotes.
     """
     found: dict[str, str] = {}
+    number, kinds = ("number", (int, float)) if fractions else ("whole number", (int,))
     for key, value in (table.rest() if table else {}).items():
         assert table is not None
         if isinstance(value, dict):
-            inner = texts(Table(value, (*table.path, key), table.findings))
+            inner = texts(Table(value, (*table.path, key), table.findings), fractions)
             found |= {f"{key}.{name}": text for name, text in inner.items()}
         elif isinstance(value, str):
             found[key] = table.expanded(key, value) or ""
-        elif isinstance(value, bool | int):
+        elif isinstance(value, kinds):
             found[key] = str(value).lower()
         else:
-            table.wrong(key, f"is {value!r}; allowed: text in quotes, a whole number, true, false")
+            table.wrong(key, f"is {value!r}; allowed: text in quotes, a {number}, true, false")
     return found

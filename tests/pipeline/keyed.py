@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.pipeline.sinks.table import Changes
+from penstock.pipeline.sinks.changes import Changes
 
 COLUMNS: Final = "id string, k int, v string, op string"
 UPSERT: Final = Changes("upsert", ("k",), delete_when="op = 'd'", without=("op", "id"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.arrow import completed, fitted, plain, split
-from penstock.pipeline.sinks.table import Changes
+from penstock.pipeline.sinks.changes import Changes
 
 UPSERT = Changes("upsert", ("k",))
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
+from penstock.pipeline import file, file_parse
 from penstock.pipeline.cli import main
 from penstock.pipeline.model import Column
+from penstock.pipeline.sinks import changes, kinds
+from penstock.pipeline.sinks.kinds import KINDS
+from penstock.pipeline.toml_file import Key, Parsed
 from tests.pipeline.conftest import ROOT, Load
 
 PAGE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 TABLES = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
+KEYS_PAGES = PAGE + TABLES + (ROOT / "docs/payloads.md").read_text(encoding="utf-8")
 PAGES = PAGE + TABLES + (ROOT / "docs/pipeline-operations.md").read_text(encoding="utf-8")
 
 
@@ -36,11 +41,51 @@ def test_every_option_of_a_command_is_on_the_page(
     assert {option for option in options if f"{option}" not in PAGES} == set()
 
 
+def declared() -> Iterator[Key]:
+    """Every key that some part of a file has."""
+    found: list[object] = [kind.keys for kind in KINDS.values()]
+    for module in (file, file_parse, kinds, changes):
+        found += vars(module).values()
+    while found:
+        value = found.pop()
+        if isinstance(value, Key):
+            yield value
+        elif isinstance(value, dict) and value is not KINDS:
+            found += value.values()
+        elif isinstance(value, tuple):
+            found += value
+
+
+KEYS = list(declared())
+ROWS = re.findall(r"^\| (`[^|]+?) \| ([^|]*?) ?\| [^\n]+ \|$", KEYS_PAGES, re.MULTILINE)
+"""The first two cells of the rows about keys: their names, and the default."""
+
+
 def test_every_key_of_a_file_is_on_the_page() -> None:
-    code = "".join(path.read_text() for path in Path(ROOT / "penstock/pipeline").rglob("*.py"))
-    calls = (
-        r"(?:table|given|root)\.(?:text|needed|choice|whole|flag|names|parsed|table|tables|take)"
-    )
-    keys = set(re.findall(rf'{calls}\("(\w+)"', code))
-    assert {"name", "sink", "attempts", "watermark"} <= keys
-    assert {key for key in keys if not re.search(rf"[`\[.{{ ]{key}\b", PAGES)} == set()
+    names = {key.name for key in KEYS}
+    assert {"name", "path", "attempts", "delay", "retain"} <= names
+    assert {name for name in names if not re.search(rf"[`\[.{{ ]{name}\b", PAGES)} == set()
+
+
+def test_the_defaults_of_the_page_are_those_that_are_declared() -> None:
+    looked_at = set()
+    for cell, default in ROWS:
+        name, *others = re.findall(r"`[\w.*]*?(\w+)`", cell) or [""]
+        known = [key for key in KEYS if key.name == name and type(key.default) in (bool, int, str)]
+        known = [key for key in known if not isinstance(key, Parsed)]
+        if known and not others and re.fullmatch(r"`?[\w ]+`?", default):
+            looked_at.add(name)
+            assert default.strip("`") in {_as_toml(key.default) for key in known}, name
+    assert looked_at >= {"attempts", "compact_every", "log_level", "required", "rows", "schema"}
+
+
+def _as_toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_lengths_of_time_and_sizes_of_the_page_are_those_that_are_declared() -> None:
+    parsed = {key.name: key for key in KEYS if isinstance(key, Parsed) and key.default is not None}
+    assert set(parsed) == {"file_size", "pause", "registry_timeout"}
+    for name, key in parsed.items():
+        (default,) = {d for cell, d in ROWS if re.fullmatch(rf"`(?:\w+\.)?{name}`", cell)}
+        assert key.parse(default.strip("`")) == key.default

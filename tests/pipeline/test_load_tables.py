@@ -10,10 +10,10 @@ import pytest
 from penstock.pipeline.errors import InvalidFile, PipelineError
 from penstock.pipeline.frames import source_options
 from penstock.pipeline.plan import describe
+from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink, Partition
 from penstock.pipeline.sinks.jdbc import JdbcSink, SparkJdbcSink
-from penstock.pipeline.sinks.table import Changes
 from tests.pipeline.conftest import Load
 from tests.support.missing import check_extra
 from tests.support.pipelines import ONE_SINK

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from penstock.pipeline.errors import PipelineError, reason
-from penstock.pipeline.report import Bars, Batch, Follower, batch_of, open_records
+from penstock.pipeline.report import Bars, Batch, ProgressReader, batch_of, open_records
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:
@@ -81,16 +81,16 @@ class Reports:
 
 
 def test_each_batch_is_handed_out_once() -> None:
-    follower = Follower("q")
+    reader = ProgressReader("q")
     query = Reports()
-    assert follower.new(query) == []
+    assert reader.new(query) == []
     query.recentProgress += [progress(0), progress(1), progress(2, latestOffset=1)]
-    assert [batch.number for batch in follower.new(query)] == [0, 1]
-    assert follower.new(query) == []
+    assert [batch.number for batch in reader.new(query)] == [0, 1]
+    assert reader.new(query) == []
     query.recentProgress += [progress(2)]
-    assert [batch.number for batch in follower.new(query)] == [2]
+    assert [batch.number for batch in reader.new(query)] == [2]
     restarted = Reports(progress(2), progress(3))
-    assert [batch.number for batch in follower.new(restarted)] == [3]
+    assert [batch.number for batch in reader.new(restarted)] == [3]
 
 
 def test_bars_show_rows_speed_lag_and_batch() -> None:

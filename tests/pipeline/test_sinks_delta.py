@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import NotWritable, PipelineError
+from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
-from penstock.pipeline.sinks.table import Changes
 from tests.pipeline.keyed import ordered
 
 

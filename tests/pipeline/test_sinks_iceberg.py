@@ -16,8 +16,8 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.expressions import EqualTo
 
 from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.iceberg import IcebergSink, Partition, has_keys, partition
-from penstock.pipeline.sinks.table import Changes
 from tests.pipeline.keyed import ordered
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch
-from penstock.pipeline.sinks.table import Changes
+from penstock.pipeline.sinks.changes import Changes
 from tests.pipeline.keyed import COLUMNS, UPSERT, ordered
 from tests.pipeline.test_docs import TABLES
 
@@ -33,7 +33,7 @@ class Delta:
 
         self.sink = DeltaSink("sink", "entries", str(folder / "table"), "append")
         self.of_the_page = replace(self.sink, place="lake/customers")
-        steps = ("_check_partitions", "_merge", "_note", "_compact")
+        steps = ("_check_partitions", "_merge", "_note", "compact")
         self.steps: list[tuple[type, str]] = [(DeltaSink, name) for name in steps]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -71,9 +71,9 @@ class Iceberg:
         options = {"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "lake"}
         self.of_the_page = replace(self.sink, place="shop.visits", options=options)
         self.steps: list[tuple[type, str]] = [
-            *((IcebergSink, name) for name in ("_create", "_check_partitions", "_commit")),
+            *((IcebergSink, name) for name in ("_create", "_check_partitions", "commit")),
             *((Transaction, name) for name in ("delete", "append", "set_properties")),
-            (IcebergSink, "_compact"),
+            (IcebergSink, "compact"),
         ]
 
     def table(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column as Expression
@@ -106,7 +106,7 @@ def _csv(frame: DataFrame, parse: Parse, payload: Payload) -> DataFrame:
 
 
 def _whole(payload: Payload) -> str:
-    """What is wrong with a decoded payload, null if nothing is."""
+    """Return the SQL of what is wrong with a decoded payload, null if nothing is."""
     return f"coalesce({missing(payload.field)}, _decoded.problem)"
 
 
@@ -157,7 +157,7 @@ def _is_bad(columns: Sequence[Column]) -> str:
 
 
 def _wrong_patterns(columns: Sequence[Column]) -> str:
-    """What is wrong with times of a pattern, which only Spark can read; null if nothing is."""
+    """Return the SQL of what is wrong with times of a pattern, which only Spark can read."""
     reasons = [
         member_reason(_member(column), column)
         for column in columns
@@ -167,7 +167,7 @@ def _wrong_patterns(columns: Sequence[Column]) -> str:
 
 
 def _inexact(origin: str, columns: Sequence[Column]) -> Expression:
-    """What is wrong with decimals that were read with fewer digits than they have."""
+    """Find out what is wrong with decimals that were read with fewer digits than they have."""
     condition = may_be_inexact("_text", columns)
     if condition is None:
         return expr("CAST(NULL AS string)")
@@ -191,6 +191,8 @@ def _json_reason(origin: str, columns: Sequence[Column]) -> Expression:
 
 # Each is made of settings that can be pickled; the decoder itself is made in the worker, once.
 
+T = TypeVar("T")
+
 _KEPT: Final = 32
 """Decoders that a worker keeps, which may serve several queries."""
 
@@ -201,7 +203,7 @@ def explain_json_udf(field: str, columns: tuple[Column, ...]) -> Any:
     """Return a function of a text of JSON: what is wrong with it, null if nothing is."""
 
     def explain(texts: pa.Array) -> pa.Array:
-        find = _explainer(field, columns)
+        find = _made(explainer, field, columns)
         found = (None if text is None else find(text) for text in texts.to_pylist())
         return pa.array(found, pa.string())
 
@@ -209,62 +211,44 @@ def explain_json_udf(field: str, columns: tuple[Column, ...]) -> Any:
 
 
 @lru_cache(maxsize=_KEPT)
-def _explainer(field: str, columns: tuple[Column, ...]) -> Callable[[str], str | None]:
-    return explainer(field, columns)
+def _made(make: Callable[..., T], *settings: Any) -> T:
+    """Return a decoder of settings, which is made once in each worker."""
+    return make(*settings)
 
 
 def unpack_udf(payload: Payload) -> Any:
-    """A function of a compressed value: a struct of the problem and the value."""
+    """Return a function of a compressed value: a struct of the problem and the value."""
 
     def decode(values: pa.Array) -> pa.Array:
-        rows = _rows(_unpacker(payload), values)
+        rows = _rows(_made(unpacked_row, payload), values)
         return _structs(rows, {"value": ([r.values for r in rows], pa.binary())})
 
     return _decoder(decode, "struct<problem: string, value: binary>")
 
 
-@lru_cache(maxsize=_KEPT)
-def _unpacker(payload: Payload) -> Callable[[bytes], Row]:
-    return unpacked_row(payload)
-
-
 def csv_udf(payload: Payload, parse: Parse) -> Any:
-    """A function of a record of CSV: a struct of the problem, the values, and those unknown."""
+    """Return a function of a record of CSV: the problem, the values, and those unknown."""
     unknown = parse.unknown is not None
     origins = tuple(column.origin for column in parse.columns)
 
     def decode(values: pa.Array) -> pa.Array:
-        rows = _rows(_csv_reader(payload, origins, unknown), values)
+        rows = _rows(_made(csv_row, payload, origins, unknown), values)
         return _structs(rows, {"values": ([r.values for r in rows], pa.list_(pa.binary()))}, True)
 
     return _decoder(decode, f"struct<problem: string, values: array<binary>, {_MORE}>")
 
 
-@lru_cache(maxsize=_KEPT)
-def _csv_reader(
-    payload: Payload, origins: tuple[str, ...], unknown: bool
-) -> Callable[[bytes], Row]:
-    return csv_row(payload, origins, unknown)
-
-
 def records_udf(payload: Payload, parse: Parse) -> Any:
-    """A function of a record: a struct of the problem, the columns' values, and those unknown."""
+    """Return a function of a record: the problem, the columns' values, and those unknown."""
     columns, unknown = parse.columns, parse.unknown is not None
     types = [parse_type(column.type) for column in columns]
 
     def decode(values: pa.Array) -> pa.Array:
-        rows = _rows(_record_reader(payload, columns, unknown), values)
+        rows = _rows(_made(record_row, payload, columns, unknown), values)
         return _structs(rows, {"values": (_by_name(rows, types), _struct_of(types))}, True)
 
     inner = ", ".join(f"c{number}: {type}" for number, type in enumerate(types))
     return _decoder(decode, f"struct<problem: string, values: struct<{inner}>, {_MORE}>")
-
-
-@lru_cache(maxsize=_KEPT)
-def _record_reader(
-    payload: Payload, columns: tuple[Column, ...], unknown: bool
-) -> Callable[[bytes], Row]:
-    return record_row(payload, columns, unknown)
 
 
 def _by_name(rows: Sequence[Row], types: Sequence[Type]) -> list[Any]:

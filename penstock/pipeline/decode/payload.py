@@ -18,7 +18,7 @@ from penstock.pipeline.model import MAX_BYTES, Column, Payload
 
 
 class Row(NamedTuple):
-    """What has been decoded: the values, and what no column is made of; or what is wrong."""
+    """A decoded payload: the values, and what no column is made of; or what is wrong."""
 
     problem: str | None
     values: Any = None

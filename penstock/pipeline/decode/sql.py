@@ -166,7 +166,7 @@ def _more_reason(unknown: str) -> str:
 
 
 def missing(origin: str) -> str:
-    """What is said of an entry without its payload, the bytes ``_raw``."""
+    """Return the SQL of the reason for an entry without its payload, the bytes ``_raw``."""
     why = text(f"field '{origin}' is missing")
     return f"CASE WHEN _raw IS NULL THEN {why} END"
 
@@ -271,7 +271,7 @@ def is_bad_member(member: str, column: Column) -> str:
 
 
 def member_reason(member: str, column: Column) -> str:
-    """What is said of a member that was read as a text and is not of its column's type."""
+    """Return the SQL of the reason for a member read as a text and not of its column's type."""
     shown = f"substr({member}, 1, {SHOWN})"
     bad = concat(f"member '{column.origin}' is \"", shown, f'", not {column.what}')
     wrong = f"{member} IS NOT NULL AND ({member_value(member, column)}) IS NULL"

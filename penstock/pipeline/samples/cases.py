@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.file import parse_toml
 from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.samples.entries import (
     ID,
@@ -33,7 +32,7 @@ from penstock.pipeline.samples.entries import (
     read_lines,
     single_stream,
 )
-from penstock.pipeline.toml_file import Findings, Table, locate
+from penstock.pipeline.toml_file import Table, read_toml
 
 Rows = tuple[Mapping[str, Any], ...]
 
@@ -59,27 +58,21 @@ def default_file(pipeline: Path) -> Path:
 
 def read_cases(file: Path, pipeline: Pipeline) -> list[Case]:
     """The cases of a file; raises InvalidFile with all problems, and PipelineError."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PipelineError(f"can't read '{file}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise PipelineError(f"'{file}' is not text in UTF-8") from None
-    findings = Findings(locate(text), {})
-    root = Table(parse_toml(str(file), text), (), findings)
+    root = read_toml(file, {})
+    findings = root.findings
     tables = root.tables("case")
     if not tables and not findings.problems:
         root.wrong("case", "is missing: at least one [[case]] with entries and expected rows")
-    cases = [_case(table, pipeline, file.parent) for table in tables]
+    cases = [_case(table, pipeline) for table in tables]
     root.end()
     if findings.problems:
         raise InvalidFile(str(file), findings.problems)
     return cases
 
 
-def _case(table: Table, pipeline: Pipeline, folder: Path) -> Case:
+def _case(table: Table, pipeline: Pipeline) -> Case:
     name = table.needed("name", "what the case shows")
-    entries = [*_from_file(table, pipeline, folder), *_entries(table)]
+    entries = [*_from_file(table, pipeline), *_entries(table)]
     if not entries:
         table.wrong("", "has no entries: give [[case.entries.STREAM]] or 'entries_file'")
     expected = _expected(table, pipeline)
@@ -91,12 +84,12 @@ def _case(table: Table, pipeline: Pipeline, folder: Path) -> Case:
     return Case(name, line, tuple(numbered(entries)), expected, letters)
 
 
-def _from_file(table: Table, pipeline: Pipeline, folder: Path) -> list[Entry]:
+def _from_file(table: Table, pipeline: Pipeline) -> list[Entry]:
     given = table.text("entries_file")
     if given is None:
         return []
     try:
-        return read_lines(folder / given, single_stream(pipeline.source))
+        return read_lines(table.findings.folder / given, single_stream(pipeline.source))
     except PipelineError as error:
         table.wrong("entries_file", str(error))
         return []

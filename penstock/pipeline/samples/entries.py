@@ -14,6 +14,7 @@ from penstock.client.retrying import RetryingClient
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.servers import look, matching, reached, reading, single
+from penstock.pipeline.toml_file import read_text
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
@@ -98,12 +99,7 @@ def read_lines(file: Path, stream: str | None) -> list[Entry]:
     ``stream`` is that of entries that name none. Raises InvalidFile with every wrong line, and
     PipelineError.
     """
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise PipelineError(f"can't read '{file}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise PipelineError(f"'{file}' is not text in UTF-8") from None
+    lines = read_text(file).splitlines()
     found: list[Entry] = []
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):

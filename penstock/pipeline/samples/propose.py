@@ -202,7 +202,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a new pipeline is to read and write; ``output`` as on the command line."""
+    """The source and the sink of a new pipeline; ``output`` as on the command line."""
 
     url: str
     stream: str

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.pipeline.errors import NotWritable
-from penstock.pipeline.sinks.table import DELETE, FREEZE, ORDER, REMOVE, Changes
+from penstock.pipeline.sinks.changes import DELETE, FREEZE, ORDER, REMOVE, Changes
 
 _ROW = "__row"
 

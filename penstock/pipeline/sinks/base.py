@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.toml_file import Table
+from penstock.pipeline.toml_file import Key, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,8 @@ class Sink(ABC):
     """What is guaranteed after a crash, by the mode of the source."""
     packages: ClassVar[tuple[str, ...]] = ()
     """Packages that a write needs beside Spark's."""
+    keys: ClassVar[tuple[Key, ...]] = ()
+    """The keys that the kind has in the file, beside those that all have."""
     collects: ClassVar[bool] = False
     """Whether the rows of a batch go through the memory of the driver."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Table
+from penstock.pipeline.toml_file import Table, Whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,13 +16,13 @@ class ConsoleSink(Sink):
 
     kind = "console"
     output_modes = ("append", "update", "complete")
+    keys = (Whole("rows", 20, "The most rows that are shown of a batch.", lowest=1),)
     guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The key ``rows``, how many rows of a batch are shown."""
-        rows = table.whole("rows", 20, 1)
-        table.end()
+        """The sink of a table of the file."""
+        rows = table.section(cls.keys)["rows"]
         name, origin, mode = common
         return cls(name, origin, "", mode, options={"rows": str(rows)})
 

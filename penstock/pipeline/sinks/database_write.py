@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks.changes import EVOLVE
 from penstock.pipeline.sinks.databases import Database
-from penstock.pipeline.sinks.table import EVOLVE
 
 REGISTER: Final = "penstock_batches"
 """The table with the last batch of each query, beside the table that is written."""

@@ -48,7 +48,7 @@ class Database(ABC):
 
     @abstractmethod
     def upsert(self, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """What follows an INSERT to replace the rows of the same keys; names are quoted."""
+        """Return the end of an INSERT that replaces rows of the same keys; names are quoted."""
 
     def begin(self, cursor: Any) -> None:  # noqa: B027
         """Begins a transaction, where the first statement does not."""

@@ -4,72 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.table import (
-    EVOLVE,
-    FREEZE,
-    Changes,
-    check_changes,
-    collect,
-    read_changes,
-    run_only,
-)
-from penstock.pipeline.toml_file import Table, duration, resolve, size, texts
+from penstock.pipeline.sinks.changes import REMOVE, read_changes
+from penstock.pipeline.sinks.table import LakeSink, first_line
+from penstock.pipeline.toml_file import Names, Parsed, Place, Table, Texts, duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
-    from pyspark.sql import DataFrame
 
-FILE_SIZE: Final = 128 << 20
-COMPACT_EVERY: Final = 50
 _SIZE_PROPERTY: Final = "delta.targetFileSize"
 
 
+def _retention(text: str) -> float:
+    """The seconds of a duration; raises ValueError for one that is too short."""
+    seconds = duration(text)
+    if seconds < 3600:
+        raise ValueError(
+            f"is '{text}'; allowed: at least 1 hour, so that no reader loses its files"
+        )
+    return seconds
+
+
 @dataclass(frozen=True)
-class DeltaSink(Sink):
+class DeltaSink(LakeSink):
     """A table of Delta Lake; ``options`` are those of its storage.
 
-    ``schema`` says whether the table may get columns. After ``compact_every`` batches small files
-    are merged into ones of ``file_size`` bytes, and files that are older than ``retain_s`` and no
-    longer part of the table are removed.
+    When small files are merged, those that are older than ``retain_s`` and no longer part of the
+    table are removed.
     """
 
-    changes: Changes = field(default_factory=Changes)
-    schema: str = "evolve"
-    file_size: int = FILE_SIZE
-    compact_every: int = COMPACT_EVERY
     retain_s: float | None = None
 
     kind = "delta"
-    output_modes = ("append", "update")
-    guarantees: ClassVar = {
-        "offsets": "each row once",
-        "group": "each row once, if no other consumer claims entries of a batch",
-    }
+    keys = (
+        Place("path", what="the folder of the table, or its URL, as s3://bucket/table"),
+        Names("partition_by"),
+        *LakeSink.lake_keys,
+        Parsed("retain", parse=_retention),
+        Texts("storage"),
+    )
     packages: ClassVar = ("deltalake",)
-    collects = True
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The table's folder, how rows change it, and how its files are kept."""
-        path = table.needed("path", "the folder of the table, or its URL, as s3://bucket/table")
-        sink = cls(
-            *(common.name, common.origin, resolve(path, around.folder), common.output_mode),
-            partition_by=table.names("partition_by"),
-            changes=read_changes(table, common),
-            schema=table.choice("schema", EVOLVE, EVOLVE, FREEZE),
-            file_size=table.parsed("file_size", size, FILE_SIZE),
-            compact_every=table.whole("compact_every", COMPACT_EVERY, 0) or 0,
-            retain_s=table.parsed("retain", _seconds, None),
-            options=texts(table.table("storage")),
+        """The sink of a table of the file."""
+        changes, given = read_changes(table, common), table.section(cls.keys)
+        place, storage, retain = given.pop("path"), given.pop("storage"), given.pop("retain")
+        name, origin, mode = common
+        return cls(
+            *(name, origin, place, mode),
+            options=storage,
+            changes=changes,
+            retain_s=retain,
+            **given,
         )
-        table.end()
-        return sink
 
     @property
     def destination(self) -> str:
@@ -81,24 +74,9 @@ class DeltaSink(Sink):
         """The folder."""
         return self.place or None
 
-    def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for columns that don't exist or can't be written."""
-        super().check(frame)
-        check_changes(frame, self, self.changes)
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Writes a batch in one commit, which carries query and batch.
-
-        A batch that the table has is not written again.
-        """
-        with self._errors():
-            if self._has(self._table(), batch):
-                if not batch.ordered:
-                    run_only(frame)
-            else:
-                self._write(collect(frame, self, self.changes), batch)
-            if self.compact_every and (batch.number + 1) % self.compact_every == 0:
-                self._compact()
+    def open(self) -> Any:
+        """The table, None if it is not there."""
+        return self._table()
 
     def _table(self) -> DeltaTable | None:
         from deltalake import DeltaTable
@@ -111,17 +89,17 @@ class DeltaSink(Sink):
     def _storage(self) -> dict[str, str] | None:
         return dict(self.options) or None
 
-    def _has(self, table: DeltaTable | None, batch: Batch) -> bool:
+    def has(self, opened: Any, batch: Batch) -> bool:
         """Whether the table holds the batch, by the transactions in its log."""
-        if table is None:
+        if opened is None:
             return False
-        last = table.transaction_version(self._application(batch))
+        last = opened.transaction_version(self._application(batch))
         return last is not None and last >= batch.number
 
     def _application(self, batch: Batch) -> str:
         return f"{batch.query}/{self.name}"
 
-    def _commit(self, batch: Batch) -> CommitProperties:
+    def _noted(self, batch: Batch) -> CommitProperties:
         from deltalake import CommitProperties, Transaction
 
         return CommitProperties(
@@ -129,20 +107,16 @@ class DeltaSink(Sink):
             app_transactions=[Transaction(self._application(batch), batch.number)],
         )
 
-    def _write(self, rows: pa.Table, batch: Batch) -> None:
-        from penstock.pipeline.sinks.arrow import fitted, plain, split
+    def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
+        """Adds or replaces rows, and removes others, in one commit."""
+        from penstock.pipeline.sinks.arrow import fitted
 
-        if not len(rows):
-            return
-        rows = plain(rows)
-        if not self.changes.is_keyed:
-            table, rows = self._prepared(rows)
+        table, rows = self._prepared(rows)
+        if removed is None:
             self._append(table, rows, batch)
             return
-        written, removed = split(rows, self.changes, self.name)
-        table, written = self._prepared(written)
         removed = fitted(removed, _schema(table), self.schema, self.name).rows
-        self._merge(table, written, removed, batch)
+        self._merge(table, rows, removed, batch)
 
     def _prepared(self, rows: pa.Table) -> tuple[DeltaTable, pa.Table]:
         """The table, with all columns of the rows, and the rows in its types.
@@ -191,7 +165,7 @@ class DeltaSink(Sink):
             completed(rows, _schema(table), self.name),
             mode="append",
             target_file_size=self.file_size,
-            commit_properties=self._commit(batch),
+            commit_properties=self._noted(batch),
         )
 
     def _merge(self, table: DeltaTable, written: pa.Table, removed: pa.Table, batch: Batch) -> None:
@@ -199,7 +173,6 @@ class DeltaSink(Sink):
         import pyarrow as pa
 
         from penstock.pipeline.sinks.arrow import named
-        from penstock.pipeline.sinks.table import REMOVE
 
         written = written.append_column(REMOVE, pa.array([False] * len(written)))
         removed = removed.append_column(REMOVE, pa.array([True] * len(removed)))
@@ -210,7 +183,7 @@ class DeltaSink(Sink):
             " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in keys),
             source_alias="s",
             target_alias="t",
-            commit_properties=self._commit(batch),
+            commit_properties=self._noted(batch),
         ).when_matched_delete(f"s.{REMOVE}")
         if len(written):
             condition = f"NOT s.{REMOVE}"
@@ -223,13 +196,13 @@ class DeltaSink(Sink):
         """Notes down a batch that changed no row, for which a merge makes no commit."""
         table = self._table()
         assert table is not None, "it has just been written"
-        if not self._has(table, batch):
+        if not self.has(table, batch):
             table.create_write_transaction(
                 *([], "append", table.schema(), list(self.partition_by)),
-                commit_properties=self._commit(batch),
+                commit_properties=self._noted(batch),
             )
 
-    def _compact(self) -> None:
+    def compact(self, opened: Any) -> None:
         """Merges small files, and removes old ones; leaves it to the next time on a conflict."""
         from deltalake.exceptions import CommitFailedError
 
@@ -246,7 +219,7 @@ class DeltaSink(Sink):
             return
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
         """Says of what the package raises whether another attempt may help."""
         from deltalake.exceptions import (
             CommitFailedError,
@@ -258,9 +231,9 @@ class DeltaSink(Sink):
         try:
             yield
         except (SchemaMismatchError, DeltaProtocolError) as error:
-            raise NotWritable(f"sink '{self.name}': {_line(error)}") from None
+            raise self.not_writable(error) from None
         except (CommitFailedError, DeltaError) as error:
-            raise self.error(_line(error)) from None
+            raise self.error(first_line(error)) from None
 
 
 def _schema(table: DeltaTable) -> Any:
@@ -271,16 +244,3 @@ def _schema(table: DeltaTable) -> Any:
 
 def _quoted(column: str) -> str:
     return f"`{column.replace('`', '``')}`"
-
-
-def _line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-
-
-def _seconds(text: str) -> float:
-    seconds = duration(text)
-    if seconds < 3600:
-        raise ValueError(
-            f"is '{text}'; allowed: at least 1 hour, so that no reader loses its files"
-        )
-    return seconds

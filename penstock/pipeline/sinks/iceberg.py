@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.table import (
-    EVOLVE,
-    FREEZE,
-    UPSERT,
-    Changes,
-    check_changes,
-    collect,
-    read_changes,
-    run_only,
-)
-from penstock.pipeline.toml_file import Table, resolve, size, texts
+from penstock.pipeline.sinks.changes import FREEZE, UPSERT, read_changes
+from penstock.pipeline.sinks.table import LakeSink, first_line
+from penstock.pipeline.toml_file import Checked, Names, Table, Texts, matching, resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog import Catalog
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table as IcebergTable
-    from pyspark.sql import DataFrame
 
 
-FILE_SIZE: Final = 128 << 20
-COMPACT_EVERY: Final = 50
 _SIZE_PROPERTY: Final = "write.target-file-size-bytes"
 _PROPERTIES: Final = {
     # Each batch adds a manifest and a file of metadata: without these they are never fewer.
@@ -44,43 +33,39 @@ _PROPERTIES: Final = {
 
 
 @dataclass(frozen=True)
-class IcebergSink(Sink):
+class IcebergSink(LakeSink):
     """A table of a catalog, whose properties are ``options``; ``place`` is its name in it."""
 
-    changes: Changes = field(default_factory=Changes)
-    schema: str = EVOLVE
-    file_size: int = FILE_SIZE
-    compact_every: int = COMPACT_EVERY
     transforms: tuple[Partition, ...] = ()
 
     kind = "iceberg"
-    output_modes = ("append", "update")
-    guarantees: ClassVar = {
-        "offsets": "each row once",
-        "group": "each row once, if no other consumer claims entries of a batch",
-    }
+    keys = (
+        Checked(
+            "table",
+            what="the table in the catalog, as 'shop.customers'",
+            check=matching(r"[^.\s]+(\.[^.\s]+)+", "names with dots, as 'shop.customers'"),
+            needed=True,
+        ),
+        Names("partition_by"),
+        *LakeSink.lake_keys,
+        Texts("catalog"),
+    )
     packages: ClassVar = ("pyiceberg", "sqlalchemy")
-    collects = True
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The catalog, the table in it, how rows change it, and how its files are kept."""
-        place = table.needed("table", "the table in the catalog, as 'shop.customers'")
-        if place and not re.fullmatch(r"[^.\s]+(\.[^.\s]+)+", place):
-            table.wrong("table", f"is '{place}'; allowed: names with dots, as 'shop.customers'")
-        transforms = _partitions(table)
-        sink = cls(
+        """The sink of a table of the file."""
+        changes, given = read_changes(table, common), table.section(cls.keys)
+        transforms = _partitions(table, given.pop("partition_by"))
+        place, catalog = given.pop("table"), _catalog(table, given.pop("catalog"))
+        return cls(
             *(common.name, common.origin, place, common.output_mode),
             partition_by=tuple(each.column for each in transforms),
             transforms=transforms,
-            changes=read_changes(table, common),
-            schema=table.choice("schema", EVOLVE, EVOLVE, FREEZE),
-            file_size=table.parsed("file_size", size, FILE_SIZE),
-            compact_every=table.whole("compact_every", COMPACT_EVERY, 0) or 0,
-            options=_catalog(table, around.folder),
+            options=catalog,
+            changes=changes,
+            **given,
         )
-        table.end()
-        return sink
 
     @property
     def destination(self) -> str:
@@ -90,30 +75,11 @@ class IcebergSink(Sink):
 
     @property
     def writes_files(self) -> bool:
-        """It does, in the warehouse of the catalog."""
+        """True: the files are in the warehouse of the catalog."""
         return True
 
-    def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for columns that don't exist or can't be written."""
-        super().check(frame)
-        check_changes(frame, self, self.changes)
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Writes a batch in one commit, which carries query and batch.
-
-        A batch that the table has is not written again.
-        """
-        with self._errors():
-            catalog = self._open()
-            if self._has(catalog, batch):
-                if not batch.ordered:
-                    run_only(frame)
-            else:
-                self._write(catalog, collect(frame, self, self.changes), batch)
-            if self.compact_every and (batch.number + 1) % self.compact_every == 0:
-                self._compact(catalog)
-
-    def _open(self) -> Catalog:
+    def open(self) -> Any:
+        """The catalog."""
         from pyiceberg.catalog import load_catalog
 
         properties = dict(self.options)
@@ -125,28 +91,34 @@ class IcebergSink(Sink):
     def _property(self, batch: Batch) -> str:
         return f"penstock.batch.{batch.query}.{self.name}"
 
-    def _has(self, catalog: Catalog, batch: Batch) -> bool:
+    def has(self, opened: Any, batch: Batch) -> bool:
         """Whether the table holds the batch.
 
         Its properties say so, and not its snapshots, which may be removed as they age.
         """
-        if not catalog.table_exists(self.place):
+        if not opened.table_exists(self.place):
             return False
-        last = catalog.load_table(self.place).properties.get(self._property(batch))
+        last = opened.load_table(self.place).properties.get(self._property(batch))
         return last is not None and int(last) >= batch.number
 
-    def _write(self, catalog: Catalog, rows: pa.Table, batch: Batch) -> None:
-        from penstock.pipeline.sinks.arrow import fitted, plain, split
+    def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
+        """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
+        from penstock.pipeline.sinks.arrow import completed, fitted
 
-        if not len(rows):
-            return
-        rows, removed = plain(rows), None
-        if self.changes.is_keyed:
-            rows, removed = split(rows, self.changes, self.name)
-        table, rows = self._prepared(catalog, rows)
-        if removed is not None:
-            removed = fitted(removed, table.schema().as_arrow(), self.schema, self.name).rows
-        self._commit(table, rows, removed, batch)
+        table, rows = self._prepared(opened, rows)
+        noted = {"penstock.query": f"{batch.query}/{self.name}"}
+        noted["penstock.batch"] = str(batch.number)
+        with table.transaction() as transaction:
+            if removed is not None:
+                removed = fitted(removed, table.schema().as_arrow(), self.schema, self.name).rows
+                # Nothing to remove is nothing to be warned of: most rows of an upsert are new.
+                warnings.filterwarnings("ignore", "Delete operation did not match any records")
+                keys = _both(removed, rows.select(removed.column_names))
+                transaction.delete(has_keys(keys), snapshot_properties=noted)
+            if len(rows):
+                whole = completed(rows, table.schema().as_arrow(), self.name)
+                transaction.append(whole, snapshot_properties=noted)
+            transaction.set_properties({self._property(batch): str(batch.number)})
 
     def _prepared(self, catalog: Catalog, rows: pa.Table) -> tuple[IcebergTable, pa.Table]:
         """The table, with all columns of the rows, and the rows in its types.
@@ -203,37 +175,18 @@ class IcebergSink(Sink):
                 f"which an upsert would empty: {', '.join(lacking)}; select them, too"
             )
 
-    def _commit(
-        self, table: IcebergTable, rows: pa.Table, removed: pa.Table | None, batch: Batch
-    ) -> None:
-        """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
-        from penstock.pipeline.sinks.arrow import completed
-
-        noted = {"penstock.query": f"{batch.query}/{self.name}"}
-        noted["penstock.batch"] = str(batch.number)
-        with table.transaction() as transaction:
-            if removed is not None:
-                # Nothing to remove is nothing to be warned of: most rows of an upsert are new.
-                warnings.filterwarnings("ignore", "Delete operation did not match any records")
-                keys = _both(removed, rows.select(removed.column_names))
-                transaction.delete(has_keys(keys), snapshot_properties=noted)
-            if len(rows):
-                whole = completed(rows, table.schema().as_arrow(), self.name)
-                transaction.append(whole, snapshot_properties=noted)
-            transaction.set_properties({self._property(batch): str(batch.number)})
-
-    def _compact(self, catalog: Catalog) -> None:
+    def compact(self, opened: Any) -> None:
         """Merges small files; leaves it to the next time on a conflict."""
         from pyiceberg.exceptions import CommitFailedException, ValidationException
 
         try:
-            if catalog.table_exists(self.place):
-                compact(catalog.load_table(self.place), self.file_size)
+            if opened.table_exists(self.place):
+                compact(opened.load_table(self.place), self.file_size)
         except (CommitFailedException, ValidationException):
             return
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
         """Names the sink in what the package raises."""
         from pyiceberg import exceptions
         from sqlalchemy.exc import SQLAlchemyError
@@ -242,14 +195,14 @@ class IcebergSink(Sink):
         try:
             yield
         except exceptions.NotInstalledError as error:
-            raise NotWritable(f"sink '{self.name}': {_line(error)}") from None
+            raise self.not_writable(error) from None
         except (*own, SQLAlchemyError) as error:
-            raise self.error(_line(error)) from None
+            raise self.error(first_line(error)) from None
 
 
-def _partitions(table: Table) -> tuple[Partition, ...]:
+def _partitions(table: Table, given: Sequence[str]) -> tuple[Partition, ...]:
     found = []
-    for text in table.names("partition_by"):
+    for text in given:
         try:
             found.append(partition(text))
         except ValueError as error:
@@ -257,20 +210,18 @@ def _partitions(table: Table) -> tuple[Partition, ...]:
     return tuple(found)
 
 
-def _catalog(table: Table, folder: Path) -> dict[str, str]:
+def _catalog(table: Table, properties: dict[str, str]) -> dict[str, str]:
     """The properties of the catalog, with its own files beside the pipeline's file."""
-    given = table.table("catalog")
-    if given is None:
+    if not table.has("catalog"):
         table.wrong(
             "",
             "'catalog' is missing: a table with the properties of the catalog, as { type = 'sql', "
             "uri = 'sqlite:///lake/catalog.db', warehouse = 'lake' }",
         )
-    properties = texts(given)
     for key, prefix in (("uri", "sqlite:///"), ("warehouse", "")):
         value = properties.get(key, "")
         if value.startswith(prefix) and value != prefix:
-            properties[key] = prefix + resolve(value.removeprefix(prefix), folder)
+            properties[key] = prefix + resolve(value.removeprefix(prefix), table.findings.folder)
     return properties
 
 
@@ -278,11 +229,6 @@ def _both(first: pa.Table, second: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     return pa.concat_tables([first, second.cast(first.schema)])
-
-
-def _line(error: Any) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else repr(error)
 
 
 # --- Partitions ----------------------------------------------------------------------------------

@@ -9,72 +9,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.pipeline.errors import JARS, NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
+from penstock.pipeline.sinks.changes import APPEND, SCHEMA, Changes, read_changes
 from penstock.pipeline.sinks.databases import KINDS, Database, database
-from penstock.pipeline.sinks.table import (
-    APPEND,
-    EVOLVE,
-    FREEZE,
-    Changes,
-    check_changes,
-    collect,
-    read_changes,
-    run_only,
-)
-from penstock.pipeline.toml_file import Table, resolve
+from penstock.pipeline.sinks.table import TableSink, first_line
+from penstock.pipeline.toml_file import Key, Needed, Table, beside
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from penstock.pipeline.sinks.database_write import Target
 
 
 @dataclass(frozen=True)
-class JdbcSink(Sink):
-    """A table of a database that has a driver in Python; ``schema``: may it get columns?"""
-
-    changes: Changes = field(default_factory=Changes)
-    schema: str = EVOLVE
+class JdbcSink(TableSink):
+    """A table of a database that has a driver in Python."""
 
     kind = "jdbc"
-    output_modes = ("append", "update")
-    guarantees: ClassVar = {
-        "offsets": "each row once",
-        "group": "each row once, if no other consumer claims entries of a batch",
-    }
-    collects = True
+    keys = (
+        Needed("url", what="where the database is, as jdbc:postgresql://host/database"),
+        Needed("table", what="the table that gets the rows"),
+        Key("driver"),
+        Key("user"),
+        Key("password"),
+        SCHEMA,
+    )
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The table and its database, and how rows change it."""
-        url = table.needed("url", "where the database is, as jdbc:postgresql://host/database")
-        place = table.needed("table", "the table that gets the rows")
-        given = {key: table.text(key) for key in ("driver", "user", "password")}
-        changes = read_changes(table, common)
-        has_schema = table.has("schema")
-        schema = table.choice("schema", EVOLVE, EVOLVE, FREEZE)
-        table.end()
-        options = {"url": url} | {name: text for name, text in given.items() if text is not None}
+        """The sink of a table of the file, by the driver that its database has."""
+        changes, given = read_changes(table, common), table.section(cls.keys)
+        place, schema = given.pop("table"), given.pop("schema")
+        options = {name: text for name, text in given.items() if text is not None}
+        url = options["url"]
         own = None if "driver" in options else database(url, None, None)
         if url and own is None and not url.startswith("jdbc:"):
             table.wrong("url", f"does not begin with 'jdbc:' or one of {', '.join(KINDS)}")
         name, origin, mode = common
         if own is None and url:
-            advice = "leave 'driver' out" if "driver" in options else f"of {', '.join(KINDS)}"
-            if changes.mode != APPEND:
-                table.wrong(
-                    "mode", f"is '{changes.mode}', which needs a driver in Python: {advice}"
-                )
-            if has_schema:
-                table.wrong("schema", f"is '{schema}', which needs a driver in Python: {advice}")
+            _refuse_changes(table, changes, schema, "driver" in options)
             return SparkJdbcSink(name, origin, place, mode, options=options)
-        prefix, found, file = url.partition("sqlite:")
-        if found:
-            options["url"] = prefix + found + resolve(file, around.folder)
+        options["url"] = beside(url, table.findings.folder)
         return cls(name, origin, place, mode, options=options, changes=changes, schema=schema)
 
     @property
@@ -88,32 +66,23 @@ class JdbcSink(Sink):
         if package := self._database.package:
             self.require_packages(package)
 
-    def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for keys that don't fit the columns."""
-        super().check(frame)
-        check_changes(frame, self, self.changes)
+    def open(self) -> Any:
+        """The table, as the database knows it."""
+        from penstock.pipeline.sinks.database_write import Target
 
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Writes a batch in one transaction that notes query and batch.
+        return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
 
-        A batch that the database has is not written again.
-        """
-        from penstock.pipeline.sinks.arrow import plain, split
-        from penstock.pipeline.sinks.database_write import has_batch, write_batch
+    def has(self, opened: Any, batch: Batch) -> bool:
+        """Whether the database holds the batch."""
+        from penstock.pipeline.sinks.database_write import has_batch
 
-        query = f"{batch.query}/{self.name}"
-        with self._errors():
-            if has_batch(self._target, query, batch.number):
-                if not batch.ordered:
-                    run_only(frame)
-                return
-        rows, removed = plain(collect(frame, self, self.changes)), None
-        if not len(rows):
-            return
-        if self.changes.is_keyed:
-            rows, removed = split(rows, self.changes, self.name)
-        with self._errors():
-            write_batch(self._target, rows, removed, query, batch.number)
+        return has_batch(opened, f"{batch.query}/{self.name}", batch.number)
+
+    def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
+        """Writes a batch in one transaction that notes query and batch."""
+        from penstock.pipeline.sinks.database_write import write_batch
+
+        write_batch(opened, rows, removed, f"{batch.query}/{self.name}", batch.number)
 
     @property
     def _database(self) -> Database:
@@ -122,25 +91,28 @@ class JdbcSink(Sink):
         assert found is not None, "otherwise it is another kind of sink"
         return found
 
-    @property
-    def _target(self) -> Target:
-        from penstock.pipeline.sinks.database_write import Target
-
-        return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
-
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
         """Says of what the driver raises whether another attempt may help."""
         driver = self._database.driver
         hopeless = (driver.DataError, driver.IntegrityError, driver.ProgrammingError)
         try:
             yield
         except (*hopeless, driver.NotSupportedError) as error:
-            raise NotWritable(f"sink '{self.name}': {_line(error)}") from None
+            raise self.not_writable(error) from None
         except driver.Error as error:
             # SQLite has one class for what is wrong in a statement and for what passes.
             kind = NotWritable if "ON CONFLICT clause" in str(error) else PipelineError
-            raise kind(f"sink '{self.name}': {_line(error)}") from None
+            raise kind(f"sink '{self.name}': {first_line(error)}") from None
+
+
+def _refuse_changes(table: Table, changes: Changes, schema: str, has_driver: bool) -> None:
+    """Reports what only a driver in Python can do."""
+    advice = "leave 'driver' out" if has_driver else f"of {', '.join(KINDS)}"
+    if changes.mode != APPEND:
+        table.wrong("mode", f"is '{changes.mode}', which needs a driver in Python: {advice}")
+    if table.has("schema"):
+        table.wrong("schema", f"is '{schema}', which needs a driver in Python: {advice}")
 
 
 class SparkJdbcSink(Sink):
@@ -185,8 +157,3 @@ def redacted(url: str) -> str:
     before, at, place = bare.rpartition("@")
     count = 2 if url.startswith("jdbc:") else 1
     return f"{':'.join(before.split(':')[:count])}:***@{place}" if at else bare
-
-
-def _line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else repr(error)

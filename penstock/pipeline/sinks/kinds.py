@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from typing import Final
 
 from penstock.pipeline.sinks.base import Common, Sink, Surroundings
@@ -13,7 +13,7 @@ from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
 from penstock.pipeline.sinks.python_function import PythonSink
 from penstock.pipeline.sinks.stream import StreamSink
-from penstock.pipeline.toml_file import Table
+from penstock.pipeline.toml_file import Checked, Choice, Table, matching
 
 KINDS: Final[dict[str, type[Sink]]] = {
     kind.kind: kind
@@ -23,6 +23,11 @@ KINDS: Final[dict[str, type[Sink]]] = {
     )
 }
 """Every kind of sink by its ``type``; the first is the default."""
+
+TYPE: Final = Choice("type", next(iter(KINDS)))
+FROM: Final = Choice("from")
+NAME: Final = Checked("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -"))
+OUTPUT_MODE: Final = Choice("output_mode")
 
 
 def read_sinks(
@@ -44,10 +49,9 @@ def read_sinks(
 
 
 def _sink(table: Table, around: Surroundings, tables: tuple[str, ...]) -> Sink:
-    kind = KINDS[table.choice("type", next(iter(KINDS)), *KINDS)]
-    origin = table.choice("from", tables[-1], *tables)
-    name = table.text("name", origin) or origin
-    if not re.fullmatch(r"[\w.-]+", name):
-        table.wrong("name", f"is '{name}'; allowed: letters, digits, and the signs . _ -")
-    mode = table.choice("output_mode", kind.output_modes[0], *kind.output_modes)
+    kind = KINDS[replace(TYPE, allowed=tuple(KINDS)).read(table)]
+    origin = replace(FROM, default=tables[-1], allowed=tables).read(table)
+    name = replace(NAME, default=origin).read(table)
+    modes = kind.output_modes
+    mode = replace(OUTPUT_MODE, default=modes[0], allowed=modes).read(table)
     return kind.read(table, Common(name, origin, mode), around)

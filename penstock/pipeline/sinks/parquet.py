@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Table, resolve
+from penstock.pipeline.toml_file import Choice, Names, Place, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,11 @@ class ParquetSink(Sink):
     """A folder of files in which each batch appears atomically."""
 
     kind = "parquet"
+    keys = (
+        Place("path", what="the folder of the table"),
+        Names("partition_by"),
+        Choice("compression", "snappy", allowed=("snappy", "zstd", "gzip", "none")),
+    )
     output_modes = ("append",)
     guarantees: ClassVar = {
         "offsets": "each row once",
@@ -28,13 +33,9 @@ class ParquetSink(Sink):
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The keys ``path``, ``partition_by`` and ``compression``."""
-        path = table.needed("path", "the folder of the table")
-        partition_by = table.names("partition_by")
-        compression = table.choice("compression", "snappy", "snappy", "zstd", "gzip", "none")
-        table.end()
+        """The sink of a table of the file."""
+        place, partition_by, compression = table.section(cls.keys).values()
         name, origin, mode = common
-        place = resolve(path, around.folder)
         return cls(name, origin, place, mode, partition_by, {"compression": compression})
 
     @property

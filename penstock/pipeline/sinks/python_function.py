@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Table, texts
+from penstock.pipeline.toml_file import Checked, Table, Texts, matching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,20 +31,25 @@ class PythonSink(Sink):
     folder_of_file: str = ""
 
     kind = "python"
+    keys = (
+        Checked(
+            "function",
+            what="the function that gets each batch, as 'module:name'",
+            check=matching(r"[\w.]+:\w+", "'module:name', as 'sinks:write'"),
+            needed=True,
+        ),
+        Texts("options"),
+    )
     output_modes = ("append", "update", "complete")
     guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
         """The keys ``function`` and ``options``; the module may be beside the file."""
-        function = table.needed("function", "the function that gets each batch, as 'module:name'")
-        if function and not re.fullmatch(r"[\w.]+:\w+", function):
-            table.wrong("function", f"is '{function}'; allowed: 'module:name', as 'sinks:write'")
-        given = table.table("options")
-        options = texts(given)
-        if given is not None and QUERY in options:
-            given.wrong(QUERY, "is the query's ID, which the function gets anyway")
-        table.end()
+        function, options = table.section(cls.keys).values()
+        if QUERY in options:
+            path = (*table.path, "options", QUERY)
+            table.findings.add(path, "is the query's ID, which the function gets anyway")
         name, origin, mode = common
         folder = str(around.folder)
         return cls(name, origin, function, mode, options=options, folder_of_file=folder)

@@ -14,7 +14,7 @@ from penstock.pipeline.options import (
     server_options,
 )
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Table
+from penstock.pipeline.toml_file import Flag, Needed, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +27,7 @@ class StreamSink(Sink):
     ids: bool = False
 
     kind = "stream"
+    keys = (Flag("ids", False), Needed("stream", what="the stream that gets the rows"))
     output_modes = ("append", "update")
     guarantees: ClassVar = {
         "offsets": "each row once",
@@ -35,9 +36,8 @@ class StreamSink(Sink):
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The keys ``stream`` and ``ids``, and the data source's options for a write."""
-        ids = table.flag("ids", False)
-        place = table.needed("stream", "the stream that gets the rows")
+        """The sink of a table of the file, in which the data source's options may be, too."""
+        ids, place = table.read(cls.keys).values()
         options = stream_options(table, around.source, place)
         name, origin, mode = common
         return cls(name, origin, place, mode, options=options, ids=ids)

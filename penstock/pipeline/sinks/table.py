@@ -1,193 +1,127 @@
-"""Changes of a table."""
+"""Tables that the driver writes, in one commit a batch.
+
+docs/decisions/0035-tables-by-the-driver.md says why the driver writes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.pipeline.errors import NotWritable, reason
-from penstock.pipeline.sinks.base import Common, Sink
-from penstock.pipeline.toml_file import Table
+from penstock.pipeline.errors import NotWritable
+from penstock.pipeline.sinks.base import Batch, Sink
+from penstock.pipeline.sinks.changes import (
+    EVOLVE,
+    SCHEMA,
+    Changes,
+    check_changes,
+    collect,
+    run_only,
+)
+from penstock.pipeline.toml_file import Parsed, Whole, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-
-APPEND: Final = "append"
-UPSERT: Final = "upsert"
-DELETE: Final = "delete"
-
-EVOLVE: Final = "evolve"
-FREEZE: Final = "freeze"
-"""Whether a table may get columns."""
+FILE_SIZE: Final = 128 << 20
+COMPACT_EVERY: Final = 50
 
 
 @dataclass(frozen=True)
-class Changes:
-    """How rows change a table.
+class TableSink(Sink):
+    """A table that the driver writes in one commit a batch, which carries query and batch.
 
-    ``append`` adds them. ``upsert`` replaces the row of the same ``keys`` or adds one, and removes
-    it where the SQL condition ``delete_when`` is true; ``delete`` removes it always. Of several
-    rows of a key in a batch the last one counts: by ``order_by``, or else by the column ``id``,
-    which then holds the IDs of entries. ``without`` are columns that are not written.
+    ``schema`` says whether the table may get columns. A subclass says how to open what it writes
+    to, whether that holds a batch, and how rows are committed.
     """
 
-    mode: str = APPEND
-    keys: tuple[str, ...] = ()
-    order_by: tuple[str, ...] = ()
-    delete_when: str | None = None
-    without: tuple[str, ...] = ()
+    changes: Changes = field(default_factory=Changes)
+    schema: str = EVOLVE
 
-    @property
-    def is_keyed(self) -> bool:
-        """Whether rows are found by their keys."""
-        return self.mode != APPEND
+    output_modes = ("append", "update")
+    guarantees: ClassVar = {
+        "offsets": "each row once",
+        "group": "each row once, if no other consumer claims entries of a batch",
+    }
+    collects = True
 
-    def describe(self) -> str:
-        """What a plan adds to the destination, with a space before it."""
-        if not self.is_keyed:
-            return ""
-        condition = f", deleted when {self.delete_when}" if self.delete_when else ""
-        return f" ({self.mode} by {', '.join(self.keys)}{condition})"
+    def check(self, frame: DataFrame) -> None:
+        """Raises PipelineError for columns that don't exist or can't be written."""
+        super().check(frame)
+        check_changes(frame, self, self.changes)
 
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Writes a batch in one commit; one that the table has is not written again."""
+        with self.errors():
+            opened = self.open()
+            if not self.has(opened, batch):
+                self._change(opened, collect(frame, self, self.changes), batch)
+            elif not batch.ordered:
+                run_only(frame)
+            self.finish(opened, batch)
 
-def read_changes(table: Table, common: Common) -> Changes:
-    """The keys ``mode``, ``keys``, ``order_by``, ``delete_when`` and ``without`` of a sink."""
-    keys, order_by = table.names("keys"), table.names("order_by")
-    mode = table.choice("mode", UPSERT if keys else APPEND, APPEND, UPSERT, DELETE)
-    delete_when = table.take("delete_when", str)
-    changes = Changes(mode, keys, order_by, delete_when, table.names("without"))
-    _check(table, changes)
-    if common.output_mode != "append" and mode != UPSERT:
-        table.wrong(
-            "output_mode",
-            f"is '{common.output_mode}', which gives a row again when it has changed; that needs "
-            "mode = 'upsert' and 'keys', the columns that rows are found by",
-        )
-    return changes
+    def _change(self, opened: Any, rows: pa.Table, batch: Batch) -> None:
+        from penstock.pipeline.sinks.arrow import plain, split
 
+        if not len(rows):
+            return
+        rows, removed = plain(rows), None
+        if self.changes.is_keyed:
+            rows, removed = split(rows, self.changes, self.name)
+        self.commit(opened, rows, removed, batch)
 
-def _check(table: Table, changes: Changes) -> None:
-    mode = changes.mode
-    if changes.is_keyed and not changes.keys:
-        table.wrong("mode", f"is '{mode}', which needs 'keys': the columns that rows are found by")
-    for key in ("keys", "order_by"):
-        if getattr(changes, key) and not changes.is_keyed:
-            table.wrong(key, "is for mode = 'upsert' or 'delete'; mode 'append' only adds rows")
-    if changes.delete_when is not None and mode != UPSERT:
-        table.wrong("delete_when", f"is for mode = 'upsert'; the mode is '{mode}'")
-    if changes.delete_when is not None and not changes.delete_when.strip():
-        table.wrong("delete_when", "is empty")
-    for column in changes.without:
-        if column.lower() in (key.lower() for key in changes.keys):
-            table.wrong("without", f"names '{column}', which is one of 'keys'")
+    @abstractmethod
+    def errors(self) -> AbstractContextManager[None]:
+        """Says of what a package raises within whether another attempt may help."""
 
+    @abstractmethod
+    def open(self) -> Any:
+        """Open the table, its catalog or its database, which the other methods are given."""
 
-# --- Rows ----------------------------------------------------------------------------------------
+    @abstractmethod
+    def has(self, opened: Any, batch: Batch) -> bool:
+        """Whether the table holds the batch."""
 
+    @abstractmethod
+    def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
+        """Adds or replaces rows, removes those of the keys ``removed``, and notes the batch."""
 
-REMOVE: Final = "__remove"
-"""The column that says whether a row removes its key."""
+    def finish(self, opened: Any, batch: Batch) -> None:
+        """Does what is due after a batch, also after one that was there."""
 
-ORDER: Final = "__order"
-"""The beginning of the names of columns that rows are put in order by."""
-
-_KEY_TYPES: Final = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date")
-_KEY_PREFIXES: Final = ("decimal", "timestamp", "char", "varchar")
+    def not_writable(self, error: BaseException) -> NotWritable:
+        """An error that names the sink, and that another attempt would not change."""
+        return NotWritable(f"sink '{self.name}': {first_line(error)}")
 
 
-def check_changes(frame: DataFrame, sink: Sink, changes: Changes) -> None:
-    """Raises PipelineError for keys and conditions that do not fit the columns of the frame."""
-    from pyspark.errors import AnalysisException
+@dataclass(frozen=True)
+class LakeSink(TableSink):
+    """A table of files: after ``compact_every`` batches, small ones are merged into ones of
+    ``file_size`` bytes."""
 
-    types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
-    named = {"keys": changes.keys, "order_by": changes.order_by, "without": changes.without}
-    for key, columns in named.items():
-        for column in columns:
-            if column.lower() not in types:
-                raise sink.error(
-                    f"{key} names '{column}', which table '{sink.origin}' does not have; it has "
-                    f"{', '.join(frame.columns)}"
-                )
-    for column in changes.keys:
-        kind = types[column.lower()]
-        if kind not in _KEY_TYPES and not kind.startswith(_KEY_PREFIXES):
-            raise sink.error(f"keys names '{column}' of the type {kind}, which can't be a key")
-    if changes.delete_when is not None:
-        try:
-            kind = frame.selectExpr(f"({changes.delete_when}) AS a").schema[0].dataType
-        except AnalysisException as error:
-            raise sink.error(f"delete_when: {reason(error)}") from None
-        if kind.simpleString() != "boolean":
-            raise sink.error(f"delete_when is {kind.simpleString()}, not a condition")
-    _check_order(sink, changes, types)
+    file_size: int = FILE_SIZE
+    compact_every: int = COMPACT_EVERY
+
+    lake_keys: ClassVar = (
+        SCHEMA,
+        Parsed("file_size", FILE_SIZE, parse=size),
+        Whole("compact_every", COMPACT_EVERY),
+    )
+
+    def finish(self, opened: Any, batch: Batch) -> None:
+        """Compacts the table if it is time."""
+        if self.compact_every and (batch.number + 1) % self.compact_every == 0:
+            self.compact(opened)
+
+    @abstractmethod
+    def compact(self, opened: Any) -> None:
+        """Merges small files; leaves it to the next time on a conflict."""
 
 
-def _check_order(sink: Sink, changes: Changes, types: dict[str, str]) -> None:
-    """Without an order it is not known which of two rows of a key is the later one.
-
-    With output mode update that can't happen: an aggregation gives a key once a batch, which is
-    checked when a batch is written.
-    """
-    is_needed = changes.is_keyed and not changes.order_by and sink.output_mode == "append"
-    if is_needed and not _is_id_order(changes, types):
-        raise sink.error(
-            "it is not known which row of a key is the last: keep the column 'id' of the entries "
-            f"in table '{sink.origin}', or name columns in order_by"
-        )
-
-
-def _is_id_order(changes: Changes, types: dict[str, str]) -> bool:
-    """Whether rows are in the order of the entries that they are made of."""
-    return types.get("id") == "string" and "id" not in (key.lower() for key in changes.keys)
-
-
-def collect(frame: DataFrame, sink: Sink, changes: Changes) -> pa.Table:
-    """The rows, with :data:`REMOVE` and the columns of their order if they have keys.
-
-    Raises NotWritable for a batch that is too large.
-    """
-    from pyspark.sql import functions as F
-
-    if changes.is_keyed:
-        if changes.delete_when is not None:
-            condition = F.expr(f"coalesce(({changes.delete_when}), false)")
-            frame = frame.withColumn(REMOVE, condition)
-        for number, column in enumerate(_order(frame, changes)):
-            frame = frame.withColumn(f"{ORDER}{number}", column)
-    try:
-        rows = frame.toArrow()
-    except Exception as error:
-        if "spark.driver.maxResultSize" not in str(error):
-            raise
-        raise NotWritable(
-            f"sink '{sink.name}': the rows of a batch are more than spark.driver.maxResultSize; "
-            "raise that in [spark.conf], and set max_offsets_per_trigger in [source] to keep later "
-            "batches smaller"
-        ) from None
-    wanted = {column.lower() for column in changes.without}
-    return rows.drop_columns([name for name in rows.column_names if name.lower() in wanted])
-
-
-def _order(frame: DataFrame, changes: Changes) -> list[Column]:
-    from pyspark.sql import functions as F
-
-    if changes.order_by:
-        return [F.col(f"`{column.replace('`', '``')}`") for column in changes.order_by]
-    types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
-    if not _is_id_order(changes, types):
-        return []
-    # As texts of one length IDs compare like numbers; what is no ID is null.
-    parts = (f"lpad(regexp_extract(id, '^([0-9]+)-([0-9]+)$', {n}), 20, '0')" for n in (1, 2))
-    by_id = F.expr(f"CASE WHEN id RLIKE '^[0-9]+-[0-9]+$' THEN concat({', '.join(parts)}) END")
-    # Two streams may have entries of the same ID.
-    return [by_id, F.col("stream")] if types.get("stream") == "string" else [by_id]
-
-
-def run_only(frame: Any) -> None:
-    """Computes a batch that has been written already.
-
-    A query with state needs that: without it the state of this batch would be missing.
-    """
-    frame.write.format("noop").mode("overwrite").save()
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else repr(error)
