@@ -22,7 +22,7 @@ SIGNS: Final = {
     "+": "highest",
     "-": "lowest",
 }
-"""What signs that stand as tokens are called."""
+"""The names of signs that stand as tokens."""
 
 KEYS: Final = frozenset({"key", "newkey", "source", "destination"})
 
@@ -59,7 +59,7 @@ DOUBLES: Final = frozenset({"float-increment"})
 
 
 class Argument(NamedTuple):
-    """One argument as COMMAND DOCS describes it; blocks and choices have ``arguments`` too."""
+    """An argument as COMMAND DOCS describes it; blocks and choices have ``arguments`` too."""
 
     name: str
     type: str
@@ -71,7 +71,7 @@ class Argument(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """What stands between brackets: alternatives, each a sequence of items."""
+    """The alternatives between brackets, each a sequence of items."""
 
     alternatives: tuple[tuple[_Item, ...], ...]
     optional: bool
@@ -101,7 +101,7 @@ def parse(syntax: str) -> list[Argument]:
 
 
 def _alternatives(pieces: Iterator[str], end: str) -> tuple[tuple[_Item, ...], ...]:
-    """What stands before the closing bracket ``end``, cut at its bars."""
+    """Return what stands before the closing bracket ``end``, cut at its bars."""
     found: list[list[_Item]] = [[]]
     for piece in pieces:
         if piece == end:

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""One declarative description a command, from which everything else follows.
+"""The table of commands: a description of each, from which everything else follows.
 
 Arity checks, COMMAND, access control, transactions and the documentation all read this table. A
 handler is registered in it, with its :class:`Definition`, by its decorator (in
@@ -25,15 +25,15 @@ KeyFinder = Callable[[Arguments], "list[bytes] | None"]
 """Finds the keys of a request with the command's own parser; ``None`` if that refuses it."""
 
 KeyFlags = Callable[[Arguments], str]
-"""What a request does to its keys, in words of :data:`KEY_FLAGS`."""
+"""Tells what a request does to its keys, in words of :data:`KEY_FLAGS`."""
 
 READ: Final = 1
 WRITE: Final = 2
 """The rights to keys. A command that only asks whether a key is there needs any of them: 0."""
 
 Handler = Callable[[Any, Any, Arguments], Outcome]
-"""What runs a command, as the dispatcher sees it. It is given the services of the server and the
-client's session, which both stand above this module, and the request; the decorator of handlers
+"""Runs a command; this is how the dispatcher sees it. It is given the services of the server and
+the client's session, which both stand above this module, and the request; the decorator of handlers
 knows their types."""
 
 COMMAND_FLAGS: Final = (
@@ -197,7 +197,7 @@ class KeySpec:
         return args[first : last : self.step] if first < last <= len(args) else []
 
     def flags_in(self, args: Arguments) -> list[str]:
-        """What the request does to these keys."""
+        """Return what the request does to these keys."""
         if self.vary is None:
             return self.flags
         return _sorted(self.vary(args).split(), KEY_FLAGS)
@@ -288,11 +288,11 @@ def _word_count(pieces: Iterator[str], end: str) -> tuple[int, bool]:
 # --- the table -------------------------------------------------------------------------------
 
 NEVER_QUEUED: Final = frozenset({"exec", "discard", "multi", "watch", "quit", "reset"})
-"""What runs at once inside MULTI."""
+"""The commands that run at once inside MULTI."""
 
 
 class Definition:
-    """What is declared of a command or subcommand, and is the same in all servers.
+    """The declaration of a command or subcommand, the same in all servers.
 
     ``syntax`` describes the arguments as the command pages do, e.g. ``key [COUNT count]``; the
     ``arity`` follows from it, unless it is given. It counts the name (and the container's);

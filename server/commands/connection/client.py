@@ -44,7 +44,7 @@ TYPES: Final = {
 
 
 class ClientFilters:
-    """What the arguments of CLIENT LIST or CLIENT KILL ask for; raises :class:`CommandError`.
+    """The filters that CLIENT LIST or CLIENT KILL asks for; raises :class:`CommandError`.
 
     Without SKIPME the caller is spared if ``spares_caller``. ``only_numbers`` are the numbers
     asked for in their order, if nothing else is asked for."""

@@ -152,7 +152,7 @@ def getredir(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Describes the client-side caching of this connection.",
 )
 def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
-    """What was turned on, where notices go, and the prefixes."""
+    """Tell what was turned on, where notices go, and the prefixes."""
     mode = session.tracking
     return Map(
         [

@@ -25,7 +25,7 @@ _ALWAYS: Final = "noscript loading stale fast no_auth allow_busy"
 
 
 class HelloOptions:
-    """What HELLO asks for: a protocol, a user, a name."""
+    """The arguments of HELLO: a protocol, a user, a name."""
 
     def __init__(self, args: Arguments) -> None:
         self.resp3: bool | None = None

@@ -136,7 +136,7 @@ def persist(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 def _tell(session: Session, key: bytes, shown: Callable[[int], int]) -> int:
-    """What is shown of the key's expiry, -1 if it has none, -2 if there is no key."""
+    """Return what ``shown`` makes of the key's expiry, -1 if it has none, -2 if there is no key."""
     if session.db.read(key, touch=False) is None:
         return _NO_KEY
     at = session.db.expires.get(key)

@@ -34,7 +34,7 @@ _BUCKETS: Final = 128
 
 
 def type_name(value: Value | None) -> str:
-    """What TYPE says of a value."""
+    """Return what TYPE says of a value."""
     return "none" if value is None else kind_of(value).name
 
 
@@ -120,7 +120,7 @@ def _page(database: Database, cursor: int, options: _ScanOptions) -> Work:
 
 
 class _ScanOptions:
-    """What SCAN returns of the keys that it comes past."""
+    """The options of SCAN: which of the keys that it comes past it returns."""
 
     __slots__ = ("count", "fits", "type")
 
@@ -167,7 +167,7 @@ def _cursor(arg: bytes) -> int:
 
 
 def _lenient_cursor(text: bytes) -> int:
-    """What is no integer in the strict form is read as C's strtoul reads it; -1 if that fails."""
+    """Read what is no integer in the strict form as C's strtoul does; -1 if that fails."""
     match = _LENIENT_CURSOR.fullmatch(text)
     if match is None or len(match[2]) > _CURSOR_DIGITS:
         return -1

@@ -43,13 +43,13 @@ container(
 
 
 def encoding_of(database: Database, key: bytes) -> str:
-    """What OBJECT ENCODING says of a key that is there."""
+    """Return what OBJECT ENCODING says of a key that is there."""
     value = database.values[key]
     return database.encodings.get(key) or kind_of(value).encoding(value)
 
 
 def references(database: Database, key: bytes) -> int:
-    """What OBJECT REFCOUNT says of a key that is there."""
+    """Return what OBJECT REFCOUNT says of a key that is there."""
     value = database.values[key]
     if type(value) is bytes and encoding_of(database, key) == "int":
         return _SHARED_REFERENCES if 0 <= int(value) < _SHARED_INTEGERS else 1
@@ -252,7 +252,7 @@ def _expiry(text: bytes, absolute: bool, now_ms: int) -> int | None:
 
 
 def _value(payload: bytes, limits: StreamLimits) -> Value:
-    """What is in a payload."""
+    """Return the value in a payload; raises :class:`CommandError`."""
     try:
         return restore(payload, limits)
     except WrongFooter:

@@ -149,7 +149,7 @@ def _introduce(server: Services, session: Session, name: bytes, value: bytes) ->
 
 
 def _contents(value: bytes) -> frozenset[str]:
-    """What a snapshot is to hold of what is no key: functions, or nothing."""
+    """Parse what a snapshot is to hold besides keys: functions, or nothing."""
     words = split_words(value)
     if words is None:
         raise CommandError(replication_errors.RDB_FILTER_MISSING)

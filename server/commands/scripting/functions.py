@@ -38,11 +38,6 @@ _POLICIES: Final = (b"FLUSH", b"APPEND", b"REPLACE")
     syntax=_SYNTAX,
     keys=[KeySpec("RW access update", index=2, counted=True, notes=_NOTES)],
 )
-def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the function returns."""
-    return _call(server, session, args)
-
-
 @command(
     "FCALL_RO",
     flags=f"{_FLAGS} readonly",
@@ -53,12 +48,8 @@ def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     syntax=_SYNTAX,
     keys=[KeySpec("RO access", index=2, counted=True, notes=_NOTES)],
 )
-def fcall_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the function returns, which has to be marked as one that does not write."""
-    return _call(server, session, args)
-
-
-def _call(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Answer with what the function returns; the ``RO`` form is for those that do not write."""
     server.state.timings.announce_script(session, args)
     functions = server.scripting.functions
     function = functions.find(args[1])

@@ -43,13 +43,6 @@ def _keys_and_arguments(args: Arguments) -> tuple[Arguments, Arguments]:
     syntax=f"script {_SYNTAX}",
     keys=[KeySpec(_WRITING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
-def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the script returns."""
-    server.state.timings.announce_script(session, args)
-    keys, arguments = _keys_and_arguments(args)
-    return server.scripting.evaluate(session, args, keys, arguments)
-
-
 @command(
     "EVAL_RO",
     flags=f"{_FLAGS} readonly",
@@ -60,8 +53,8 @@ def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     syntax=f"script {_SYNTAX}",
     keys=[KeySpec(_READING, index=2, counted=True, notes="What becomes of the keys is unknown.")],
 )
-def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the script returns; its commands that would write fail."""
+def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Answer with what the script returns; a command that would write fails in the ``RO`` form."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate(session, args, keys, arguments)
@@ -76,13 +69,6 @@ def eval_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait
     syntax=f"sha1 {_SYNTAX}",
     keys=[KeySpec(_WRITING, index=2, counted=True)],
 )
-def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the cached script returns."""
-    server.state.timings.announce_script(session, args)
-    keys, arguments = _keys_and_arguments(args)
-    return server.scripting.evaluate_cached(session, args, keys, arguments)
-
-
 @command(
     "EVALSHA_RO",
     flags=f"{_FLAGS} readonly",
@@ -93,8 +79,8 @@ def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait
     syntax=f"sha1 {_SYNTAX}",
     keys=[KeySpec(_READING, index=2, counted=True)],
 )
-def evalsha_ro(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the cached script returns; its commands that would write fail."""
+def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
+    """Answer with what the script returns; a command that would write fails in the ``RO`` form."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     return server.scripting.evaluate_cached(session, args, keys, arguments)

@@ -65,7 +65,7 @@ _VARYING: Final = frozenset(
         *("NODES", "REPLICAS", "SHARDS", "SLAVES", "SLOTS"),
     }
 )
-"""Those that would not always answer the same."""
+"""The subcommands that would not always answer the same."""
 
 _DEPRECATED: Final = {
     "SLAVES": ("5.0.0", "`CLUSTER REPLICAS`"),

@@ -277,7 +277,7 @@ Pairs = list[tuple[Reply, Reply]]
 
 
 def documentation(entry: Command) -> Map:
-    """What COMMAND DOCS says of a command: facts, history, arguments and subcommands."""
+    """Return what COMMAND DOCS says of a command: facts, history, arguments and subcommands."""
     from server.road.command_syntax import parse  # A start has no time for it.
 
     about = entry.about

@@ -408,7 +408,7 @@ def _commandstats(server: Services) -> Fields:
 
 
 def _slow_calls(entry: Command) -> str:
-    """What of a command has been in the slow log, if anything has."""
+    """Return what of a command has been in the slow log, if anything has."""
     if not entry.slow_count:
         return ""
     return (
@@ -506,7 +506,7 @@ SECTIONS: Final[dict[str, Callable[[Services], Fields]]] = {
     "cluster": _cluster,
     "keyspace": _keyspace,
 }
-"""What makes each section's fields, in the order of the sections."""
+"""The functions that make each section's fields, in the order of the sections."""
 
 ONLY_ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})
 """Sections that are left out unless they, or all of them, are asked for."""

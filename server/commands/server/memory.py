@@ -20,7 +20,7 @@ from storage.keyspace.databases import Database
 from storage.types.kinds import kind_of
 
 KEY_OVERHEAD: Final = 150
-"""What a key takes besides its name and value, in bytes: its places in the tables of a database."""
+"""How many bytes a key takes besides its name and value: its places in the tables of a database."""
 
 _SMALL: Final = 64 * 1024**2
 """Where less than this is in use there is nothing worth a remark."""
@@ -130,7 +130,7 @@ def memory_fields(server: Services) -> Fields:
 
 
 def _allocated(used: int) -> Fields:
-    """What allocators have of the memory in use: the rest is code and other files. How much of
+    """Tell what allocators have of the memory in use: the rest is code and other files. How much of
     theirs is free, Python does not tell."""
     resident = process.allocated_memory()
     if not resident:
@@ -299,7 +299,7 @@ def memory_doctor(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_TIPS,
 )
 def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> Reply:
-    """That there are none."""
+    """Say that there are none."""
     return Verbatim(b"The memory allocator keeps no statistics")
 
 

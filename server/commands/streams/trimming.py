@@ -89,7 +89,7 @@ class TrimOptions:
         return self._order(self._by_length, default_limit)
 
     def required_order(self, default_limit: int) -> Trim:
-        """The same where there must be a trimming."""
+        """Return the trimming, which must have been asked for; raises :class:`CommandError`."""
         self._refuse_limit_alone()
         if self._by_length is None:
             raise CommandError(stream_errors.TRIM_STRATEGY_MISSING)

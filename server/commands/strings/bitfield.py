@@ -71,7 +71,7 @@ class _Field(NamedTuple):
 
 
 class _Operation(NamedTuple):
-    """One subcommand: GET, SET or INCRBY."""
+    """A subcommand: GET, SET or INCRBY."""
 
     name: bytes
     field: _Field
@@ -127,7 +127,7 @@ _GET_WORDS: Final = {b"GET": 3, b"OVERFLOW": 2}
 
 
 def _key_flags(args: Arguments) -> str:
-    """What a BITFIELD does to its key: it only reads if it is told nothing but to GET."""
+    """Return what a BITFIELD does to its key: it only reads if it is told nothing but to GET."""
     at = 2
     while at < len(args) and (name := args[at].upper()) in _GET_WORDS:
         at += _GET_WORDS[name]

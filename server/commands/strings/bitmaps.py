@@ -99,7 +99,7 @@ Operation = Callable[[list[int]], int]
 
 
 def combine(operation: Operation, sources: list[Buffer]) -> bytes:
-    """What the operation makes of strings; those that are shorter than others end in zeros."""
+    """Combine strings by the operation; those that are shorter than others end in zeros."""
     length = max(map(len, sources))
     pieces = []
     for start in range(0, length, PIECE):
@@ -235,7 +235,7 @@ def _go_through(
     places: range,
     search: Callable[[Buffer, range], Generator[None, None, int]],
 ) -> Reply | Steps:
-    """What the search finds at the places of a string, which is lent to it meanwhile."""
+    """Search the places of a string, which is lent to the search meanwhile."""
     loan = server.state.keyspace.lending.lend(buffer)
 
     def work(kept: memoryview) -> Generator[None, None, Reply]:

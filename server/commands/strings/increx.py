@@ -51,7 +51,7 @@ class _Options:
 
 
 class _Step(NamedTuple, Generic[_Number]):
-    """What is added, between which bounds the sum must be, and whether it is brought there."""
+    """An increment, the bounds of the sum, and whether the sum is brought within them."""
 
     increment: _Number
     low: _Number

@@ -147,7 +147,7 @@ def _walk_second(first: bytes, second: bytes, rows: Rows) -> Matches:
 
 _FLAGS: Final = frozenset({b"LEN", b"IDX", b"WITHMATCHLEN"})
 _CELL: Final = 4
-"""What a cell of its table takes in Redis, which refuses one that is too large. The table is
+"""How many bytes a cell of the table takes in Redis, which refuses a table that is too large. It is
 smaller here, but would take as long to fill."""
 
 

@@ -140,7 +140,7 @@ class SetOptions:
 
 
 def set_key_flags(args: Arguments) -> str:
-    """What a SET does to its key: with GET it tells what was there."""
+    """Return what a SET does to its key: with GET it tells what was there."""
     if len(args) == 3:
         return "OW update"
     try:

@@ -91,7 +91,7 @@ def _set_with_options(session: Session, key: bytes, value: bytes, options: SetOp
 
 
 def _previous(session: Session, key: bytes, options: SetOptions) -> Value | None:
-    """What is at the key; it must be a string if it is answered with or compared."""
+    """Return what is at the key; it must be a string if it is answered with or compared."""
     if options.get:
         return session.db.string_to_read(key, touch=not session.no_touch)
     return session.db.string(key) if options.condition.compares else session.db.get(key)
@@ -356,7 +356,7 @@ def resolve(start: int, end: int, length: int) -> range:
 
 
 def clamp(start: int, end: int, length: int) -> range:
-    """The same for BITPOS, which knows no wrong order before an end has become the first place."""
+    """Resolve ends as BITPOS does, which knows no wrong order until an end is the first place."""
     first = max(start + length if start < 0 else start, 0)
     last = max(end + length if end < 0 else end, 0)
     return range(first, min(last, length - 1) + 1)
@@ -455,7 +455,7 @@ def digest(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 def _delex_flags(args: Arguments) -> str:
-    """What a DELEX does to its key: a condition is about what is there."""
+    """Return what a DELEX does to its key: a condition is about what is there."""
     return "RW access delete" if len(args) > 2 else "RM delete"
 
 

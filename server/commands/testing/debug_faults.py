@@ -61,7 +61,7 @@ class _Words:
         return value
 
     def number(self, name: str, low: int, high: int) -> int:
-        """The same for one that is an integer within bounds."""
+        """Return the value of an option or action that is an integer within bounds."""
         number = parse_integer(self.value(name))
         if number is None or not low <= number <= high:
             raise CommandError(fault_errors.bad_number(name, low, high))
@@ -88,7 +88,7 @@ _READERS: Final[dict[str, Callable[[_Words], Any]]] = {
 
 
 def parse_fault(table: Table, words: Arguments) -> tuple[Conditions, Action]:
-    """What the words behind ADD mean. Raises :class:`CommandError`."""
+    """Parse the words behind ADD. Raises :class:`CommandError`."""
     rest = _Words(words[1:])
     command = _command(table, words[0])
     options: dict[str, Any] = {}

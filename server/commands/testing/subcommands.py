@@ -20,8 +20,8 @@ _SIGNS: Final = re.compile("[<>]")
 
 
 class Subcommand(NamedTuple):
-    """What runs a subcommand, how many arguments may follow its name, the calls of it with what
-    HELP says of each, and its syntax for COMMAND DOCS."""
+    """A subcommand: its handler, how many arguments may follow its name, its calls with what HELP
+    says of each, and its syntax for COMMAND DOCS."""
 
     run: Handler
     counts: range
