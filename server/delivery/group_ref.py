@@ -82,23 +82,32 @@ class GroupRef:
             self.group.delivered += len(entry_ids)
             self.emit_seen(consumer)
         else:
-            self.make_pending(consumer, entry_ids)
+            self.make_pending(consumer, entry_ids, True)
         self.emit_position()
 
-    def make_pending(self, consumer: Consumer, entry_ids: list[int]) -> None:
-        """Make ascending entries, which were never delivered, pending for the consumer."""
+    def make_pending(self, consumer: Consumer, entry_ids: list[int], new: bool) -> None:
+        """Make ascending entries, which were never delivered, pending for the consumer; ``new`` as
+        in :class:`.Delivered`."""
         now, group = self.db.keyspace.now_ms, self.group
         group.delivered += len(entry_ids)
         group.deliver(entry_ids, consumer, now)
-        self.emit_delivered(consumer, tuple(entry_ids), now, (1,) * len(entry_ids))
+        self.emit_delivered(consumer, tuple(entry_ids), now, (1,) * len(entry_ids), new)
 
     def emit_delivered(
-        self, consumer: Consumer, entry_ids: tuple[int, ...], time: int, counts: tuple[int, ...]
+        self,
+        consumer: Consumer,
+        entry_ids: tuple[int, ...],
+        time: int,
+        counts: tuple[int, ...],
+        new: bool = False,
     ) -> None:
-        """Tell that the entries are the consumer's, with this delivery time and these counts."""
-        db, name = self.db, consumer.name
+        """Tell that the entries are the consumer's, with this delivery time and these counts;
+        ``new`` as in :class:`.Delivered`."""
+        db, group = self.db, self.group.name
         now = db.keyspace.now_ms
-        db.emit(Delivered(db.index, self.key, self.group.name, name, entry_ids, time, counts, now))
+        db.emit(
+            Delivered(db.index, self.key, group, consumer.name, entry_ids, time, counts, now, new)
+        )
 
     def emit_position(self, explicit: bool = False) -> None:
         """Tell how far the group has read."""

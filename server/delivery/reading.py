@@ -251,7 +251,8 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
     if found.entry_ids and not reader.noack:
-        ruled.make_pending(consumer, found.entry_ids)
+        moved_on = not found.held and group.last_id == found.entry_ids[-1]
+        ruled.make_pending(consumer, found.entry_ids, moved_on)
     elif found.entry_ids:
         group.delivered += len(found.entry_ids)
         consumer.active = ruled.now

@@ -1,5 +1,12 @@
 # Compiled by mypyc.
-"""How much a command has changed, as ``rdb_changes_since_last_save`` of INFO counts it."""
+"""How much a command has changed, as ``rdb_changes_since_last_save`` of INFO counts it.
+
+Redis keeps one counter, ``dirty``, to which each command adds what it has changed, in its own way:
+DEL adds the number of keys, XTRIM that of entries, XADD one, whatever it trims, XREADGROUP one for
+each stream of which it delivers something. The counter decides when a snapshot is due (``save``),
+and clients see it. Here no command counts. A :class:`~storage.engine.effects.Changed` says what it
+counts; any other effect counts what stands in a table, less what is only part of something else.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +35,7 @@ _TRIMMING: Final[frozenset[type]] = frozenset({e.StreamTrimmed, e.EntriesDeleted
 
 
 def changes_of(effects: Sequence[e.Effect]) -> int:
-    """What the effects of one command count.
+    """Return what the effects of one command count.
 
     What comes with something else does not count by itself: the trimming of an XADD, the entries of
     a read, which counts once for each stream, and the position that an XCLAIM gives its group.
@@ -44,8 +51,8 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
 
 
 def _counting(kinds: tuple[type, ...]) -> tuple[int, list[int]]:
-    """What effects of these kinds in this order count for sure, and which of them count what their
-    weight says."""
+    """Return what effects of these kinds in this order count for sure, and the places of those that
+    count what their weight says."""
     adding = e.EntryAdded in kinds
     sure = 0
     weighed: list[int] = []
@@ -65,7 +72,8 @@ def _counting(kinds: tuple[type, ...]) -> tuple[int, list[int]]:
 
 _SHORT: Final = 4
 _usual = lru_cache(maxsize=256)(_counting)
-"""The same, remembered: the commands of consumers have few effects, and the same ones each time."""
+"""Remembers what :func:`_counting` returns: the commands of consumers have few effects, and the
+same ones each time."""
 
 
 def _is_claimed_with(kinds: Sequence[type], at: int) -> bool:

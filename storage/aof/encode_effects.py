@@ -337,8 +337,8 @@ class EffectEncoder:
         effect, position = effects
         if (
             not isinstance(effect, e.Delivered)
+            or not effect.new
             or not isinstance(position, e.GroupPositionSet)
-            or not self._moves_on(effects, 1, effect)
             or counted_alike(effect.counts, 0) < len(effect.ids)
         ):
             return False
@@ -356,10 +356,7 @@ class EffectEncoder:
         """XCLAIMs. Those of a delivery move the group from entry to entry; claims leave it."""
         effect = effects[at]
         assert isinstance(effect, e.Delivered)
-        if self._moves_on(effects, at + 1, effect):
-            last_id = None
-        else:
-            last_id = self._last_id(effects, effect)
+        last_id = None if effect.new else self._last_id(effects, effect)
         for data in deliver(effect, last_id):
             self._write(effect.db, data)
         self._note_seen(effect)
@@ -371,18 +368,6 @@ class EffectEncoder:
             self._seen.forget(_group_of(effect), effect.consumer)
         else:
             self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.seen)
-
-    def _moves_on(self, effects: Sequence[e.Effect], at: int, delivered: e.Delivered) -> bool:
-        """Whether what follows says that the group moved on to the last of the entries."""
-        if at == len(effects):
-            return False
-        effect = effects[at]
-        return (
-            isinstance(effect, e.GroupPositionSet)
-            and _group_of(effect) == _group_of(delivered)
-            and not effect.explicit
-            and effect.last_id == delivered.ids[-1]
-        )
 
     def _last_id(self, effects: Sequence[e.Effect], delivered: e.Delivered) -> int:
         """The group's last-delivered-id, 0 if it may be another group's by now."""

@@ -320,9 +320,11 @@ class ConsumerSeen:
 class Delivered:
     """The entries are pending for the consumer, with this delivery time and these delivery counts.
 
-    ``seen`` is when the consumer asked for them, which is its seen-time and active-time."""
+    ``seen`` is when the consumer asked for them, which is its seen-time and active-time. ``new``
+    tells that they are new to the group and that it has moved on to the last of them, which the
+    :class:`GroupPositionSet` behind this says."""
 
-    __slots__ = ("consumer", "counts", "db", "group", "ids", "key", "seen", "time")
+    __slots__ = ("consumer", "counts", "db", "group", "ids", "key", "new", "seen", "time")
 
     def __init__(
         self,
@@ -334,6 +336,7 @@ class Delivered:
         time: int,
         counts: tuple[int, ...],
         seen: int,
+        new: bool = False,
     ) -> None:
         self.db = db
         self.key = key
@@ -343,6 +346,7 @@ class Delivered:
         self.time = time
         self.counts = counts
         self.seen = seen
+        self.new = new
 
 
 class Redelivered(NamedTuple):
