@@ -19,7 +19,7 @@ from rich.text import Text
 
 from penstock.client.connection import CommandRefused
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.client import StreamClient
+from penstock.pipeline.tools.client import StreamClient, shown
 from pyspark_redis_streams.ids import MAX_ID, SEQUENCE_BITS, before_millisecond, format_id, parse_id
 from pyspark_redis_streams.streams import StreamInfo, key_of
 from pyspark_redis_streams.values import timestamp
@@ -45,7 +45,7 @@ def archive(
             lost += _archive_one(client, key, StreamArchive(folder, key), file_rows, console)
             if trimming:
                 removed = trim(client, key, StreamArchive(folder, key))
-                console.print(Text(f"{_shown(key)}: {removed:,} trimmed"))
+                console.print(Text(f"{shown(key)}: {removed:,} trimmed"))
     return 1 if lost else 0
 
 
@@ -57,17 +57,17 @@ def _archive_one(
     after, added = store.position() or (0, info.removed)
     if info.last < after:
         raise PipelineError(
-            f"stream '{_shown(key)}' ends at {format_id(info.last)}, but is archived up to "
+            f"stream '{shown(key)}' ends at {format_id(info.last)}, but is archived up to "
             f"{format_id(after)}: it was deleted meanwhile; archive the new one into another folder"
         )
     rows = 0
     for entries in _files(_entries(client, key, after, info.last), file_rows):
         rows += len(entries)
         store.write(entries, _number(entries, added + rows, info))
-    console.print(Text(f"{_shown(key)}: {rows:,} entries archived"))
+    console.print(Text(f"{shown(key)}: {rows:,} entries archived"))
     lost = max(info.added - added - rows, 0) if info.last > after else 0
     if lost:
-        console.print(Text(f"{_shown(key)}: {lost:,} entries were removed before being archived"))
+        console.print(Text(f"{shown(key)}: {lost:,} entries were removed before being archived"))
     return lost
 
 
@@ -100,10 +100,6 @@ def _files(pages: Iterator[list[Entry]], most: int) -> Iterator[list[Entry]]:
 
 def _day(entry: Entry) -> str:
     return day_of(parse_id(entry[0]))
-
-
-def _shown(key: bytes) -> str:
-    return key.decode("utf-8", "backslashreplace")
 
 
 # --- Files ---------------------------------------------------------------------------------------
@@ -345,7 +341,7 @@ def replay(
     archive = StreamArchive(folder, key_of(stream))
     files = [f for f in archive.files() if f.last >= bounds.first and f.first <= bounds.last]
     if not files:
-        known = ", ".join(k.decode("utf-8", "backslashreplace") for k in keys(folder)) or "nothing"
+        known = ", ".join(map(shown, keys(folder))) or "nothing"
         raise PipelineError(f"'{folder}' has no such entries of '{stream}'; it holds: {known}")
     key = key_of(target)
     last = client.info(key).last

@@ -22,6 +22,11 @@ from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
 
 
+def shown(key: bytes) -> str:
+    """Return a key as people read it."""
+    return key.decode("utf-8", "backslashreplace")
+
+
 class StreamClient(RetryingClient):
     """The client of a command, and the pipeline that names the server, if one does."""
 

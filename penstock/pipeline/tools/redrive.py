@@ -16,7 +16,7 @@ from rich.text import Text
 
 from penstock.pipeline.dead_letters import Letter, unpack
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.client import StreamClient
+from penstock.pipeline.tools.client import StreamClient, shown
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.write.idempotence import once
 
@@ -66,8 +66,8 @@ def redrive(
         sent += len(portion)
     verb = "would be sent" if dry_run else "sent"
     for target, count in sorted(counts.items()):
-        console.print(Text(f"{_shown(target)}: {count:,} {verb}"))
-    console.print(Text(f"{_shown(key)}: {sent:,} {verb}, {_left(client, key):,} there"))
+        console.print(Text(f"{shown(target)}: {count:,} {verb}"))
+    console.print(Text(f"{shown(key)}: {sent:,} {verb}, {_left(client, key):,} there"))
     return sent
 
 
@@ -113,7 +113,7 @@ def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
             return _send_together(client, key, choice, portion)
         except WatchError:
             continue
-    raise PipelineError(f"'{_shown(key)}' is being written all the time; try again later")
+    raise PipelineError(f"'{shown(key)}' is being written all the time; try again later")
 
 
 def _send_together(
@@ -139,7 +139,7 @@ def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
     for target in sorted(targets):
         kind = client.call("TYPE", target)
         if kind not in (b"stream", b"none"):
-            raise PipelineError(f"'{_shown(target)}' is no stream but a {kind.decode()}")
+            raise PipelineError(f"'{shown(target)}' is no stream but a {kind.decode()}")
 
 
 def _is_there(pipeline: Any, key: bytes, id: bytes) -> bool:
@@ -152,10 +152,6 @@ def _send_apart(
     there = [each for each in portion if client.call("XRANGE", key, each[0], each[0])]
     for id, letter in there:
         added = ("XADD", choice.target(letter), "*", *letter.fields)
-        client.call(*once(added, f"redrive {_shown(key)}", id))
+        client.call(*once(added, f"redrive {shown(key)}", id))
         client.call("XDEL", key, id)
     return there
-
-
-def _shown(key: bytes) -> str:
-    return key.decode("utf-8", "backslashreplace")
