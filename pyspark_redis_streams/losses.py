@@ -74,23 +74,6 @@ def stands_message(stream: Stream, group: str | None, stands: int, left: int) ->
     )
 
 
-def dropped_message(stream: Stream, count: int, consumer: str, group: str | None) -> str:
-    """What to tell about pending entries whose consumer is not there any more."""
-    return (
-        f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group '{group}' "
-        "were dropped before being read: the consumer was removed (XGROUP DELCONSUMER), or the "
-        "group was made again"
-    )
-
-
-def claimed_message(stream: Stream, missing: int, count: int, consumer: str) -> str:
-    """What to tell about pending entries that are another consumer's now."""
-    return (
-        f"stream '{stream.shown}': {missing} of {count} entries of consumer '{consumer}' are no "
-        "longer pending: another consumer has claimed or acknowledged them"
-    )
-
-
 HINT = (
     "; with the option onDataLoss=continue the query goes on with what is there, "
     "and keeping more entries than the query lags behind prevents this"
@@ -130,3 +113,22 @@ def report_again(
     if settings.fail_on_loss:
         raise DataLossError(f"{message} if you start with onDataLoss=continue")
     LOG.warning("%s", message)
+
+
+def report_dropped(settings: ReadSettings, stream: Stream, count: int, consumer: str) -> None:
+    """Raises DataLossError, or warns, of pending entries whose consumer is not there any more."""
+    report_loss(
+        settings,
+        f"stream '{stream.shown}': {entries(count)} of consumer '{consumer}' of group "
+        f"'{settings.group}' were dropped before being read: the consumer was removed (XGROUP "
+        "DELCONSUMER), or the group was made again",
+    )
+
+
+def report_claimed(stream: Stream, missing: int, count: int, consumer: str) -> None:
+    """Warn of pending entries that are another consumer's now."""
+    LOG.warning(
+        "stream '%s': %s of %s entries of consumer '%s' are no longer pending: another consumer "
+        "has claimed or acknowledged them",
+        *(stream.shown, missing, count, consumer),
+    )

@@ -36,8 +36,9 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from pyspark_redis_streams.errors import OptionError, ServerError
-from pyspark_redis_streams.options import ServerSettings
+from pyspark_redis_streams.options import Option, ServerSettings
 from pyspark_redis_streams.urls import ServerUrl
+from pyspark_redis_streams.values import BOOLEAN, Kind
 
 T = TypeVar("T")
 
@@ -66,16 +67,21 @@ _CODES: Final[dict[type[Exception], str]] = {
 Client = Any
 """A client of redis-py, for a server or a cluster: its methods have no common type."""
 
-_NUMBERS = {
-    "socket_timeout": float,
-    "socket_connect_timeout": float,
-    "health_check_interval": int,
+CLIENT_OPTIONS: Final = {
+    name: kind
+    for kind, names in (
+        (Kind(float, "a number of seconds"), "socket_timeout socket_connect_timeout"),
+        (Kind(int, "a number of seconds"), "health_check_interval"),
+        (BOOLEAN, "ssl ssl_check_hostname socket_keepalive require_full_coverage"),
+        (
+            Kind(str, "a text"),
+            "username password client_name ssl_keyfile ssl_certfile ssl_cert_reqs ssl_ca_certs "
+            "ssl_ca_path ssl_ca_data ssl_password ssl_ciphers",
+        ),
+    )
+    for name in names.split()
 }
-_BOOLEANS = {"ssl", "ssl_check_hostname", "socket_keepalive", "require_full_coverage"}
-_TEXTS = {
-    *("username", "password", "client_name", "ssl_keyfile", "ssl_certfile", "ssl_cert_reqs"),
-    *("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data", "ssl_password", "ssl_ciphers"),
-}
+"""Arguments of redis-py's client that options or a URL may give."""
 
 
 class _Hopeless(Exception):
@@ -316,8 +322,8 @@ def check_client(settings: ServerSettings) -> None:
 
 
 def url_arguments(url: ServerUrl) -> dict[str, Any]:
-    """The arguments of redis-py's client in a URL; raises OptionError."""
-    return _arguments(dict(url.settings), "url")
+    """Return the arguments of redis-py's client in a URL; raises OptionError."""
+    return _arguments(dict(url.settings), "url?")
 
 
 def _arguments(given: Mapping[str, str], origin: str) -> dict[str, Any]:
@@ -325,21 +331,7 @@ def _arguments(given: Mapping[str, str], origin: str) -> dict[str, Any]:
 
 
 def _argument(name: str, value: str, origin: str) -> Any:
-    option = f"redis.{name}" if origin == "redis." else f"url?{name}"
-    if name in _TEXTS:
-        return value
-    if name in _BOOLEANS and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if name in _BOOLEANS:
-        raise OptionError(option, value, "true, false")
-    if name not in _NUMBERS:
-        known = sorted({*_TEXTS, *_BOOLEANS, *_NUMBERS})
-        raise OptionError(option, "not an option", ", ".join(known))
-    return _number(option, value, _NUMBERS[name])
-
-
-def _number(option: str, value: str, kind: Callable[[str], float]) -> float:
-    try:
-        return kind(value)
-    except ValueError:
-        raise OptionError(option, value, "a number of seconds") from None
+    kind = CLIENT_OPTIONS.get(name)
+    if kind is None:
+        raise OptionError(origin + name, "not an option", ", ".join(sorted(CLIENT_OPTIONS)))
+    return Option(origin + name, kind).parsed(value)

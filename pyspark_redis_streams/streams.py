@@ -16,7 +16,7 @@ from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.servers import Servers
 
 
-def place_of(group: Mapping[bytes, Any]) -> tuple[int, int | None]:
+def place_of(group: Group) -> tuple[int, int | None]:
     """Where a group stands, from XINFO GROUPS: the last ID and how many entries it gave out."""
     return parse_id(group[b"last-delivered-id"]), group[b"entries-read"]
 
@@ -102,6 +102,14 @@ class StreamInfo:
 
 NOTHING = StreamInfo(added=0, length=0, last=0, first=None)
 """What a stream is that has not been created yet."""
+
+
+Group = Mapping[bytes, Any]
+"""The group of a query in a stream, as XINFO GROUPS shows it."""
+
+
+def _xinfo_stream(stream: Stream) -> tuple[Any, ...]:
+    return "XINFO STREAM", stream.key
 
 
 def pairs(reply: list[Any]) -> dict[bytes, Any]:
@@ -191,7 +199,7 @@ class Catalog:
         wanted = list(streams)
         idle = self._idle(wanted, read or {})
         due = [stream for stream in wanted if stream not in idle]
-        replies = ask_each(self._servers, due, lambda stream: ("XINFO STREAM", stream.key))
+        replies = ask_each(self._servers, due, _xinfo_stream)
         fresh = {stream: info_of(stream, reply) for stream, reply in replies.items()}
         now = self._clock()
         self._seen.update({s: (info, now) for s, info in fresh.items() if info.size > LARGE})
@@ -247,8 +255,28 @@ def bytes_of(chunk: Sequence[Any]) -> int:
     return sum(map(len, chain.from_iterable(fields)))
 
 
-def find_group(reply: Any, name: bytes) -> dict[bytes, Any] | None:
-    """What a reply of XINFO GROUPS, or its error, says about a group."""
-    if isinstance(reply, ResponseError):
-        return None
-    return next((group for group in map(pairs, reply) if group[b"name"] == name), None)
+def info_now(servers: Servers, stream: Stream) -> StreamInfo:
+    """Return the counters of one stream; raises ServerError."""
+    return info_of(stream, ask_each(servers, [stream], _xinfo_stream)[stream])
+
+
+def groups_of(
+    servers: Servers, streams: Iterable[Stream], name: str | None
+) -> dict[Stream, Group | None]:
+    """Return what XINFO GROUPS says of a group in each stream that is there.
+
+    None where the stream has no group of that name.
+    """
+    replies = ask_each(servers, streams, lambda stream: ("XINFO GROUPS", stream.key))
+    wanted = (name or "").encode()
+    return {
+        stream: next((group for group in map(pairs, reply) if group[b"name"] == wanted), None)
+        for stream, reply in replies.items()
+        if not isinstance(reply, ResponseError)
+    }
+
+
+def stands_at(servers: Servers, stream: Stream, name: str | None) -> int | None:
+    """Return the last ID that a group has given out, None if the group is not there."""
+    group = groups_of(servers, [stream], name).get(stream)
+    return None if group is None else place_of(group)[0]

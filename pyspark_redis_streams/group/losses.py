@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from redis.exceptions import ResponseError
 
@@ -13,13 +13,13 @@ from pyspark_redis_streams.group.pending import Consumers, consumers_of
 from pyspark_redis_streams.group.positions import GroupOffset, GroupPosition
 from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.losses import (
-    claimed_message,
-    dropped_message,
     entries,
     gone_message,
     loss_message,
     no_group_message,
     report_again,
+    report_claimed,
+    report_dropped,
     report_loss,
     stands_message,
 )
@@ -29,16 +29,21 @@ from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import number_at, walk
 from pyspark_redis_streams.read.ranges import Range
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, find_group, info_of, place_of
+from pyspark_redis_streams.streams import (
+    NOTHING,
+    Group,
+    Stream,
+    StreamInfo,
+    info_now,
+    place_of,
+    stands_at,
+)
 
 LOG = logging.getLogger("pyspark_redis_streams")
 
 GO_ON: Final = "Go on from there with {}, or with onDataLoss=continue"
 
 READ_THEM: Final = "Read them after {}, or go on without them with onDataLoss=continue"
-
-Group = dict[bytes, Any]
-"""What XINFO GROUPS says about a group."""
 
 
 class GroupLosses:
@@ -204,14 +209,10 @@ class GroupLosses:
 
     def _between(self, stream: Stream, after: int, to: int) -> int:
         """How many entries there are above an ID and up to another one."""
-        info = self._info(stream)
+        info = info_now(self._servers, stream)
         if info.first is not None and after < info.first and to >= info.last:
             return info.length
         return walk(self._servers, self._settings, stream, after, to, info.length).number
-
-    def _info(self, stream: Stream) -> StreamInfo:
-        command = ("XINFO STREAM", stream.key)
-        return info_of(stream, self._servers.call_all(stream.server, [command])[0])
 
     def put(self, stream: Stream, after: int, number: int, command: str = "CREATE") -> None:
         """Has the group stand after an ID, up to which there are so many entries.
@@ -238,25 +239,21 @@ class GroupLosses:
         if not position.count or (own is not None and own >= position.count):
             return []
         consumer = f"{self._settings.consumer}-{batch}"
-        reply = self._servers.call_all(stream.server, [("XINFO GROUPS", stream.key)])[0]
-        group = find_group(reply, self._group.encode())
-        stands = None if group is None else place_of(group)[0]
+        stands = stands_at(self._servers, stream, self._group)
         if stands is None or stands < position.id:
             after = position.start if own is None else max(position.start, stands or 0)
             missing = position.count - (own or 0)
             report_again(self._settings, stream, stands, position.id, missing, consumer, after)
             return [self._by_ids(stream, position, after)]
         if own is None:
-            message = dropped_message(stream, position.count, consumer, self._group)
-            report_loss(self._settings, message)
+            report_dropped(self._settings, stream, position.count, consumer)
         elif self._settings.max_deliveries is None:
-            missing = position.count - own
-            LOG.warning("%s", claimed_message(stream, missing, position.count, consumer))
+            report_claimed(stream, position.count - own, position.count, consumer)
         return []
 
     def _by_ids(self, stream: Stream, position: GroupPosition, after: int) -> Range:
         """What of a batch lies after an ID."""
-        info = self._info(stream)
+        info = info_now(self._servers, stream)
         floor = info.removed
         if position.n0 is not None and not info.is_older_than(position.start, position.n0):
             floor = position.n0

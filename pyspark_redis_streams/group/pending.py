@@ -123,21 +123,22 @@ class PendingEntries:
         place = (self.stream.key, self._settings.group)
         return self._servers.call(self.stream.server, command, *place, *arguments)
 
-    def of(self, consumer: str) -> Iterator[Pending]:
-        """The entries of a consumer, in the order of their IDs."""
+    def _pages(self, consumer: str) -> Iterator[list[Any]]:
+        """Yield the rows of XPENDING of a consumer, in the order of their IDs."""
         lowest = "-"
         while page := self._call("XPENDING", lowest, "+", PAGE, consumer):
-            yield from (Pending(parse_id(entry[0]), int(entry[3])) for entry in page)
+            yield page
             lowest = f"({page[-1][0].decode()}"
 
+    def of(self, consumer: str) -> Iterator[Pending]:
+        """Yield the entries of a consumer, in the order of their IDs."""
+        for page in self._pages(consumer):
+            yield from (Pending(parse_id(entry[0]), int(entry[3])) for entry in page)
+
     def ids_of(self, consumer: str) -> list[int]:
-        """The IDs of the entries of a consumer, in their order."""
-        ids: list[int] = []
-        lowest = "-"
-        while page := self._call("XPENDING", lowest, "+", PAGE, consumer):
-            ids += parse_ids([entry[0] for entry in page])
-            lowest = f"({page[-1][0].decode()}"
-        return ids
+        """Return the IDs of the entries of a consumer, in their order."""
+        pages = self._pages(consumer)
+        return [id for page in pages for id in parse_ids([entry[0] for entry in page])]
 
     def acknowledge_all(self, consumer: str, known: Sequence[bytes] = ()) -> None:
         """Acknowledges whatever the consumer has pending, and removes the consumer.

@@ -24,10 +24,11 @@ from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.streams import (
     NOTHING,
     Catalog,
+    Group,
     Stream,
     StreamInfo,
     ask_each,
-    find_group,
+    groups_of,
     place_of,
 )
 from pyspark_redis_streams.write.idempotence import Memory
@@ -40,7 +41,7 @@ CLAIMS_PER_IDLE_TIME = 4
 REMEMBERED_S = 86_400
 """For how long the stream of dead letters remembers which it has."""
 
-Groups = Mapping[Stream, tuple[StreamInfo, dict[bytes, Any]]]
+Groups = Mapping[Stream, tuple[StreamInfo, Group]]
 """What XINFO says about streams, and about the query's group in each."""
 
 
@@ -63,7 +64,7 @@ class GroupPlanner:
         self._budgets: dict[Stream, int] | None = None
         self._delivered: dict[Stream, int] = {}
         self._fresh = Delivered()
-        self._seen: dict[Stream, tuple[StreamInfo, dict[bytes, Any]]] = {}
+        self._seen: dict[Stream, tuple[StreamInfo, Group]] = {}
         self._waited: dict[Stream, GroupPosition] = {}
         self._shared: set[Stream] = set()
 
@@ -208,19 +209,18 @@ class GroupPlanner:
                 total[batch] = total.get(batch, 0) + pending
         return total
 
-    def _there(self) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any]]]:
+    def _there(self) -> dict[Stream, tuple[StreamInfo, Group]]:
         """What XINFO says of the streams that have the group."""
         return {s: (info, group) for s, (info, group) in self._groups().items() if group}
 
     def _groups(
         self, read: Mapping[Stream, int] | None = None
-    ) -> dict[Stream, tuple[StreamInfo, dict[bytes, Any] | None]]:
+    ) -> dict[Stream, tuple[StreamInfo, Group | None]]:
         """What the servers say about each stream that is there, and about the group in it."""
         infos = self.catalog.infos(self.catalog.streams(), read)
         there = [stream for stream, info in infos.items() if info != NOTHING]
-        replies = ask_each(self._servers, there, lambda stream: ("XINFO GROUPS", stream.key))
-        name = (self._settings.group or "").encode()
-        return {stream: (infos[stream], find_group(replies[stream], name)) for stream in there}
+        found = groups_of(self._servers, there, self._settings.group)
+        return {stream: (infos[stream], found.get(stream)) for stream in there}
 
     def _create_groups(
         self,
@@ -397,7 +397,7 @@ def _uncounted(found: Groups) -> Groups:
     return {s: (info, group) for s, (info, group) in found.items() if place_of(group)[1] is None}
 
 
-def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
+def _lag(info: StreamInfo, group: Group) -> int:
     """How many entries have not been delivered; the server does not always know exactly."""
     if info.last <= parse_id(group[b"last-delivered-id"]):
         return 0
@@ -405,7 +405,7 @@ def _lag(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
     return info.length if lag is None else max(lag, 0)
 
 
-def _most(info: StreamInfo, group: Mapping[bytes, Any]) -> int:
+def _most(info: StreamInfo, group: Group) -> int:
     """How many entries may be there to be delivered: the lag, unless it is 0 before the last ID.
 
     A server believes whatever ENTRIESREAD has said. If that was too high, none seem to be left

@@ -32,7 +32,7 @@ from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.offsets.positions import Position, by_server, ids_to_json, placed
 from pyspark_redis_streams.options import ReadSettings
-from pyspark_redis_streams.streams import Stream, StreamInfo, place_of
+from pyspark_redis_streams.streams import Group, Stream, StreamInfo, place_of
 
 VERSION = 2
 
@@ -57,7 +57,7 @@ class GroupPosition:
     def of(
         cls,
         info: StreamInfo,
-        group: Mapping[bytes, Any],
+        group: Group,
         known: GroupPosition | None = None,
         unread: int | None = None,
         delivered: int = 0,

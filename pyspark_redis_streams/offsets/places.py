@@ -6,13 +6,20 @@ import logging
 from collections.abc import Mapping
 
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
-from pyspark_redis_streams.ids import format_id, parse_id
+from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.losses import entries, gone_message, loss_message, report_loss
 from pyspark_redis_streams.offsets.positions import Position
 from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import number_at
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, ask_each, find_group, name_of
+from pyspark_redis_streams.streams import (
+    NOTHING,
+    Stream,
+    StreamInfo,
+    groups_of,
+    name_of,
+    place_of,
+)
 
 LOG = logging.getLogger("pyspark_redis_streams")
 
@@ -72,18 +79,17 @@ def _chosen(
 def _group_starts(
     servers: Servers, settings: ReadSettings, infos: Mapping[Stream, StreamInfo]
 ) -> dict[Stream, Start]:
-    replies = ask_each(servers, infos, lambda stream: ("XINFO GROUPS", stream.key))
-    name = (settings.group or "").encode()
+    groups = groups_of(servers, infos, settings.group)
     found: dict[Stream, Start] = {}
-    for stream, reply in replies.items():
-        group = find_group(reply, name)
+    for stream, info in infos.items():
+        group = groups.get(stream)
         if group is None:
             raise RedisStreamsError(
                 f"stream '{stream.shown}' has no group '{settings.group}', from whose position "
                 "the option startingOffsets=group wants to go on"
             )
-        after = min(parse_id(group[b"last-delivered-id"]), infos[stream].last)
-        found[stream] = after, number_at(servers, settings, stream, after, infos[stream])
+        after = min(place_of(group)[0], info.last)
+        found[stream] = after, number_at(servers, settings, stream, after, info)
     return found
 
 

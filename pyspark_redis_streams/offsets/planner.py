@@ -16,7 +16,13 @@ from pyspark_redis_streams.read.fetching import Lookahead, walk
 from pyspark_redis_streams.read.limits import Limits, MinRowsWait, Turns, byte_shares
 from pyspark_redis_streams.read.ranges import Partition, Range, RangeSplitter, divide, gather
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.streams import Catalog, Stream, StreamInfo, ask_each, find_group
+from pyspark_redis_streams.streams import (
+    Catalog,
+    Group,
+    Stream,
+    StreamInfo,
+    groups_of,
+)
 
 
 class GroupPositionWriter:
@@ -41,7 +47,8 @@ class GroupPositionWriter:
         if self._settings.group is None:
             return
         due = {s: place for s, place in positions.items() if self._moved.get(s) != place.id}
-        found = self._groups(due)
+        # A stream that is not there can't lag.
+        found = groups_of(self._servers, due, self._settings.group)
         if not self._settings.group_is_mirror:
             for stream, group in found.items():
                 if group is not None:
@@ -50,16 +57,7 @@ class GroupPositionWriter:
             self._put(stream, due[stream], group is None)
         self._moved.update({stream: position.id for stream, position in due.items()})
 
-    def _groups(self, due: Positions) -> dict[Stream, dict[bytes, Any] | None]:
-        """What there is of the group in each stream that is there: what is not can't lag."""
-        name = (self._settings.group or "").encode()
-        replies = ask_each(self._servers, due, lambda stream: ("XINFO GROUPS", stream.key))
-        there = {s: reply for s, reply in replies.items() if not isinstance(reply, ResponseError)}
-        return {stream: find_group(reply, name) for stream, reply in there.items()}
-
-    def _check(
-        self, stream: Stream, position: Position, group: dict[bytes, Any], before: bool
-    ) -> None:
+    def _check(self, stream: Stream, position: Position, group: Group, before: bool) -> None:
         stands = parse_id(group[b"last-delivered-id"])
         expected = self._moved.get(stream, position.id)
         if group[b"consumers"] or group[b"pending"]:
