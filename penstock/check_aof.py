@@ -51,7 +51,7 @@ class _Options(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """What to check: a folder with a manifest, or one file, which may be in such a folder."""
+    """The target: a folder with a manifest, or one file, which may be in such a folder."""
 
     folder: Folder | None
     file: str = ""
@@ -135,7 +135,7 @@ def _parse(args: Sequence[str]) -> _Options:
 
 
 def _find(path: str) -> _Target:
-    """What to check at a path; raises :class:`FolderError` and :class:`OSError`."""
+    """Return what to check at a path; raises :class:`FolderError` and :class:`OSError`."""
     if os.path.isdir(path):
         return _Target(Folder(path, _filename_in(path)))
     os.stat(path)
@@ -208,7 +208,7 @@ def _described(found: Findings) -> str:
 
 
 def _described_uncovered(found: Findings) -> str:
-    """What has no checksum: everything, the end, or nothing."""
+    """Return how much has no checksum: everything, the end, or nothing."""
     end = found.size if found.tail is None else found.tail.offset
     if not found.uncovered:
         return ""

@@ -141,7 +141,7 @@ def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int
 
 
 def usage() -> str:
-    """What ``--help`` prints."""
+    """Return what ``--help`` prints."""
     config = Config()
     names = [name for name, each in SETTINGS.items() if not each.unused and not each.unsupported]
     width = max(map(len, names))

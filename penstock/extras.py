@@ -1,4 +1,4 @@
-"""What is told where a package is missing: what needs it, and a command that installs it.
+"""Tells where a package is missing what needs it, and a command that installs it.
 
 Penstock may come from a checkout, a wheel or a folder on the path, and its environment may be one
 without pip. So a command names the Python that runs and the packages themselves, with the bounds
@@ -53,7 +53,7 @@ def packages_missing(what: str, *names: str) -> str:
 
 
 def _command(requirements: list[str]) -> str:
-    """What to run; nothing where it is not known, as on a path without any metadata."""
+    """Return what to run; nothing where it is not known, as on a path without any metadata."""
     if not requirements:
         return ""
     python = shlex.quote(sys.executable or "python")
@@ -71,7 +71,7 @@ def _requirements() -> list[str]:
 
 
 def _of_checkout() -> list[str]:
-    """What ``pyproject.toml`` asks for, if it lies beside the package and is Penstock's."""
+    """Return what ``pyproject.toml`` asks for, if it lies beside the package and is Penstock's."""
     file = Path(__file__).parents[1] / "pyproject.toml"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     project: dict[str, Any] = tomllib.loads(text).get("project", {})

@@ -1,4 +1,4 @@
-"""What the tools share on a terminal: argument parsers and output."""
+"""Argument parsers and output that the tools share on a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         self.refuse(redact(message))
 
     def refuse(self, reason: str) -> NoReturn:
-        """The same with a reason that is known to hold no password."""
+        """Ends the process with a reason that is known to hold no password."""
         super().error(reason)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:

@@ -45,7 +45,7 @@ _DIGITS = 20
 
 
 class Bounds:
-    """What filters leave: intervals of IDs, sorted and apart, and names of streams."""
+    """Narrows down what filters leave: intervals of IDs, sorted and apart, and names of streams."""
 
     def __init__(self) -> None:
         self.intervals: tuple[Interval, ...] = EVERYTHING
@@ -215,7 +215,7 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """The same where Spark hands over filters."""
+    """Reads a batch where Spark hands over filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Narrows down what is read; Spark applies every filter to the rows once more."""

@@ -1,4 +1,4 @@
-"""What is told about entries that are gone or come again: an error, or a warning."""
+"""Tells of entries that are gone or come again, by an error or a warning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo
 def loss_message(
     stream: Stream, lost: int, after: int, info: StreamInfo, exact: bool = True
 ) -> str:
-    """What to tell about entries that were removed before they were read."""
+    """Return what to tell about entries that were removed before they were read."""
     return f"stream '{stream.shown}': {_removed(lost, after, info, exact)}"
 
 
@@ -31,7 +31,7 @@ def entries(count: int) -> str:
 
 
 def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str:
-    """What to tell about a stream that is not the one that was read, or not all of it."""
+    """Return what to tell about a stream that is not the one that was read, or not all of it."""
     was = f"it was read up to {format_id(after)}, entry {read},"
     if info == NOTHING:
         return f"stream '{stream.shown}' was deleted: {was} and is not there now"
@@ -49,7 +49,7 @@ def gone_message(stream: Stream, after: int, read: int, info: StreamInfo) -> str
 
 
 def more_message(stream: Stream, after: int, read: int, more: int, passed: int) -> str:
-    """What to tell about a stream in which there is more to read than was added."""
+    """Return what to tell about a stream in which there is more to read than was added."""
     return (
         f"stream '{stream.shown}' lost its end, or was deleted and created again: it was read up "
         f"to {format_id(after)}, entry {read}, and {entries(more)} more than were added since lie "
@@ -58,7 +58,7 @@ def more_message(stream: Stream, after: int, read: int, more: int, passed: int) 
 
 
 def no_group_message(stream: Stream, group: str | None) -> str:
-    """What to tell about a stream without its group."""
+    """Return what to tell about a stream without its group."""
     return (
         f"stream '{stream.shown}': group '{group}' was destroyed, or the stream was deleted and "
         "created again"
@@ -66,7 +66,7 @@ def no_group_message(stream: Stream, group: str | None) -> str:
 
 
 def stands_message(stream: Stream, group: str | None, stands: int, left: int) -> str:
-    """What to tell about a group that is not where the query left it."""
+    """Return what to tell about a group that is not where the query left it."""
     way = "before" if stands < left else "beyond"
     return (
         f"stream '{stream.shown}': group '{group}' stands at {format_id(stands)}, {way} "
@@ -98,7 +98,7 @@ def report_again(
     consumer: str,
     after: int,
 ) -> None:
-    """The same of a batch that has lost entries, which are read by their IDs if that is allowed.
+    """Tell of a batch that has lost entries, which are read by their IDs if that is allowed.
 
     ``stands`` is where the group does, None if it has gone, and ``end`` where the batch ends.
     """

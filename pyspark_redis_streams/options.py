@@ -31,7 +31,7 @@ from pyspark_redis_streams.values import (
 
 @dataclass(frozen=True)
 class Option:
-    """One option; the ``default`` and what the kind allows are texts for people as well."""
+    """An option; the ``default`` and what the kind allows are texts for people as well."""
 
     name: str
     kind: Kind
@@ -43,7 +43,7 @@ class Option:
     missing: Any = None
     """The value if it is not given and there is no default."""
     only: str = ""
-    """What it is for: ``batch``, ``group`` for mode ``group``, or everything."""
+    """The use that it is limited to: ``batch``, ``group`` for mode ``group``, or everything."""
 
     def parsed(self, text: str) -> Any:
         """Return the value of a text; raises OptionError for one that is not allowed."""
@@ -95,7 +95,7 @@ class ServerSettings:
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """What to read, in a query that is ``streaming`` or in a batch."""
+    """Says what to read, in a query that is ``streaming`` or in a batch."""
 
     servers: ServerSettings
     streaming: bool

@@ -12,27 +12,9 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import redis
+from redis import exceptions
 from redis.backoff import ExponentialBackoff
 from redis.cluster import ClusterNode
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    BusyLoadingError,
-    ClusterCrossSlotError,
-    ClusterDownError,
-    ConnectionError,
-    ExecAbortError,
-    MasterDownError,
-    MovedError,
-    NoPermissionError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisClusterException,
-    ResponseError,
-    TimeoutError,
-    TryAgainError,
-)
 from redis.retry import Retry
 
 from pyspark_redis_streams.errors import OptionError, ServerError
@@ -49,18 +31,18 @@ RAW: Final = (
 """Commands whose replies come as hiredis has parsed them."""
 
 _CODES: Final[dict[type[Exception], str]] = {
-    BusyLoadingError: "LOADING",
-    ClusterCrossSlotError: "CROSSSLOT",
-    ExecAbortError: "EXECABORT",
-    MasterDownError: "MASTERDOWN",
-    ClusterDownError: "CLUSTERDOWN",
-    MovedError: "MOVED",
-    AskError: "ASK",
-    NoPermissionError: "NOPERM",
-    NoScriptError: "NOSCRIPT",
-    OutOfMemoryError: "OOM",
-    ReadOnlyError: "READONLY",
-    TryAgainError: "TRYAGAIN",
+    exceptions.BusyLoadingError: "LOADING",
+    exceptions.ClusterCrossSlotError: "CROSSSLOT",
+    exceptions.ExecAbortError: "EXECABORT",
+    exceptions.MasterDownError: "MASTERDOWN",
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.MovedError: "MOVED",
+    exceptions.AskError: "ASK",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.NoScriptError: "NOSCRIPT",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.TryAgainError: "TRYAGAIN",
 }
 """The first word of the errors of each class; a class stands before its base."""
 
@@ -99,7 +81,7 @@ class _Retry(Retry):
             try:
                 return do()
             except Exception as error:
-                if isinstance(error, AuthenticationError) or _is_tls(error):
+                if isinstance(error, exceptions.AuthenticationError) or _is_tls(error):
                     raise _Hopeless from error
                 raise
 
@@ -206,7 +188,12 @@ class Servers:
         """Turns what redis-py raises about reaching a server into a ServerError."""
         try:
             yield
-        except (ConnectionError, TimeoutError, RedisClusterException, ResponseError) as error:
+        except (
+            exceptions.ConnectionError,
+            exceptions.TimeoutError,
+            exceptions.RedisClusterException,
+            exceptions.ResponseError,
+        ) as error:
             if _expected(error):
                 raise
             text = describe(self.name(server), error, self.settings.retries + 1)
@@ -215,7 +202,7 @@ class Servers:
 
 def _expected(error: Exception) -> bool:
     """Whether an error is about streams and groups, which callers know how to answer."""
-    return isinstance(error, ResponseError) and str(error).startswith(
+    return isinstance(error, exceptions.ResponseError) and str(error).startswith(
         (
             *("NOGROUP", "BUSYGROUP", "WRONGTYPE", "no such key"),
             *("The ID specified in XADD", "The XGROUP subcommand requires"),
@@ -224,8 +211,8 @@ def _expected(error: Exception) -> bool:
 
 
 def describe(name: str, error: Exception, tries: int = 1) -> str:
-    """What went wrong with the server of that name, after so many tries."""
-    if isinstance(error, (AuthenticationError, ResponseError)):
+    """Return what went wrong with the server of that name, after so many tries."""
+    if isinstance(error, (exceptions.AuthenticationError, exceptions.ResponseError)):
         return f"{name} refuses: {_reply_text(error)}"
     if tries == 1 or _is_tls(error):
         return f"{name} can't be reached: {_reason(error)}"
@@ -239,7 +226,7 @@ def error_code(error: Exception) -> str | None:
     """
     if code := getattr(error, "status_code", None):
         return str(code)
-    if isinstance(error, AuthenticationError):
+    if isinstance(error, exceptions.AuthenticationError):
         return "NOAUTH" if "Authentication required" in str(error) else "WRONGPASS"
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), None)
 
@@ -253,9 +240,9 @@ def _advice(error: Exception) -> str:
     text = str(error)
     if "NOAUTH" in text or "Authentication required" in text:
         return "; give credentials in 'url' or in 'redis.username' and 'redis.password'"
-    if isinstance(error, AuthenticationError):
+    if isinstance(error, exceptions.AuthenticationError):
         return "; check the credentials in 'url' or in 'redis.username' and 'redis.password'"
-    if isinstance(error, NoPermissionError):
+    if isinstance(error, exceptions.NoPermissionError):
         return "; the docs list the commands that each mode needs"
     return ""
 

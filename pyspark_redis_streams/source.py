@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What the streaming readers of both modes have in common.
+    """Holds what the streaming readers of both modes have in common.
 
     The planner connects when it is first used: readers are pickled for the tasks.
     """
@@ -193,7 +193,7 @@ class RedisStreamsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format()`` takes."""
+        """Return what ``format()`` takes."""
         return "redis-streams"
 
     def schema(self) -> StructType:

@@ -101,7 +101,7 @@ class StreamInfo:
 
 
 NOTHING = StreamInfo(added=0, length=0, last=0, first=None)
-"""What a stream is that has not been created yet."""
+"""The counters of a stream that has not been created yet."""
 
 
 Group = Mapping[bytes, Any]

@@ -22,7 +22,7 @@ _NEXT_URL = re.compile(r",\s*(?=[a-z]+(?:\+cluster)?://)")
 
 @dataclass(frozen=True)
 class ServerUrl:
-    """One server, or one cluster with the nodes to ask first."""
+    """A server, or a cluster with the nodes to ask first."""
 
     nodes: tuple[tuple[str, int], ...]
     database: int = 0

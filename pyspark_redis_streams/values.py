@@ -30,7 +30,7 @@ class Starting:
 
 
 class Kind(NamedTuple):
-    """What an option takes: how its text is parsed, and what is allowed, in words."""
+    """Says how the text of an option is parsed, and what is allowed, in words."""
 
     parse: Callable[[str], Any]
     allowed: str

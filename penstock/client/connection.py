@@ -42,7 +42,7 @@ ONE_KEY_ONLY: Final = ("ERR", "NOPERM", "WRONGTYPE", "NOGROUP", "BUSYGROUP")
 
 
 def client_error(server: str, error: Exception) -> ServerFailed | CommandRefused:
-    """What an error of redis-py means to the user; ``server`` is the name to begin with."""
+    """Return what an error of redis-py means to the user; ``server`` is the name to begin with."""
     text = describe(server, error)
     if isinstance(error, AuthenticationError) or not isinstance(error, ResponseError):
         return ServerFailed(text)
@@ -151,7 +151,7 @@ class Moment(NamedTuple):
         return self.earliest == self.latest
 
     def narrowed(self, other: Moment | None) -> Moment:
-        """What this one and an ``other``, seen before, have in common.
+        """Return what this one and an ``other``, seen before, have in common.
 
         If that is nothing, something has happened since, and this one stands.
         """
@@ -173,7 +173,7 @@ class Timed(NamedTuple):
 
 
 class Connection:
-    """One database of one server, through one connection.
+    """A database of a server, through one connection.
 
     ``role`` is ``source`` or ``target``; texts name the server so. Methods raise
     :class:`ServerFailed`, and :class:`CommandRefused` if it is only this command that the server
@@ -251,11 +251,11 @@ class Connection:
         return replies
 
     def try_all(self, commands: Sequence[Command]) -> list[Reply | CommandRefused]:
-        """The same with the error of each command that is refused in the place of its reply."""
+        """Return the replies, with the error of each command that is refused in its place."""
         return [reply_or_refusal(f"the {self.name}", reply) for reply in self._exchange(commands)]
 
     def transact(self, commands: Sequence[Command]) -> list[Reply]:
-        """The same as one transaction: a command that is refused when it is queued cancels all."""
+        """Return the replies of a transaction: a command refused when it is queued cancels all."""
         *queued, results = self._exchange([("MULTI",), *commands, ("EXEC",)])
         # The reason comes before EXEC's own error, which only says that there is one.
         for reply in (*queued, *_elements(results), results):
@@ -314,7 +314,7 @@ Place = tuple[str, int]
 
 
 class Nodes:
-    """One server, or every primary of a cluster, with a connection to each.
+    """A server, or every primary of a cluster, with a connection to each.
 
     ``role`` is ``source`` or ``target``; texts name the server so. A cluster is asked once who has
     which slots. Redirections are not followed: a node that has given a slot away refuses its keys,

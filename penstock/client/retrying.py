@@ -22,7 +22,7 @@ from pyspark_redis_streams.streams import Stream, StreamInfo, info_of, pairs
 
 
 class RetryingClient:
-    """One server or one cluster, the first of the settings.
+    """A server or a cluster, the first of the settings.
 
     Methods raise :class:`ServerFailed`, and :class:`CommandRefused` if it is only this command that
     the server refuses; :class:`AddressError` if the settings are wrong.
@@ -67,7 +67,7 @@ class RetryingClient:
             return info_of(Stream(0, key), self._servers.call_all(0, [("XINFO STREAM", key)])[0])
 
     def groups(self, key: bytes) -> list[dict[bytes, Any]]:
-        """What the server says about each consumer group of a stream."""
+        """Return what the server says about each consumer group of a stream."""
         return [pairs(group) for group in self.call("XINFO GROUPS", key)]
 
     @contextmanager

@@ -58,7 +58,7 @@ _ANY_GROUP: Final = b"penstock-migration"
 
 
 class Copied(NamedTuple):
-    """What was copied of a stream, for the verification."""
+    """Tells what was copied of a stream, for the verification."""
 
     plan: Plan
     added: int
@@ -148,7 +148,7 @@ class _PendingIds:
         self._next = next(pending, None)
 
     def up_to(self, last: int) -> list[int]:
-        """Those up to ``last``, which are then no longer waiting."""
+        """Return the IDs up to ``last``, which are then no longer waiting."""
         due = []
         while self._next is not None and self._next <= last:
             due.append(self._next)
@@ -248,7 +248,7 @@ def wanted_counters(start: Head, now: Head) -> Counters:
 
 
 def counters_of(head: Head, wanted: Counters) -> Counters:
-    """The same counters of the target, those left out of which any value will do."""
+    """Return these counters of the target, those left out of which any value will do."""
     max_deleted = None if wanted.max_deleted is None else head.max_deleted
     return Counters(head.last_id, head.added, max_deleted)
 

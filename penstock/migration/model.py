@@ -1,4 +1,4 @@
-"""What a stream consists of besides its entries, as values, and how two streams differ."""
+"""Values of which a stream consists besides its entries, and how two streams differ."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Settings(NamedTuple):
 
 
 USUAL_SETTINGS: Final = Settings(100, 100)
-"""Those of a stream for which nobody has asked for others."""
+"""The settings of a stream for which nobody has asked for others."""
 
 
 class Head(NamedTuple):
@@ -58,7 +58,7 @@ class Head(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """Those of a stream's counters that XSETID sets."""
+    """The counters of a stream that XSETID sets."""
 
     last_id: int
     added: int
@@ -119,7 +119,7 @@ def noted(rows: Iterable[Pending], digest: Digest) -> Iterator[Pending]:
 
 
 class Fault(Enum):
-    """What can be wrong with an entry on the target."""
+    """A kind of fault of an entry on the target."""
 
     MISSING = "missing"
     EXTRA = "too many"
@@ -127,7 +127,7 @@ class Fault(Enum):
 
 
 class EntryChange(NamedTuple):
-    """One entry that the two servers do not have with the same content."""
+    """An entry that the two servers do not have with the same content."""
 
     id: int
     fault: Fault
@@ -201,7 +201,7 @@ def _compare_pages(wanted: _Pages, found: _Pages) -> Iterator[int | EntryChange]
 
 
 class PendingChange(NamedTuple):
-    """One pending entry that differs between the two servers."""
+    """A pending entry that differs between the two servers."""
 
     id: int
     wanted: Pending | None

@@ -32,7 +32,7 @@ class Endpoints(NamedTuple):
 
 
 class Action(Enum):
-    """What happens to the stream on the target."""
+    """An action on the stream of the target."""
 
     COPY = "copy"
     CONTINUE = "continue"
@@ -40,7 +40,7 @@ class Action(Enum):
 
 
 class Plan(NamedTuple):
-    """What is to be done with one stream."""
+    """A plan of what is to be done with one stream."""
 
     key: bytes
     action: Action
@@ -56,7 +56,7 @@ REMEDY: Final = "--replace puts the source's in its place"
 
 
 def make_plan(endpoints: Endpoints, key: bytes, replace: bool) -> Plan:
-    """What is to be done with the stream ``key``; ``replace`` allows to remove what is in the way.
+    """Return what to do with the stream ``key``; ``replace`` allows to remove what is in the way.
 
     Raises :class:`StreamGone`, or :class:`StreamRefused` if something is in the way.
     """

@@ -47,7 +47,7 @@ class _FileFailed(ClientError):
 
 
 class _Contents:
-    """What a file holds, by what becomes of it."""
+    """The contents of a file, by what becomes of them."""
 
     def __init__(self) -> None:
         self.others: defaultdict[str, list[bytes]] = defaultdict(list)

@@ -157,7 +157,7 @@ def read_expiry(server: Connection, key: bytes) -> int | None:
 
 
 def read_expiries(server: Connection, keys: list[bytes]) -> list[int | None]:
-    """The same for several keys."""
+    """Return when several keys expire, as :func:`read_expiry` does."""
     if not server.knows("PEXPIRETIME"):
         return [_expiry_by_ttl(server, key) for key in keys]
     times = server.call_all([("PEXPIRETIME", key) for key in keys])

@@ -1,4 +1,4 @@
-"""What is shown to the user: findings, progress, and the summary at the end."""
+"""Shows findings, progress, and the summary at the end to the user."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Findings:
 
 
 class Progress:
-    """One pass over streams: prints a line for each finished stream, without a terminal."""
+    """A pass over streams: prints a line for each finished stream, without a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -96,11 +96,11 @@ class Progress:
             self._console.print(Text(line))
 
     def stop(self) -> None:
-        """Endpoints the pass."""
+        """Ends the pass."""
 
 
 class Bar(Progress):
-    """The same for a terminal: a bar for entries, a count of streams, entries a second."""
+    """Shows a pass on a terminal: a bar for entries, a count of streams, entries a second."""
 
     def start(self, title: str, streams: int, entries: int) -> None:
         """Begins a pass over so many streams with so many entries."""

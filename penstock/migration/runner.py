@@ -262,7 +262,7 @@ def _pending(groups: list[CopiedGroup]) -> int:
 
 
 class Value(NamedTuple):
-    """What a key holds."""
+    """The value of a key."""
 
     kind: bytes
     """As TYPE names it; ``none`` for no key."""

@@ -232,7 +232,7 @@ def _position(group: Group) -> tuple[int, int | None]:
 
 
 def _kind(change: PendingChange) -> str:
-    """What is wrong with a pending entry on the target."""
+    """Return what is wrong with a pending entry on the target."""
     wanted, found = change.wanted, change.found
     if wanted is None:
         return "too many"

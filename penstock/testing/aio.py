@@ -1,4 +1,4 @@
-"""The same for asyncio: each call runs in a thread, and the event loop goes on meanwhile."""
+"""Tools for asyncio: each call runs in a thread, and the event loop goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AsyncFaults(InThread[Faults]):
 
 
 class AsyncTools(InThread[LocalTools]):
-    """What a server does for tests, to be awaited: ``await penstock.aio.wait_for_readers(2)``."""
+    """Does what tests want with a server, awaited: ``await penstock.aio.wait_for_readers(2)``."""
 
     def __init__(self, owner: LocalTools) -> None:
         super().__init__(owner)

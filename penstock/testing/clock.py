@@ -74,8 +74,10 @@ class ServerClock:
         self._moved = self._frozen = False
 
     def reading(self) -> Callable[[], None]:
-        """What the clock shows now; calling the result sets the clock of a server that was started
-        anew to it. A clock that was not moved shows the real time there as well."""
+        """Return a call that sets the clock of a server started anew to what this one shows now.
+
+        A clock that was not moved shows the real time there as well.
+        """
         if not self._moved:
             return lambda: None
         way, now = "FREEZE" if self._frozen else "SET", self.now_ms

@@ -98,6 +98,6 @@ class Faults:
 
 
 def listed(ask: Ask) -> list[dict[str, Any]]:
-    """What DEBUG FAULT LIST answers, a dictionary for each fault."""
+    """Return the reply of DEBUG FAULT LIST, a dictionary for each fault."""
     faults = ask("DEBUG", "FAULT", "LIST")
     return [dict(zip(fault[::2], fault[1::2], strict=True)) for fault in faults]

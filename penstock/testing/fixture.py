@@ -104,7 +104,7 @@ class Penstock(LocalTools):
 
     @cached_property
     def async_client(self) -> AsyncRedis:
-        """The same for asyncio; it belongs to the event loop that uses it first."""
+        """A client of redis.asyncio that returns strings, of the event loop that uses it first."""
         return self.new_async_client(decode_responses=True)
 
     def new_client(self, **options: Any) -> Redis:

@@ -191,7 +191,7 @@ Loss = Literal["nothing", "unsynced", "everything"]
 
 
 class Mark(NamedTuple):
-    """What was there at a moment: the name of the base, if there was one, and what of it counts.
+    """Tells what was there at a moment: the name of the base, if there was one, what of it counts.
 
     ``safe`` says that everything was synced at that moment: the base holds what is to survive, and
     so do the first ``lengths`` bytes of the increments. Otherwise neither is to survive.
@@ -215,7 +215,7 @@ class DataFiles:
         self._dump = folder / settings["dbfilename"] if settings["dbfilename"] else None
 
     def mark(self, *, safe: bool) -> Mark:
-        """What there is now, which is ``safe`` or worthless."""
+        """Return what there is now, which is ``safe`` or worthless."""
         base, increments = self._listed()
         paths = ((name, self._folder / name) for name in increments)
         lengths = {name: path.stat().st_size for name, path in paths} if safe else {}

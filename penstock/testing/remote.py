@@ -19,7 +19,7 @@ ALLOWED: Final = "redis://[user:password@]host[:port], rediss:// for TLS"
 
 
 class RemoteServer(Tools):
-    """What tests do with a server at this URL, ``redis://host:port`` or ``rediss://`` for TLS.
+    """Does what tests want with a server at a URL, ``redis://host:port``, ``rediss://`` for TLS.
 
     It must allow DEBUG to this host (``--enable-debug-command``). Raises :class:`ValueError` for
     another kind of URL, and nothing else before the first command. Also a context manager.

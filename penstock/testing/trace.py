@@ -51,7 +51,7 @@ class TracedCommand:
 
 
 class Trace:
-    """What clients have sent since it was started, in the order in which the server has read it.
+    """Notes what clients have sent since it was started, in the order in which the server read it.
 
     As a context manager it ends with the block; ``commands`` can be read then as well. The server
     keeps one trace at a time, so a new one ends the one before.

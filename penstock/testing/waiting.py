@@ -83,7 +83,7 @@ def _passing(ask: Ask, command: str, text: str) -> str:
 
 
 def unfinished(ask: Ask, stream: str, group: str) -> str:
-    """What a group has still to do; empty if that is nothing."""
+    """Return what a group has still to do; empty if that is nothing."""
     try:
         groups = groups_of(ask, stream)
     except PenstockError as error:
@@ -97,7 +97,7 @@ def unfinished(ask: Ask, stream: str, group: str) -> str:
 
 
 def groups_of(ask: Ask, stream: str) -> dict[str, dict[str, Any]]:
-    """What XINFO GROUPS says of each group, by name."""
+    """Return what XINFO GROUPS says of each group, by name."""
     rows = [as_dict(row) for row in ask("XINFO", "GROUPS", stream)]
     return {str(row["name"]): row for row in rows}
 
@@ -155,7 +155,7 @@ def assert_delivered_once(ask: Ask, stream: str, group: str) -> None:
 
 
 def _wrong(ask: Ask, stream: str, group: str) -> list[str]:
-    """What speaks against it: counts, and the entries among those that are pending."""
+    """Return what speaks against it: counts, and the entries among those that are pending."""
     counts = as_dict(ask("DEBUG", "GROUP", stream, group))
     added = as_dict(ask("XINFO", "STREAM", stream))["entries-added"]
     lag = groups_of(ask, stream)[group]["lag"]

@@ -104,7 +104,7 @@ class GroupLosses:
             raise DataLossError(f"{message}. {how.format(f'XGROUP {command} {place}')}")
 
     def gone(self, stream: Stream, known: GroupPosition, is_named: bool) -> GroupPosition:
-        """What is known of a stream that is not there any more; raises DataLossError.
+        """Return what is known of a stream that is not there any more; raises DataLossError.
 
         One that is only found by pattern is told once, and leaves with the next batch.
         """
@@ -152,7 +152,7 @@ class GroupLosses:
         return number_at(self._servers, self._settings, stream, id, info)
 
     def _found_again(self, stream: Stream, info: StreamInfo, known: GroupPosition) -> GroupPosition:
-        """The same place in the stream as it is now; ``known`` itself if nothing is new."""
+        """Return the same place in the stream as it is now; ``known`` itself if nothing is new."""
         place = known.place
         now = self._losses.found_again(stream, place, info)
         if now is place:
@@ -252,7 +252,7 @@ class GroupLosses:
         return []
 
     def _by_ids(self, stream: Stream, position: GroupPosition, after: int) -> Range:
-        """What of a batch lies after an ID."""
+        """Return the range of a batch that lies after an ID."""
         info = info_now(self._servers, stream)
         floor = info.removed
         if position.n0 is not None and not info.is_older_than(position.start, position.n0):

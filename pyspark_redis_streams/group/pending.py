@@ -51,7 +51,7 @@ def _sorted(prefix: bytes, consumers: list[dict[bytes, Any]]) -> Consumers:
 
 
 class Delivered:
-    """What the replies have said, so that it need not be asked for again.
+    """Remembers what the replies have said, so that it need not be asked for again.
 
     Only the batch that was made last is remembered, and nothing of it after a restart.
     """
@@ -201,7 +201,7 @@ class PendingEntries:
         return taken, True
 
     def _deliver_all(self, consumer: str, most: int) -> tuple[list[bytes], bool]:
-        """The same without a limit of bytes.
+        """Have new entries delivered without a limit of bytes.
 
         Two requests are under way: the server works on one while the reply to the other is parsed.
         """

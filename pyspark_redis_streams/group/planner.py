@@ -42,11 +42,11 @@ REMEMBERED_S = 86_400
 """For how long the stream of dead letters remembers which it has."""
 
 Groups = Mapping[Stream, tuple[StreamInfo, Group]]
-"""What XINFO says about streams, and about the query's group in each."""
+"""The replies of XINFO about streams, and about the query's group in each."""
 
 
 class GroupPlanner:
-    """What the driver does for a query of mode ``group``; ``clock`` counts seconds."""
+    """Does the driver's part of a query of mode ``group``; ``clock`` counts seconds."""
 
     def __init__(
         self, servers: Servers, settings: ReadSettings, clock: Callable[[], float]
@@ -210,13 +210,13 @@ class GroupPlanner:
         return total
 
     def _there(self) -> dict[Stream, tuple[StreamInfo, Group]]:
-        """What XINFO says of the streams that have the group."""
+        """Return what XINFO says of the streams that have the group."""
         return {s: (info, group) for s, (info, group) in self._groups().items() if group}
 
     def _groups(
         self, read: Mapping[Stream, int] | None = None
     ) -> dict[Stream, tuple[StreamInfo, Group | None]]:
-        """What the servers say about each stream that is there, and about the group in it."""
+        """Return what the servers say about each stream that is there and the group in it."""
         infos = self.catalog.infos(self.catalog.streams(), read)
         there = [stream for stream, info in infos.items() if info != NOTHING]
         found = groups_of(self._servers, there, self._settings.group)
@@ -352,7 +352,7 @@ class GroupPlanner:
         return mine.ids_of(self.consumer(batch))
 
     def _sorted_out(self, stream: Stream, consumer: str, most: int) -> list[int]:
-        """What a consumer has pending, without what goes to the dead letters now."""
+        """Return what a consumer has pending, without what goes to the dead letters now."""
         mine = PendingEntries(self._servers, self._settings, stream, self._memory(stream.server))
         ids = []
         moved_away = 0
@@ -393,7 +393,7 @@ class GroupPlanner:
 
 
 def _uncounted(found: Groups) -> Groups:
-    """Those in which the server does not know how many entries the group has been given."""
+    """Return the streams of which no server knows how many entries the group has been given."""
     return {s: (info, group) for s, (info, group) in found.items() if place_of(group)[1] is None}
 
 

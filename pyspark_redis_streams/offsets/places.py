@@ -114,7 +114,7 @@ class Losses:
         return now
 
     def found_again(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The same place in the stream as it is now: another one if the stream is another one.
+        """Return the place in the stream as it is now: another one if the stream is another one.
 
         Raises DataLossError.
         """
@@ -132,7 +132,7 @@ class Losses:
         return Position.at(position.id, number, info)
 
     def _caught_up(self, stream: Stream, position: Position, info: StreamInfo) -> Position:
-        """The same for one that has lost its end before, and may have grown beyond it."""
+        """Return the place in a stream that lost its end before, and may have grown beyond it."""
         if info.last <= position.id:
             return position
         found = self._above(stream, position, info)

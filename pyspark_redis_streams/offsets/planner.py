@@ -90,7 +90,7 @@ class GroupPositionWriter:
 
 
 class OffsetsPlanner:
-    """What the driver does for a query of mode ``offsets``; ``clock`` counts seconds."""
+    """Does the driver's part of a query of mode ``offsets``; ``clock`` counts seconds."""
 
     def __init__(
         self, servers: Servers, settings: ReadSettings, clock: Callable[[], float]

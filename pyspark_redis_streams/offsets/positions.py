@@ -73,7 +73,7 @@ class Position:
         return Position(id, n, self.id, self.n, info.head_after(self.id), info.deleted, end)
 
     def counted_in(self, info: StreamInfo) -> Position:
-        """The same, with what was deleted by name above ``id`` counted as if it had been read.
+        """Return this with what was deleted by name above ``id`` counted as if it had been read.
 
         That is known when nothing at or below ``id`` is left.
         """
@@ -150,7 +150,7 @@ def from_json(
 def placed(
     servers: Mapping[str, Any], settings: ServerSettings, there: Iterable[Stream]
 ) -> dict[Stream, Any]:
-    """What an offset says about each stream, of which ``there`` tells where they are now.
+    """Return what an offset says about each stream, of which ``there`` tells where they are now.
 
     Raises RedisStreamsError if it can't be said which stream is meant.
     """

@@ -8,90 +8,74 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from pyspark_redis_streams.errors import SchemaError
 from pyspark_redis_streams.streams import Stream
 
-MAP: Final = MapType(StringType(), BinaryType())
+MAP: Final = T.MapType(T.StringType(), T.BinaryType())
 
-ARRAY: Final = ArrayType(
-    StructType([StructField("name", BinaryType()), StructField("value", BinaryType())])
+ARRAY: Final = T.ArrayType(
+    T.StructType([T.StructField("name", T.BinaryType()), T.StructField("value", T.BinaryType())])
 )
 
-RESERVED: Final[dict[str, tuple[DataType, ...]]] = {
-    "stream": (StringType(),),
-    "id": (StringType(),),
-    "timestamp": (TimestampType(),),
+RESERVED: Final[dict[str, tuple[T.DataType, ...]]] = {
+    "stream": (T.StringType(),),
+    "id": (T.StringType(),),
+    "timestamp": (T.TimestampType(),),
     "fields": (MAP, ARRAY),
 }
 """Columns that are not fields of the entries, and the types they may have."""
 
-ID_PARTS: Final[dict[str, tuple[DataType, ...]]] = {"ms": (LongType(),), "seq": (LongType(),)}
-"""The same of the option ``idColumns``: an ID as two numbers, by which rows sort."""
+ID_PARTS: Final[dict[str, tuple[T.DataType, ...]]] = {"ms": (T.LongType(),), "seq": (T.LongType(),)}
+"""Columns of the option ``idColumns``: an ID as two numbers, by which rows sort."""
 
 
-def reserved(id_columns: bool) -> dict[str, tuple[DataType, ...]]:
+def reserved(id_columns: bool) -> dict[str, tuple[T.DataType, ...]]:
     """The columns that are not fields, with or without those of the option ``idColumns``."""
     return {**RESERVED, **ID_PARTS} if id_columns else RESERVED
 
 
 FIELD_TYPES: Final = (
-    *(StringType, BinaryType, BooleanType, ByteType, ShortType, IntegerType, LongType),
-    *(FloatType, DoubleType, DecimalType, DateType, TimestampType),
+    *(
+        T.StringType,
+        T.BinaryType,
+        T.BooleanType,
+        T.ByteType,
+        T.ShortType,
+        T.IntegerType,
+        T.LongType,
+    ),
+    *(T.FloatType, T.DoubleType, T.DecimalType, T.DateType, T.TimestampType),
 )
 
 
-def default_schema(fields_format: str, id_columns: bool = False) -> StructType:
+def default_schema(fields_format: str, id_columns: bool = False) -> T.StructType:
     """The columns when the user gives none; ``fields`` is a map, or an array of pairs."""
     known = reserved(id_columns)
     names = ("stream", "id", *(ID_PARTS if id_columns else ()), "timestamp")
     fields = MAP if fields_format == "map" else ARRAY
-    return StructType(
-        [*(StructField(name, known[name][0]) for name in names), StructField("fields", fields)]
+    return T.StructType(
+        [*(T.StructField(name, known[name][0]) for name in names), T.StructField("fields", fields)]
     )
 
 
-def check_schema(schema: StructType, id_columns: bool = False) -> None:
+def check_schema(schema: T.StructType, id_columns: bool = False) -> None:
     """Raises SchemaError for a column that no entry can fill."""
     for field in schema.fields:
         allowed = reserved(id_columns).get(field.name)
         if allowed is not None:
-            if not any(_same(field.dataType, kind) for kind in allowed):
-                kinds = " or ".join(kind.simpleString() for kind in allowed)
-                raise SchemaError(
-                    f"column '{field.name}' is {field.dataType.simpleString()}; allowed: {kinds}"
-                )
+            kinds = [kind.simpleString() for kind in allowed]
+            if field.dataType.simpleString() not in kinds:
+                kind, names = field.dataType.simpleString(), " or ".join(kinds)
+                raise SchemaError(f"column '{field.name}' is {kind}; allowed: {names}")
         elif not isinstance(field.dataType, FIELD_TYPES):
             raise SchemaError(
                 f"column '{field.name}' is {field.dataType.simpleString()}, which the text of a "
                 "field can't become; allowed: string, binary, boolean, numbers, date, timestamp. "
                 "Read JSON as a string and parse it with from_json"
             )
-
-
-def _same(one: DataType, other: DataType) -> bool:
-    same: bool = one.simpleString() == other.simpleString()
-    return same
 
 
 Entry = Sequence[Any]
@@ -107,7 +91,7 @@ _LAST_LONG: Final = pa.scalar(2**63 - 1, pa.uint64())
 class Batches:
     """Makes batches of a schema. The types are exactly those that Spark expects from a source."""
 
-    def __init__(self, schema: StructType, id_columns: bool = False) -> None:
+    def __init__(self, schema: T.StructType, id_columns: bool = False) -> None:
         self._reserved = reserved(id_columns)
         self._schema: Any = to_arrow_schema(schema, timezone="UTC")
         self._columns: list[Callable[[_Entries], Any]] = [
@@ -116,7 +100,7 @@ class Batches:
         ]
 
     def batch(self, stream: Stream, entries: Sequence[Entry]) -> Any:
-        """One batch of entries of a stream, in their order."""
+        """Return a batch of entries of a stream, in their order."""
         columns = _Entries(stream, entries)
         arrays = [column(columns) for column in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -49,7 +49,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: ReadSettings) -> Limits:
-        """Those that the options give."""
+        """Return the limits that the options give."""
         return cls(
             settings.max_per_trigger, settings.max_bytes_per_trigger, settings.min_per_trigger
         )

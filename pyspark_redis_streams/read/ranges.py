@@ -45,7 +45,7 @@ class Range:
 
 @dataclass(frozen=True)
 class PendingRange:
-    """The same of a consumer's pending entries; ``end`` is where the group stood after all."""
+    """A range of a consumer's pending entries; ``end`` is where the group stood after all."""
 
     stream: Stream
     consumer: str
@@ -56,7 +56,7 @@ class PendingRange:
 
 
 class Partition(InputPartition):
-    """One task's share: ranges of one kind."""
+    """The share of a task: ranges of one kind."""
 
     def __init__(self, ranges: Sequence[Range | PendingRange]) -> None:
         super().__init__(ranges)

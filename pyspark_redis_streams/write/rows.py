@@ -6,26 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types as T
 
 from pyspark_redis_streams.errors import RedisStreamsError, SchemaError
 from pyspark_redis_streams.ids import parse_id
 from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.read.columns import FIELD_TYPES
 
-_TEXTS = (StringType, BinaryType)
+_TEXTS = (T.StringType, T.BinaryType)
 
 
 class Entry(NamedTuple):
-    """One entry to be added; ``id`` is None when the server is to choose it.
+    """An entry to be added; ``id`` is None when the server is to choose it.
 
     ``name`` tells it from all others of a query, if there are columns for that.
     """
@@ -44,7 +36,7 @@ class Rows:
     all other columns that are not null, under their names.
     """
 
-    def __init__(self, settings: WriteSettings, schema: StructType) -> None:
+    def __init__(self, settings: WriteSettings, schema: T.StructType) -> None:
         self._key = settings.stream.encode() if settings.stream else None
         self._naming = settings.idempotence_columns or ()
         schema = _without(schema, self._naming)
@@ -98,12 +90,12 @@ class Rows:
         return fields
 
 
-def _without(schema: StructType, names: Sequence[str]) -> StructType:
+def _without(schema: T.StructType, names: Sequence[str]) -> T.StructType:
     """The columns that are written; raises SchemaError if one of the others is not there."""
     for name in names:
         if name not in schema.fieldNames():
             raise SchemaError(f"'idempotenceColumns' names '{name}', and there is no such column")
-    return StructType([field for field in schema.fields if field.name not in names])
+    return T.StructType([field for field in schema.fields if field.name not in names])
 
 
 def _id(value: Any) -> str | None:
@@ -123,7 +115,7 @@ def _id(value: Any) -> str | None:
 Fields = Callable[[Mapping[str, Any]], list[bytes]]
 
 
-def _from_columns(schema: StructType) -> Fields:
+def _from_columns(schema: T.StructType) -> Fields:
     columns = [field for field in schema.fields if field.name not in ("stream", "id")]
     for field in columns:
         _check(field)
@@ -141,7 +133,7 @@ def _from_columns(schema: StructType) -> Fields:
     return fields
 
 
-def _check(field: StructField) -> None:
+def _check(field: T.StructField) -> None:
     if not isinstance(field.dataType, FIELD_TYPES):
         raise SchemaError(
             f"column '{field.name}' is {field.dataType.simpleString()}, which is no single value; "
@@ -149,11 +141,11 @@ def _check(field: StructField) -> None:
         )
 
 
-def _from_field(schema: StructType) -> Fields:
+def _from_field(schema: T.StructType) -> Fields:
     kind = schema["fields"].dataType
-    if isinstance(kind, MapType) and _are_texts(kind.keyType, kind.valueType):
+    if isinstance(kind, T.MapType) and _are_texts(kind.keyType, kind.valueType):
         return lambda values: _flat(values["fields"] or ())
-    if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+    if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
         members = kind.elementType
         if members.fieldNames() == ["name", "value"] and _are_texts(*(m.dataType for m in members)):
             return lambda values: _flat(
@@ -165,7 +157,7 @@ def _from_field(schema: StructType) -> Fields:
     )
 
 
-def _are_texts(*kinds: DataType) -> bool:
+def _are_texts(*kinds: T.DataType) -> bool:
     return all(isinstance(kind, _TEXTS) for kind in kinds)
 
 

@@ -157,7 +157,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """The same for micro-batches: the producer is query and partition, the ID batch and row."""
+    """Adds rows of micro-batches once: the producer is query and partition, the ID batch, row."""
 
     def __init__(self, settings: WriteSettings, schema: StructType, overwrite: bool) -> None:
         _no_overwriting(overwrite, "outputMode 'append' or 'update'")
