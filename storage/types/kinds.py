@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from storage.engine.stream import Stream
-from storage.types.strings import encoding_of
+from storage.types.strings import Buffer, encoding_of
 
 Value = Stream | bytes | bytearray
 
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     """Verifies the invariants of a value."""
 
 
-def _nothing_to_check(value: bytes) -> None:
+def _nothing_to_check(value: Buffer) -> None:
     """Any bytes are a string."""
 
 
