@@ -31,7 +31,13 @@ CLASSIFIERS: Final = {
 }
 """What older packages say of their licence, and what SPDX calls it."""
 
-TEXTS: Final = {"MIT": "MIT", "MIT License": "MIT", "MIT style": "MIT", "Apache 2.0": "Apache-2.0"}
+TEXTS: Final = {
+    "MIT": "MIT",
+    "MIT License": "MIT",
+    "MIT style": "MIT",
+    "Apache 2.0": "Apache-2.0",
+    "BSD-2-Clause": "BSD-2-Clause",
+}
 
 Component = dict[str, Any]
 
