@@ -18,12 +18,12 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
     gate.has_news, is_waiting,
          flush -----------------> appender                replies wait for the append-only file
     jobs.when_ended ------------> appender                so do commands while the disk is stuck
-    reactions.units ------------> appender, feed          effects of a transaction stay together
+    reactions.units ------------> journal                 effects of a transaction stay together
     persistence.when_emptied ---> scripting.functions     libraries go with the data
     persistence.when_loaded ----> policies.reload         deadlines follow from what was loaded
 
-Two switches of :class:`.Reactions` are not set here: ``record`` and ``replicate`` are turned on by
-the append-only file and by replication as long as there is somebody to read what is written.
+One switch of :class:`.Reactions` is not set here: ``record`` is turned on by the journal as long as
+the append-only file or replication reads it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from server.net.output_gate import OutputGate
 from server.net.tls import Tls
 from server.net.turns import Turns
 from server.persistence.disk_thread import DiskThread
+from server.persistence.journal import Journal
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.road import reasons
@@ -113,6 +114,7 @@ class Services:
             self.working,
         )
         jobs = DiskThread()
+        journal = Journal(state, self.reactions)
         self.persistence = Persistence(
             state,
             disk,
@@ -123,10 +125,11 @@ class Services:
             self.reactions,
             self.pauses,
             jobs,
+            journal,
         )
-        self.replication = Primary(state, disk, self.reactions, self.blocking, self.output_limits)
+        self.replication = Primary(state, disk, journal, self.blocking, self.output_limits)
         self.scripting = Scripting(state, self.dispatcher, self.blocking, self.reactions)
-        self._wire(jobs)
+        self._wire(jobs, journal)
         self.cron = Cron(
             state,
             self.turns,
@@ -140,13 +143,13 @@ class Services:
             self.tls,
         )
 
-    def _wire(self, jobs: DiskThread) -> None:
+    def _wire(self, jobs: DiskThread, journal: Journal) -> None:
         """Sets every call from a part to one that was made after it."""
         reactions, policies, appender = self.reactions, self.policies, self.persistence.appender
         self.blocking.when_due = reactions.pass_time
         reactions.rerun = self.dispatcher.rerun
         reactions.recheck = self.dispatcher.recheck
-        reactions.units = (appender, self.replication.feed)
+        reactions.units = journal
         policies.apply_and_wake = reactions.settle
         policies.is_paused = lambda: self.pauses.active
         policies.require = self.access.require

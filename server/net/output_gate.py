@@ -84,6 +84,7 @@ class OutputGate:
     def begin_flight(self) -> None:
         """What is held so far waits for the write that is about to begin."""
         self.flight, self._held = self._held, []
+        self.holding = True
 
     def update(self, waiting: bool) -> None:
         """Sees whether replies have to wait: for a flight, or for what is ``waiting`` for one."""

@@ -1,4 +1,4 @@
-"""The appender: effects go to the current increment, and output to clients waits for them.
+"""The appender: the journal goes to the current increment, and output to clients waits for it.
 
 **The promise.** With ``appendfsync always`` a change that was reported survives a loss of power;
 with ``everysec`` and ``no`` it survives the end of the process. So from the first change of a round
@@ -14,10 +14,6 @@ be lost.
   it does, a second thread writes: a write may then have to wait for the disk, and the event loop
   must not.
 
-**Units.** A command, a transaction or a script is one unit, which is in the file as a whole or not
-at all. Units may be nested; the outermost counts. What cuts the file (a rewrite, DEBUG RELOAD)
-splits an open unit first.
-
 **Failures.** A write that fails is undone and retried every second; until then commands that write
 are refused with MISCONF. Clients whose changes were in the failed write get no answer: OK would be
 a promise, an error would be a lie, so their connections are closed. After a sync that fails the
@@ -29,8 +25,9 @@ memory.
 - Output is released in the order in which it was held, and never before what was held earlier.
 - At most one commit is in flight. Output waits either for it, or for the next one if changes have
   been made since it began.
-- ``session.unsaved`` is the last round in which a client has written, so it is known whom a failed
-  round concerns. Nothing is promised while ``provisional``: there is no base to follow yet.
+- ``session.noted`` is the last unit of the journal in which a client has written, so it is known
+  whom a failed write concerns. Nothing is promised while ``provisional``: there is no base to
+  follow yet.
 
 **Rejected.** Syncing in the event loop: every client would wait for each access to the disk.
 Writing before each client's replies: a system call for each command. Holding replies until the sync
@@ -40,24 +37,22 @@ later, as Redis may: a kill loses what was answered. Decisions 11 and 16.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
 from server.net.output_gate import OutputGate
-from server.persistence.disk_thread import DiskThread
+from server.persistence.disk_thread import DiskThread, Job
+from server.persistence.journal import Journal, Reader
 from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram
-from storage.aof.encode_effects import EffectEncoder
 from storage.aof.folder import Writer
-from storage.engine.effects import Effect
 
 SYNC_WITHIN_MS: Final = 800
 """With ``everysec``, a sync of what was written begins within so long: it may take some time, and a
@@ -71,7 +66,7 @@ SEEN_EVERY_MS: Final = 1000
 
 
 class Appender:
-    """Writes effects to the increment, and knows what of it is safe.
+    """Writes the journal to the increment, and knows what of it is safe.
 
     ``provisional`` is set while there is no base yet for the increment to follow: nothing is
     promised then. ``rewriting`` is set while a new base is made. ``replace_broken`` is called when
@@ -86,6 +81,7 @@ class Appender:
         reactions: Reactions,
         pauses: ClientPause,
         jobs: DiskThread,
+        journal: Journal,
         replace_broken: Callable[[], None],
     ) -> None:
         self._state = state
@@ -94,27 +90,23 @@ class Appender:
         self._reactions = reactions
         self._pauses = pauses
         self._jobs = jobs
+        self._journal = journal
+        self._reader = Reader(journal, self._end_round, self._hold, dated=True)
         self._replace_broken = replace_broken
-        self.forms = EffectEncoder(state.keyspace)
-        self.buffer: list[bytes] = []
         self.writer: Writer | None = None
         self.provisional = False
         self.rewriting = False
         self.delayed_syncs = 0
         self.sync_times = Histogram()
         """How long each sync of the increment took."""
-        self._unit: list[Effect] | None = None
-        self._units_open = 0
-        self._authors: dict[Session, None] = {}
-        self._noted = self._written = self._synced = 0
-        self._scheduled = False
+        self._begun = self._written = self._synced = 0
+        """Up to which unit of the journal a write has begun, all is in the file, and all is on the
+        disk."""
         self._always = False
-        self._round = 1
         self._unsynced_since: int | None = None
         self._syncing_since: int | None = None
         self._tried_ms = 0
         self._seen_ms = 0
-        self._second = 0
         self._told_of_delay = False
         self._latency = state.timings.latency
         state.config.listen("appendfsync", self._set_policy)
@@ -136,7 +128,7 @@ class Appender:
     @property
     def buffered(self) -> int:
         """How many bytes wait to be written."""
-        return sum(map(len, self.buffer))
+        return self._reader.size
 
     @property
     def needs_base(self) -> bool:
@@ -149,94 +141,50 @@ class Appender:
         """Whether something waits for the disk."""
         return self._jobs.busy
 
-    # --- taking effects -------------------------------------------------------------------
+    # --- the increment --------------------------------------------------------------------
 
-    def note(self, effects: Sequence[Effect], session: Session | None) -> None:
-        """Takes the effects of one command; inside a unit they are kept until its end."""
-        if self._unit is None:
-            self._append(effects)
-            if session is not None:
-                session.unsaved = self._round
-                session.noted = self._noted
-        else:
-            self._unit.extend(effects)
-            if session is not None:
-                session.unsaved = self._round
-                self._authors[session] = None
-            self._schedule()
+    def begin(self, writer: Writer) -> None:
+        """Appends to an increment from now on, the first or another, after what it has already."""
+        if not self._reader.attached:
+            self._begun = self._written = self._synced = self._journal.count
+            self._reader.attach()
+        self.writer = writer
+        self._reader.begin()
 
-    def split_unit(self) -> None:
-        """What the unit holds so far is to be written now; what follows is another."""
-        effects, self._unit = self._unit, None if self._unit is None else []
-        self._append_unit(effects)
+    def cut(self) -> bytes:
+        """Takes what waits to be written, and begins what the next increment will hold."""
+        self._journal.split_unit()
+        tail = self._reader.take()
+        self._reader.begin()
+        return tail
 
-    def begin_unit(self) -> None:
-        """What follows counts as a whole or not at all; units within count as part of it."""
-        self._units_open += 1
-        if self._unit is None:
-            self._unit = []
+    def give_back(self, tail: bytes) -> None:
+        """Lets what was taken be written before all that came after it."""
+        self._reader.give_back(tail)
 
-    def end_unit(self) -> None:
-        """The unit is complete."""
-        self._units_open -= 1
-        if self._units_open:
-            return
-        effects, self._unit = self._unit, None
-        self._append_unit(effects)
+    def begin_provisional(self, writer: Writer) -> None:
+        """From now on everything goes to an increment that has no base yet."""
+        if self.writer is not None:
+            self.writer.close()
+        self._journal.split_unit()
+        if self._reader.attached:
+            self._reader.take()
+        self.begin(writer)
+        self.provisional = True
+        self._update_holding()
 
-    def _append_unit(self, effects: Sequence[Effect] | None) -> None:
-        if effects and self.writer is not None:
-            self._append(effects)
-        for session in self._authors:  # What took many rounds is written in this one.
-            session.unsaved = self._round
-            session.noted = self._noted
-        self._authors.clear()
-
-    def _append(self, effects: Sequence[Effect]) -> None:
-        self._noted += 1
-        before = len(self.buffer)
-        dated = self._state.config.aof_timestamp_enabled
-        if dated:  # The time may have to stand before it.
-            self.forms.split()
-        self.forms.append(effects, self.buffer)
-        if len(self.buffer) > before:
-            if dated:
-                self._date(before)
-            self._schedule()
-
-    def _date(self, place: int) -> None:
-        """Puts the time in front of what was just appended, once a second."""
-        second = self._state.keyspace.now_ms // 1000
-        if second != self._second:
-            self._second = second
-            self.buffer.insert(place, b"#TS:%d\r\n" % second)
-
-    def note_seen(self) -> None:
-        """Appends when consumers were last seen, as far as that was not said yet."""
-        self.forms.flush_seen(self.buffer)
-        if self.buffer:
-            self._schedule()
-
-    def _schedule(self) -> None:
-        """Lets the buffer be written at the end of this round of the event loop."""
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._end_round)
-        if not self._gate.holding:
-            self._update_holding()
-
-    def _end_round(self) -> None:
-        self._scheduled = False
-        if self.buffer:
-            self.flush()
-        elif self._gate.flight is None:
-            self._let_go()  # Nothing has come of what replies were held for.
+    def end_provisional(self) -> None:
+        """The increment has a base: what it holds is safe from now on."""
+        self.provisional = False
+        self.clear_failure()
+        self._update_holding()
+        self._tell_waiters()
 
     # --- holding replies back -------------------------------------------------------------
 
     def has_news(self) -> bool:
         """Whether anything has happened that no write has begun for."""
-        return bool(self.buffer) or bool(self._unit)
+        return self._reader.has_news or (self._reader.attached and bool(self._journal.unit))
 
     def is_waiting(self) -> bool:
         """Whether something is on its way to the file that replies may speak of: it is then written
@@ -244,28 +192,41 @@ class Appender:
 
         What a script has done that takes long is not on its way before it ends: those who are told
         meanwhile that the server is busy need not wait for it."""
-        if self._state.disk_error is not None or self.provisional:
+        reader, journal = self._reader, self._journal
+        if self._state.disk_error is not None or self.provisional or not reader.attached:
             return False
-        waiting = bool(self.buffer) or (bool(self._unit) and self._state.busy is None)
-        if waiting and not self._scheduled:
-            self._schedule()
+        waiting = bool(journal.log or reader.pieces)
+        waiting = waiting or (bool(journal.unit) and self._state.busy is None)
+        if waiting and not journal.round.scheduled:
+            journal.round.schedule()
         return waiting
+
+    def _hold(self) -> None:
+        """Holds replies from the first change of a round on."""
+        if not self._gate.holding:
+            self._gate.holding = self.is_waiting()
 
     def _update_holding(self) -> None:
         """Sees whether replies have to wait."""
         self._gate.update(self.is_waiting())
+
+    def _end_round(self) -> None:
+        if self._journal.log or self._reader.pieces:
+            self.flush()
+        elif self._gate.flight is None:
+            self._let_go()  # Nothing has come of what replies were held for.
 
     def _let_go(self) -> None:
         """Releases replies whose commit completed."""
         self._gate.let_go(self.is_waiting())
 
     def _lose(self, lost: int) -> None:
-        """What happened from the round ``lost`` on is not safe.
+        """What happened after the unit ``lost`` is not safe.
 
         Nobody can say that it has not happened either, so clients that wrote then get no answer at
         all, as if the server had died. All others are answered."""
         for session in list(self._state.sessions.values()):
-            if session.unsaved >= lost:
+            if session.noted > lost:
                 session.link.close()
         self._gate.drop_ended()
         self._let_go()
@@ -273,37 +234,33 @@ class Appender:
     # --- writing --------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Writes the buffer, or lets it be written after what the disk is busy with."""
-        writer = self.writer
-        if not self.buffer or writer is None:
+        """Writes what is new, or lets it be written after what the disk is busy with."""
+        writer, jobs = self.writer, self._jobs
+        if writer is None or not (self._journal.log or self._reader.pieces):
             return
-        if self._jobs.busy:
-            if self._jobs.shares and not self._always:
-                self._commit(writer, syncing=False)
-        elif self._always and not self.provisional:
-            self._commit(writer, syncing=self._may_sync)
-        else:
+        if jobs.busy:
+            if jobs.shares and not self._always:
+                self._commit(writer, jobs.run_beside, self._kind_of_write())
+        elif not self._always or self.provisional:
             self._write_now(writer)
-
-    def _take_buffer(self) -> bytes:
-        data = b"".join(self.buffer)
-        self.buffer.clear()
-        return data
+        elif self._may_sync:
+            self._commit(writer, jobs.run, FSYNC)
+        else:
+            self._commit(writer, jobs.run, self._kind_of_write())
 
     def _write_now(self, writer: Writer) -> None:
-        number = self._round
-        self._round += 1
-        data = self._take_buffer()
+        before, self._begun = self._begun, self._journal.count
+        data = self._reader.take()
         began = self._latency.begin()
         try:
             writer.write(data)
         except OSError as error:
-            self.buffer.insert(0, data)
+            self.give_back(data)
             self.fail(error)
-            self._lose(number)
+            self._lose(before)
             return
         self._note_write(self._kind_of_write(), began)
-        self._written = self._noted
+        self._written = self._begun
         self._note_unsynced()
         self._recover(writer)
         self._let_go()
@@ -325,13 +282,14 @@ class Appender:
         if self._unsynced_since is None:
             self._unsynced_since = self._state.timekeeper.source()
 
-    def _commit(self, writer: Writer, *, syncing: bool) -> None:
-        """Writes, and syncs if that is wanted, in another thread; replies are held until then."""
-        data = self._take_buffer()
-        noted = self._noted
-        kind = FSYNC if syncing else self._kind_of_write()
+    def _commit(self, writer: Writer, run: Job, kind: bytes) -> None:
+        """Writes in another thread, and syncs if this is the ``kind`` of what is done; replies are
+        held until then."""
+        data = self._reader.take()
+        syncing = kind == FSYNC
         began = self._latency.begin()
-        number = self.begin_flight()
+        before = self.begin_flight()
+        taken = self._begun
 
         def work() -> None:
             writer.write(data)
@@ -341,61 +299,41 @@ class Appender:
         def then(error: OSError | None) -> None:
             self._note_write(kind, began)
             if error is not None and not writer.broken:
-                self.buffer.insert(0, data)
+                self.give_back(data)
             if not syncing:
                 self._note_unsynced()
-            self.end_flight(error, number)
+            self.end_flight(error, before)
             if error is None:
-                self._written = noted
-                self._note_synced(noted if syncing else self._synced)
+                self._written = taken
+                if syncing:
+                    self._note_synced(taken)
                 self.flush()
 
-        run = self._jobs.run_beside if self._jobs.busy else self._jobs.run
         run(work, then)
 
     def begin_flight(self) -> int:
-        """From now on replies wait for the job that is about to begin; returns its number."""
+        """From now on replies wait for the job that is about to begin, for what has been taken;
+        returns up to which unit other jobs were for."""
         if self._state.disk_error is None and not self.provisional:
             self._gate.begin_flight()
-        self._round += 1
-        self._update_holding()
-        return self._round - 1
+        else:
+            self._update_holding()
+        before, self._begun = self._begun, self._journal.count
+        return before
 
-    def end_flight(self, error: OSError | None, number: int) -> None:
-        """The job has ended, well or with an error."""
+    def end_flight(self, error: OSError | None, before: int) -> None:
+        """The job has ended, well or with an error; other jobs were for what was ``before``."""
         if error is not None:
             self.fail(error)
-            self._lose(number)
+            self._lose(before)
             return
-        assert self.writer is not None
-        self._recover(self.writer)
+        if self._state.disk_error is not None:
+            assert self.writer is not None
+            self._recover(self.writer)
         if self._state.disk_error is None:
             self._let_go()
         else:  # A sync has failed meanwhile: what came later will not be written to this file.
-            self._lose(number + 1)
-
-    def cut(self) -> bytes:
-        """Takes what waits to be written, and begins what the next increment will hold."""
-        self.split_unit()
-        tail = self._take_buffer()
-        self.forms.begin(self.buffer)
-        return tail
-
-    def begin_provisional(self, writer: Writer) -> None:
-        """From now on everything goes to an increment that has no base yet."""
-        if self.writer is not None:
-            self.writer.close()
-        self.cut()
-        self.writer = writer
-        self.provisional = True
-        self._update_holding()
-
-    def end_provisional(self) -> None:
-        """The increment has a base: what it holds is safe from now on."""
-        self.provisional = False
-        self.clear_failure()
-        self._update_holding()
-        self._tell_waiters()
+            self._lose(self._begun)
 
     # --- syncing --------------------------------------------------------------------------
 
@@ -419,10 +357,11 @@ class Appender:
         return not self.provisional and session.noted <= self._synced
 
     def _note_synced(self, noted: int) -> None:
-        """Everything is on the disk up to what was the ``noted``-th to be appended."""
+        """Everything is on the disk up to this unit."""
         if noted > self._synced:
             self._synced = noted
-            self._tell_waiters()
+            if self._blocking.waiting:
+                self._tell_waiters()
 
     def _tell_waiters(self) -> None:
         """WAITAOF sees whether what it waits for has come."""
@@ -441,14 +380,14 @@ class Appender:
         ``now`` is the real time, here and in what is noted: a disk knows no other."""
         if self.writer is not None and passed(self._seen_ms, now, SEEN_EVERY_MS):
             self._seen_ms = now
-            self.note_seen()
+            self._journal.note_seen()
         if self._jobs.busy:
             self._watch_delay()
         elif self._state.disk_error is not None:
             self._try_again(now)
         elif self._unsynced_since is None:
-            if not self.buffer:
-                self._note_synced(self._noted)
+            if not self._reader.has_news:
+                self._note_synced(self._journal.count)
         elif self._is_time_to_sync(now):
             self._sync()
 
@@ -470,7 +409,7 @@ class Appender:
             if error is not None:
                 self.fail(error)
                 if self._gate.flight is None:
-                    self._lose(self._round)
+                    self._lose(self._begun)
             else:
                 self._syncing_since = None
                 self._note_synced(written)
@@ -520,7 +459,7 @@ class Appender:
         assert self.writer is not None
         self.writer.broken = True
         self.fail(error)
-        self._lose(self._round)
+        self._lose(self._begun)
 
     def _recover(self, writer: Writer) -> None:
         if not writer.broken and not self.provisional:
@@ -541,7 +480,7 @@ class Appender:
         self._tried_ms = now
         if writer.broken:
             self._replace_broken()
-        elif self.buffer:
+        elif self._reader.has_news:
             self.flush()
         else:
             self._recover(writer)
@@ -554,8 +493,8 @@ class Appender:
         if self.writer is None:
             return True
         if self._state.busy is None:  # What a script has begun is not whole.
-            self.split_unit()
-        self.note_seen()
+            self._journal.split_unit()
+        self._journal.note_seen()
         self.flush()
         self._jobs.wait()
         if self._state.disk_error is None:
@@ -570,7 +509,7 @@ class Appender:
         if self.writer is not None:
             self.writer.close()
             self.writer = None
-        self.buffer.clear()
+        self._reader.detach()
         self._state.set_disk_error(None)
         self.provisional = False
         self._unsynced_since = self._syncing_since = None

@@ -11,6 +11,8 @@ from threading import Lock, Thread
 
 Work = Callable[[], None]
 Then = Callable[[OSError | None], None]
+Job = Callable[[Work, Then], None]
+"""Has work done, and then what comes after it."""
 
 
 class DiskThread:

@@ -18,6 +18,7 @@ from server.config.types import BadSetting
 from server.net.output_gate import OutputGate
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import DiskThread
+from server.persistence.journal import Journal
 from server.persistence.loader import Loader
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import DumpFile, Rewrite
@@ -69,6 +70,7 @@ class Persistence:
         reactions: Reactions,
         pauses: ClientPause,
         jobs: DiskThread,
+        journal: Journal,
     ) -> None:
         self._state = state
         self._disk = disk
@@ -78,7 +80,7 @@ class Persistence:
         self._reactions = reactions
         self._jobs = jobs
         self.appender = Appender(
-            state, gate, blocking, reactions, pauses, self._jobs, self.replace_broken
+            state, gate, blocking, reactions, pauses, jobs, journal, self.replace_broken
         )
         self.rewriting = Rewrite(state, self._jobs, self.appender, self._rewrite_ended)
         self.when_emptied: Callable[[], None] = lambda: None
@@ -199,9 +201,8 @@ class Persistence:
         else:
             writer = self._first_increment(folder)
         self._folder = folder
-        self.appender.writer = writer
-        self.appender.forms.begin(self.appender.buffer)
-        self._turn(True)
+        self.appender.begin(writer)
+        self.on = True
 
     def _first_increment(self, folder: Folder) -> Writer:
         folder.begin()
@@ -210,10 +211,6 @@ class Persistence:
         self._disk.sync_folder(folder.path)
         folder.commit(folder.manifest.with_increment(file))
         return writer
-
-    def _turn(self, on: bool) -> None:
-        self.on = on
-        self._reactions.record = self.appender.note if on else None
 
     def close(self) -> None:
         """Writes and syncs everything that waits for it, and lets the folder go."""
@@ -226,7 +223,7 @@ class Persistence:
         self.appender.close()
         self._jobs.close()
         self._release()
-        self._turn(False)
+        self.on = False
 
     def make_safe(self) -> bool:
         """Writes and syncs everything, the first base too if there is none; whether it is safe."""
@@ -573,14 +570,14 @@ class Persistence:
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
         self._changes_at_start = self._state.changes
         self._passed_over = False
-        self._turn(True)
+        self.on = True
 
     def _turn_off(self) -> None:
         self.rewriting.abandon()
         self.appender.drain()
         self.appender.close()
         self._release()
-        self._turn(False)
+        self.on = False
         self._blocking.signal(*SYNCED)
         self._reactions.drain()
 

@@ -190,7 +190,7 @@ class Rewrite:
             appender.writer = cut.new
             self._replaces = len(self._folder.manifest.increments) - 1
         if not cut.old_holds_all and not cut.old.broken:
-            appender.buffer.insert(0, cut.tail)
+            appender.give_back(cut.tail)
         appender.end_flight(None if cut.old_holds_all and not cut.old.broken else error, number)
 
     # --- the end --------------------------------------------------------------------------

@@ -27,10 +27,10 @@ from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
 from server.net.output import OutputLimits
+from server.persistence.journal import Journal
 from server.replication.feed import Feed
 from server.replication.full_sync import FullSync
 from server.replication.replica import ONLINE, Introduction, Replica
-from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from storage.aof.disk import Disk
@@ -45,14 +45,15 @@ class Primary:
         self,
         state: ServerState,
         disk: Disk,
-        reactions: Reactions,
+        journal: Journal,
         blocking: BlockedClients,
         limits: OutputLimits,
     ) -> None:
         self._state = state
+        self._journal = journal
         self._blocking = blocking
         self._limits = limits
-        self.feed = Feed(state, reactions, self._send_news)
+        self.feed = Feed(journal, self._send_news)
         self.full_sync = FullSync(state, disk, self.feed)
         self.replicas: dict[Session, Replica] = {}
         self.partial_syncs = self.refused_partial_syncs = 0
@@ -242,7 +243,7 @@ class Primary:
         self.full_sync.keep_alive()
         if not self.feed.active:
             return
-        self.feed.note_seen()
+        self._journal.note_seen()
         if self.replicas:
             self._ping(now)
             self._cut_off_silent(now)

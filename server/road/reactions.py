@@ -76,11 +76,10 @@ class Reactions:
     """Lets the effects of commands have their consequences.
 
     ``record`` takes the effects of each command before anything follows from them, with the session
-    of the client whose command it was: the appender of an append-only file does. ``replicate`` does
-    the same for replicas, and ``units`` are told which effects belong together. ``rerun`` runs a
-    parked client's command again and returns its reply, or ``None`` if it must go on waiting;
-    ``recheck`` returns the error that it gets if its user may not run it any more: the dispatcher
-    does both.
+    of the client whose command it was: the journal does, while somebody reads it. ``units`` is told
+    which effects belong together. ``rerun`` runs a parked client's command again and returns its
+    reply, or ``None`` if it must go on waiting; ``recheck`` returns the error that it gets if its
+    user may not run it any more: the dispatcher does both.
     """
 
     def __init__(
@@ -100,8 +99,7 @@ class Reactions:
         self._tracking = tracking
         self._policies = policies
         self.record: Recorder | None = None
-        self.replicate: Recorder | None = None
-        self.units: tuple[Units, ...] = ()
+        self.units: Units
         self.rerun: Callable[[Waiter], bytes | None]
         self.recheck: Callable[[Waiter], bytes | None]
         self.wakes: Histogram | None = None
@@ -195,8 +193,6 @@ class Reactions:
         self._state.changes += changes_of(effects)
         if self.record is not None:
             self.record(effects, session)
-        if self.replicate is not None:
-            self.replicate(effects, session)
         if self._watching.watchers or self._blocking.waiting or self._notifier.active:
             for effect in effects:
                 self._react(effect)
@@ -214,19 +210,16 @@ class Reactions:
 
     def note_author(self, session: Session) -> None:
         """What has happened in the present unit is the client's doing."""
-        for take in (self.record, self.replicate):
-            if take is not None:
-                take([], session)
+        if self.record is not None:
+            self.record([], session)
 
     def begin_unit(self) -> None:
-        """What follows is written as a whole or not at all, for all that keep effects."""
-        for taker in self.units:
-            taker.begin_unit()
+        """What follows is written as a whole or not at all."""
+        self.units.begin_unit()
 
     def end_unit(self) -> None:
         """The unit is complete."""
-        for taker in self.units:
-            taker.end_unit()
+        self.units.end_unit()
 
     def _react(self, effect: e.Effect) -> None:
         """Lets one effect have its consequences."""

@@ -190,7 +190,6 @@ class Session:
         "seen_ms",
         "tracking",
         "transaction",
-        "unsaved",
         "watching",
     )
 
@@ -208,10 +207,8 @@ class Session:
         """The command whose reply comes later."""
         self.paused = False
         """Whether a request of the client waits for the end of a pause."""
-        self.unsaved = 0
-        """The round of the append-only file in which the client last changed anything."""
         self.noted = 0
-        """How much had been appended to that file when the client's last change had."""
+        """The unit of the journal that has the client's last change."""
         self.follower: Follower | None = None
         """The replica that the client is, if it is one."""
         self.replicated = 0

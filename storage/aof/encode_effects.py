@@ -221,7 +221,7 @@ class EffectEncoder:
         if type(first) is e.EntriesAdded and not first.atomic:
             self.append_run(first, out)
             return
-        self._begin_unit(out)
+        self.write_new_settings(out)
         if len(effects) == 2 and self._delivery(effects, out):
             return
         at = 0
@@ -241,7 +241,7 @@ class EffectEncoder:
 
     def append_run(self, effect: e.EntriesAdded, out: list[bytes]) -> None:
         """Appends the XADDs of a run; each of them is a unit."""
-        self._begin_unit(out)
+        self.write_new_settings(out)
         self._write(effect.db, effect.run.commands(effect.key), 0)
         self._close(out)
 
@@ -252,7 +252,7 @@ class EffectEncoder:
 
     # --- units ----------------------------------------------------------------------------
 
-    def _begin_unit(self, out: list[bytes]) -> None:
+    def write_new_settings(self, out: list[bytes]) -> None:
         """Writes the settings if they have changed: blocks depend on them."""
         limits = self._limits
         if self._settings != (

@@ -51,7 +51,7 @@ class AofThread(PenstockThread):
     async def _write_beginning(self) -> None:
         """What begins each increment is written before a test makes the disk fail."""
         appender = self.server.services.persistence.appender
-        while (appender.buffer or appender.syncing) and appender.failure is None:
+        while (appender.buffered or appender.syncing) and appender.failure is None:
             await asyncio.sleep(0.001)
 
 

@@ -60,7 +60,7 @@ def loaded(folder: Path, key: str) -> object:
 def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path, disk: FaultyDisk) -> None:
     with AofThread(tmp_path, disk) as server, Talker(server.port) as talker:
         assert talker.ask("SET", "key", "before") == "OK"
-        wait_until(lambda: not server.server.services.persistence.appender.buffer)
+        wait_until(lambda: not server.server.services.persistence.appender.buffered)
         disk.fail("write", error=errno.ENOSPC)
         with Talker(server.port) as writer:
             writer.send("SET key taken")
@@ -116,7 +116,7 @@ def test_a_write_that_failed_half_way_leaves_nothing_in_the_file(
     tmp_path: Path, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with AofThread(tmp_path, disk) as server, Talker(server.port) as talker:
-        wait_until(lambda: not server.server.services.persistence.appender.buffer)
+        wait_until(lambda: not server.server.services.persistence.appender.buffered)
         path = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
         before = path.read_bytes()
         whole = FaultyDisk.write
