@@ -16,6 +16,9 @@ LONGEST: Final = 99
 """The longest value that the expressions know: each length is an alternative of its own."""
 MOST_WORDS: Final = 24
 """The longest request that the expression for all requests of a read knows."""
+MADE_AFTER: Final = 1000
+"""After how many requests the expression for all requests of a read is made: that takes 40 ms, for
+which neither a start nor a short test waits."""
 _MOST_AT_ONCE: Final = 64
 """How many bulk strings one expression takes at most."""
 
@@ -37,10 +40,14 @@ _HEAD: Final = re.compile(rb"\*([1-9][0-9]{0,6})\r\n").match
 _LENGTH: Final = re.compile(rb"\$([1-9][0-9]{1,9})\r\n").match
 
 
+_proved: Final = [0]
+"""How many requests were proved one by one."""
+
+
 @lru_cache(maxsize=1)
 def _requests() -> Callable[[bytes, int], re.Match[bytes]]:
     """Return what goes over usual requests, and over the next one (a group) up to a long word at
-    its end, whose length is another group; making it takes 40 ms, for which no import waits."""
+    its end, whose length is another group."""
     counts = range(1, MOST_WORDS + 1)
     usual = b"|".join([rb"%d\r\n%b{%d}+" % (count, BULK, count) for count in counts])
     heads = b"|".join([rb"%d\r\n%b{%d}+" % (count, BULK, count - 1) for count in counts])
@@ -58,21 +65,31 @@ def _bulks(count: int) -> Callable[[bytes, int], re.Match[bytes] | None]:
 def requests_end(data: bytes, at: int) -> int:
     """Return where whole requests end that follow each other from ``at`` on: ``at`` without one."""
     size = len(data)
-    usual = _requests()
     while at < size:
-        found = usual(data, at)
-        at, end = found.end(), -1
-        if found[2]:
-            end = at + int(found[2]) + len(_END)
-            at = found.start(1)
-            end = end if data.startswith(_END, end - len(_END)) else -1
-        elif at < size:
-            head = _HEAD(data, at)
-            end = -1 if head is None else bulks_end(data, head.end(), int(head[1]))
+        end = _end_of_many(data, at) if _proved[0] >= MADE_AFTER else _end_of_one(data, at)
         if end < 0:
             break
         at = end
     return at
+
+
+def _end_of_many(data: bytes, at: int) -> int:
+    """Return where requests end, the last of which may have a long word at its end; -1 without a
+    whole one."""
+    found = _requests()(data, at)
+    if found[2]:
+        end = found.end() + int(found[2]) + len(_END)
+        if data.startswith(_END, end - len(_END)):
+            return end
+        return found.start(1) if found.start(1) > at else -1
+    return found.end() if found.end() > at else _end_of_one(data, at)
+
+
+def _end_of_one(data: bytes, at: int) -> int:
+    """Return where the request at ``at`` ends; -1 if it is not whole."""
+    _proved[0] += 1
+    head = _HEAD(data, at)
+    return -1 if head is None else bulks_end(data, head.end(), int(head[1]))
 
 
 def bulks_end(data: bytes, at: int, count: int) -> int:

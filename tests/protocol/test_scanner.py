@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,17 @@ from protocol.scanner_plain import LONGEST, MOST_WORDS
 from tests.support.wire import pack
 
 PING = pack(b"PING")
+
+
+@pytest.fixture(autouse=True, scope="module", params=[False, True], ids=["one by one", "many"])
+def many(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let plain Python prove requests one by one, or as after many of them."""
+    before = scanner_plain._proved[0]
+    scanner_plain._proved[0] = scanner_plain.MADE_AFTER if request.param else -(10**9)
+    yield
+    scanner_plain._proved[0] = before
+
+
 FORMS = pytest.mark.parametrize("form", [scanner, scanner_plain], ids=["loop", "plain"])
 
 
