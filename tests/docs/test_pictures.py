@@ -31,6 +31,18 @@ def test_every_package_is_in_the_picture_of_the_architecture() -> None:
     assert missing == set()
 
 
+def test_every_room_has_a_row_in_the_table_of_the_architecture() -> None:
+    rooms = [
+        f"{path.parent.relative_to(ROOT)}/"
+        for package in ("protocol", "storage/*", "server/*")
+        for path in ROOT.glob(f"{package}/__init__.py")
+    ]
+    text = (ROOT / "docs/architecture.md").read_text()
+    rows = {cell for line in text.splitlines() for cell in re.findall(r"^\| `([^`]+)`", line)}
+    assert len(rooms) > 15
+    assert set(rooms) <= rows
+
+
 def test_every_arrow_of_the_import_graph_points_up() -> None:
     rows = rows_of(part_graph(GRAPH))
     assert all(
