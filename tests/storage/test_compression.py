@@ -13,6 +13,7 @@ from storage.engine.compression import COLD_AFTER_MS, Packed, Packer
 from storage.engine.entries import encode_entry
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
+from storage.engine.runs import Run
 
 IDENTITIES = st.one_of(
     st.builds(
@@ -170,6 +171,20 @@ def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while(idle: in
     assert held(log)[0] == cold + raw_size(log)  # type: ignore[operator]
     limits.packer.round(idle + COLD_AFTER_MS)
     assert held(log)[0] <= cold  # type: ignore[operator]
+
+
+def test_a_run_is_added_to_a_compressed_block_that_may_be_longer_now() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(1)
+    assert log.delete(ids.join(11, 0))
+    assert [size is None for size in held(log)] == [False]
+    limits.max_entries = 100
+    added = log.append_run(Run(ids.join(12, 0), 1, [b"f"], [b"$1\r\nf\r\n$1\r\nv\r\n"] * 3))
+    assert held(log) == [None]
+    assert log.range(ids.join(12, 0), ids.MAX, 9) == added
+    assert log.length == 13
+    log.check()
 
 
 def test_a_block_that_is_read_again_and_again_is_decompressed_once(
