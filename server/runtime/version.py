@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Final
 
+import storage
 from storage.checksums import crc64
 from storage.engine import log
 
@@ -28,7 +29,7 @@ def build_line() -> str:
     written beside the packages."""
     if BUILD == "plain":
         return BUILD
-    packages = os.path.dirname(os.path.dirname(log.__file__))
+    packages = os.path.dirname(os.path.dirname(str(storage.__file__)))
     with open(os.path.join(packages, "compiled"), encoding="utf-8") as file:
         return f"{BUILD} {file.read().rstrip()}"
 
