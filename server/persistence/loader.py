@@ -164,10 +164,10 @@ class Loader:
                 self._run_other(args)
         except LoadError as error:
             raise LoadError(f"{_command(args)}: {error}") from None
-        except CommandError as error:
-            raise LoadError(f"{_command(args)}: {error.text}") from None
-        except StorageFailure as error:
-            raise LoadError(f"{_command(args)}: {FAILURE_TEXTS[type(error)]}") from None
+        except CommandError as refusal:
+            raise LoadError(f"{_command(args)}: {refusal.text}") from None
+        except StorageFailure as failure:
+            raise LoadError(f"{_command(args)}: {FAILURE_TEXTS[type(failure)]}") from None
         except (ValueError, IndexError):
             raise LoadError(f"{_command(args)}: the arguments are not as they must be") from None
 
