@@ -19,7 +19,7 @@ transactions, COMMAND and the documentation from all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, ParamSpec
+from typing import Any, Final, ParamSpec
 
 from protocol.replies import Reply, Simple
 from server.road.outcomes import Outcome
@@ -52,6 +52,9 @@ GROUPS: Final = {
 """The group of the commands in each folder, and in each module that differs from its folder."""
 
 
+_SHARED: Final[dict[str, dict[str, Any]]] = {}
+"""Arguments of :class:`Definition` that a container and its subcommands have in common."""
+
 _Arguments = ParamSpec("_Arguments")
 
 
@@ -59,9 +62,10 @@ def _decorator(
     define: Callable[_Arguments, Definition],
 ) -> Callable[_Arguments, Callable[[Handler], Handler]]:
     """Return the decorator that registers a handler with a definition of such arguments."""
+    defined: Callable[..., Definition] = define
 
     def declare(*args: _Arguments.args, **named: _Arguments.kwargs) -> Callable[[Handler], Handler]:
-        about = define(*args, **named)
+        about = defined(*args, **_SHARED.get(str(args[0]).split()[0], {}) | named)
 
         def register(handler: Handler) -> Handler:
             folder, module = handler.__module__.split(".")[-2:]
@@ -78,8 +82,16 @@ command: Final = _decorator(Definition)
 :class:`Definition` takes. (A subclass with ``__call__`` does not live through mypyc.)"""
 
 
-def container(name: str, *, since: str, summary: str) -> None:
-    """Declares a command that is nothing without one of its subcommands, whose group it has."""
+def share(name: str, **shared: Any) -> None:
+    """Gives a command and its subcommands these arguments of :class:`Definition`, unless one of
+    them has its own."""
+    _SHARED[name] = shared
+
+
+def container(name: str, *, since: str, summary: str, **shared: Any) -> None:
+    """Declares a command that is nothing without one of its subcommands, whose group it has. They
+    have its ``since``, and what else is ``shared``, as of :func:`share`."""
+    share(name, since=since, **shared)
     about = Definition(
         name, since=since, summary=summary, arity=-2, complexity="Depends on subcommand."
     )

@@ -330,7 +330,7 @@ class Definition:
         self,
         name: str,
         *,
-        since: str,
+        since: str = "",
         summary: str,
         syntax: str = "",
         arity: int | None = None,

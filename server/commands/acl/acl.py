@@ -28,7 +28,7 @@ MOST_BITS: Final = 4096
 SHOWN_ENTRIES: Final = 10
 """How many entries of the log are shown unless a number is given."""
 
-container("ACL", since="6.0.0", summary="Commands about users and their rights.")
+container("ACL", summary="Commands about users and their rights.", since="6.0.0", flags=_ADMIN)
 
 
 # --- users -----------------------------------------------------------------------------------
@@ -36,8 +36,6 @@ container("ACL", since="6.0.0", summary="Commands about users and their rights."
 
 @command(
     "ACL SETUSER",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Makes a user, or changes its rules.",
     complexity="O(N) in the number of rules.",
     syntax="username [rule [rule ...]]",
@@ -55,8 +53,6 @@ def setuser(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL DELUSER",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Removes users, and ends their connections.",
     complexity="O(N) in the number of users, and of connections.",
     syntax="username [username ...]",
@@ -71,8 +67,6 @@ def deluser(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL GETUSER",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Shows the rules of a user.",
     complexity="O(N) in the number of rules.",
     syntax="username",
@@ -106,8 +100,6 @@ def _permissions(selector: Selector) -> list[tuple[Reply, Reply]]:
 
 @command(
     "ACL LIST",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Shows all users as the lines of a configuration.",
     complexity="O(N) in the number of users.",
 )
@@ -117,23 +109,14 @@ def list_(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 @command(
-    "ACL USERS",
-    flags=_ADMIN,
-    since="6.0.0",
-    summary="Lists the names of all users.",
-    complexity="O(N) in the number of users.",
+    "ACL USERS", summary="Lists the names of all users.", complexity="O(N) in the number of users."
 )
 def users(server: Services, session: Session, args: Arguments) -> Reply:
     """The names, sorted."""
     return [Bulk(user.name) for user in server.state.users.every()]
 
 
-@command(
-    "ACL WHOAMI",
-    flags=_ANYBODY,
-    since="6.0.0",
-    summary="Tells which user the connection is.",
-)
+@command("ACL WHOAMI", flags=_ANYBODY, summary="Tells which user the connection is.")
 def whoami(server: Services, session: Session, args: Arguments) -> Reply:
     """The name."""
     return Bulk(session.user)
@@ -145,7 +128,6 @@ def whoami(server: Services, session: Session, args: Arguments) -> Reply:
 @command(
     "ACL CAT",
     flags=_ANYBODY,
-    since="6.0.0",
     summary="Lists the categories of commands, or the commands of one.",
     complexity="O(N) in the number of categories or commands.",
     syntax="[category]",
@@ -164,7 +146,6 @@ def cat(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL DRYRUN",
-    flags=_ADMIN,
     since="7.0.0",
     summary="Tells whether a user may run a command, which is not run.",
     complexity="O(N) in the number of the command's arguments.",
@@ -193,13 +174,7 @@ def _explained(user: bytes, denial: Denial) -> Reply:
     return Bulk(text.encode("utf-8", "surrogateescape"))
 
 
-@command(
-    "ACL GENPASS",
-    flags=_ANYBODY,
-    since="6.0.0",
-    summary="Makes up a password.",
-    syntax="[bits]",
-)
+@command("ACL GENPASS", flags=_ANYBODY, summary="Makes up a password.", syntax="[bits]")
 def genpass(server: Services, session: Session, args: Arguments) -> Reply:
     """Hexadecimal digits that nobody can guess."""
     if len(args) > 3:
@@ -216,8 +191,6 @@ def genpass(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL LOG",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Shows what was denied lately, or forgets it.",
     complexity="O(N) in the number of entries shown.",
     syntax="[count | RESET]",
@@ -270,8 +243,6 @@ def _require_file(server: Services) -> None:
 
 @command(
     "ACL LOAD",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Replaces the users by those of the file.",
     complexity="O(N) in the number of users.",
 )
@@ -287,8 +258,6 @@ def load(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "ACL SAVE",
-    flags=_ADMIN,
-    since="6.0.0",
     summary="Writes the users into the file.",
     complexity="O(N) in the number of users.",
     tips=_EVERYWHERE,

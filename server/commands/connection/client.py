@@ -231,8 +231,9 @@ _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeed
 
 container(
     "CLIENT",
-    since="2.4.0",
     summary="Commands about the clients that are connected.",
+    since="2.4.0",
+    flags=_ANYBODY,
 )
 
 
@@ -246,23 +247,13 @@ def _on_or_off(arg: bytes) -> bool:
 # --- the client itself -----------------------------------------------------------------------
 
 
-@command(
-    "CLIENT ID",
-    flags=_ANYBODY,
-    since="5.0.0",
-    summary="Tells the number of this connection.",
-)
+@command("CLIENT ID", since="5.0.0", summary="Tells the number of this connection.")
 def client_id(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of this connection; later ones have higher numbers."""
     return session.id
 
 
-@command(
-    "CLIENT GETNAME",
-    flags=_ANYBODY,
-    since="2.6.9",
-    summary="Tells the name that this connection was given.",
-)
+@command("CLIENT GETNAME", since="2.6.9", summary="Tells the name that this connection was given.")
 def getname(server: Services, session: Session, args: Arguments) -> Reply:
     """The connection's name, or null."""
     return Bulk(session.name) if session.name else None
@@ -270,7 +261,6 @@ def getname(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT SETNAME",
-    flags=_ANYBODY,
     since="2.6.9",
     summary="Names this connection.",
     syntax="connection-name",
@@ -284,7 +274,6 @@ def setname(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT SETINFO",
-    flags=_ANYBODY,
     since="7.2.0",
     summary="Notes the library that speaks for the client, or its version.",
     syntax="<LIB-NAME libname | LIB-VER libver>",
@@ -306,7 +295,6 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT INFO",
-    flags=_ANYBODY,
     since="6.2.0",
     summary="Describes this connection.",
     tips=["nondeterministic_output"],
@@ -331,7 +319,6 @@ def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT NO-TOUCH",
-    flags=_ANYBODY,
     since="7.2.0",
     summary="Lets this connection's commands leave the idle time of keys alone.",
     syntax="<ON | OFF>",
@@ -344,7 +331,6 @@ def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT REPLY",
-    flags=_ANYBODY,
     since="3.2.0",
     summary="Turns the replies to this connection on or off, or leaves out the next one.",
     syntax="<ON | OFF | SKIP>",
@@ -370,7 +356,6 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
 @command(
     "CLIENT LIST",
     flags=_ADMIN,
-    since="2.4.0",
     summary="Describes the connections, a line each.",
     complexity="O(N) in the number of connections.",
     syntax="[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]" + _FILTERS,
@@ -406,7 +391,6 @@ def _listed(server: Services, session: Session, args: Arguments) -> list[Session
     "CLIENT KILL",
     arity=-3,
     flags=_ADMIN,
-    since="2.4.0",
     summary="Closes connections.",
     complexity="O(N) in the number of connections.",
     syntax="<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]"

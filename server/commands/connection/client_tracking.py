@@ -89,7 +89,6 @@ def _overlap(one: bytes, other: bytes) -> bool:
 
 @command(
     "CLIENT TRACKING",
-    flags=_ANYBODY,
     since="6.0.0",
     summary="Turns notices about changed keys on or off, for clients that keep copies of them.",
     complexity="O(1). Some options may introduce additional complexity.",
@@ -112,7 +111,6 @@ def tracking(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT CACHING",
-    flags=_ANYBODY,
     since="6.0.0",
     summary="Says whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
     syntax="<YES | NO>",
@@ -136,7 +134,6 @@ def caching(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT GETREDIR",
-    flags=_ANYBODY,
     since="6.0.0",
     summary="Tells which connection gets the notices of client-side caching.",
 )
@@ -147,7 +144,6 @@ def getredir(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "CLIENT TRACKINGINFO",
-    flags=_ANYBODY,
     since="6.2.0",
     summary="Describes the client-side caching of this connection.",
 )

@@ -125,13 +125,11 @@ def publish(server: Services, session: Session, args: Arguments) -> Reply:
     return server.pubsub.publish(args[1], args[2])
 
 
-container("PUBSUB", since="2.8.0", summary="Tells who listens to what.")
+container("PUBSUB", summary="Tells who listens to what.", since="2.8.0", flags=_INQUIRY)
 
 
 @command(
     "PUBSUB CHANNELS",
-    flags=_INQUIRY,
-    since="2.8.0",
     summary="Lists the channels that somebody listens to.",
     complexity="O(N) in the number of channels in use.",
     syntax="[pattern]",
@@ -150,8 +148,6 @@ def names_in_use(audience: Audience, args: Arguments) -> Reply:
 
 @command(
     "PUBSUB NUMSUB",
-    flags=_INQUIRY,
-    since="2.8.0",
     summary="Counts the listeners of channels.",
     complexity="O(N) in the number of channels named.",
     syntax="[channel [channel ...]]",
@@ -169,12 +165,7 @@ def listener_counts(audience: Audience, names: list[bytes]) -> Reply:
     return counts
 
 
-@command(
-    "PUBSUB NUMPAT",
-    flags=_INQUIRY,
-    since="2.8.0",
-    summary="Counts the different patterns that somebody listens to.",
-)
+@command("PUBSUB NUMPAT", summary="Counts the different patterns that somebody listens to.")
 def pubsub_numpat(server: Services, session: Session, args: Arguments) -> Reply:
     """How many different patterns are in use."""
     return len(server.pubsub.patterns)
@@ -260,7 +251,6 @@ def spublish(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "PUBSUB SHARDCHANNELS",
-    flags=_INQUIRY,
     since="7.0.0",
     summary="Lists the shard channels that somebody listens to.",
     complexity="O(N) in the number of shard channels in use.",
@@ -273,7 +263,6 @@ def pubsub_shardchannels(server: Services, session: Session, args: Arguments) ->
 
 @command(
     "PUBSUB SHARDNUMSUB",
-    flags=_INQUIRY,
     since="7.0.0",
     summary="Counts the listeners of shard channels.",
     complexity="O(N) in the number of channels named.",

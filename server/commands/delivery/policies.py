@@ -35,8 +35,8 @@ from storage.keyspace.databases import Database
 
 container(
     "XSTREAM",
-    since="8.8.0",
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
+    since="8.8.0",
 )
 
 
@@ -134,7 +134,6 @@ def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
 @command(
     "XSTREAM POLICY",
     flags="write denyoom",
-    since="8.8.0",
     summary="Shows and changes the policies of a stream. Only Penstock has it.",
     syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
     own=True,

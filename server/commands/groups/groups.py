@@ -22,8 +22,9 @@ from storage.engine.stream import Stream
 
 container(
     "XGROUP",
-    since="5.0.0",
     summary="Makes, changes and removes consumer groups and consumers.",
+    since="5.0.0",
+    flags="write",
 )
 
 UNKNOWN: Final = -1
@@ -76,7 +77,6 @@ def _entries_read(text: bytes) -> int | None:
 @command(
     "XGROUP CREATE",
     flags="write denyoom",
-    since="5.0.0",
     summary="Makes a consumer group.",
     syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
     keys=[KeySpec("RW insert", index=2)],
@@ -104,8 +104,6 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XGROUP SETID",
-    flags="write",
-    since="5.0.0",
     summary="Sets the last-delivered-id of a consumer group.",
     syntax="key group <id | $> [ENTRIESREAD entries-read]",
     keys=[KeySpec("RW update", index=2)],
@@ -125,8 +123,6 @@ def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "XGROUP DESTROY",
-    flags="write",
-    since="5.0.0",
     summary="Removes a consumer group with its consumers and pending entries.",
     complexity="O(N) for N pending entries.",
     syntax="key group",
@@ -163,8 +159,6 @@ def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -
 
 @command(
     "XGROUP DELCONSUMER",
-    flags="write",
-    since="5.0.0",
     summary="Removes a consumer of a group with its pending entries.",
     complexity="O(N) for N pending entries of the consumer.",
     syntax="key group consumer",

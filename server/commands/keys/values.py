@@ -37,8 +37,12 @@ _SHARED_REFERENCES: Final = 2**31 - 1
 
 container(
     "OBJECT",
-    since="2.2.3",
     summary="Looks at how values are kept.",
+    since="2.2.3",
+    flags="readonly",
+    syntax="key",
+    keys=_KEYS,
+    tips=_TIPS,
 )
 
 
@@ -56,29 +60,13 @@ def references(database: Database, key: bytes) -> int:
     return 1
 
 
-@command(
-    "OBJECT ENCODING",
-    flags="readonly",
-    since="2.2.3",
-    summary="Names the form in which a value is kept.",
-    syntax="key",
-    keys=_KEYS,
-    tips=_TIPS,
-)
+@command("OBJECT ENCODING", summary="Names the form in which a value is kept.")
 def encoding(server: Services, session: Session, args: Arguments) -> Reply:
     """``int``, ``embstr``, ``raw`` or ``stream``; null for no key."""
     return None if session.db.inspect(args[2]) is None else encoding_of(session.db, args[2])
 
 
-@command(
-    "OBJECT FREQ",
-    flags="readonly",
-    since="4.0.0",
-    summary="Tells how often a value has been used lately.",
-    syntax="key",
-    keys=_KEYS,
-    tips=_TIPS,
-)
+@command("OBJECT FREQ", since="4.0.0", summary="Tells how often a value has been used lately.")
 def freq(server: Services, session: Session, args: Arguments) -> Reply:
     """Null for no key; otherwise an error, as frequencies are not counted."""
     if session.db.inspect(args[2]) is None:
@@ -86,15 +74,7 @@ def freq(server: Services, session: Session, args: Arguments) -> Reply:
     raise CommandError(key_errors.NO_ACCESS_FREQUENCY)
 
 
-@command(
-    "OBJECT IDLETIME",
-    flags="readonly",
-    since="2.2.3",
-    summary="Tells for how many seconds a value has not been used.",
-    syntax="key",
-    keys=_KEYS,
-    tips=_TIPS,
-)
+@command("OBJECT IDLETIME", summary="Tells for how many seconds a value has not been used.")
 def idletime(server: Services, session: Session, args: Arguments) -> Reply:
     """Whole seconds; null for no key."""
     database, key = session.db, args[2]
@@ -103,15 +83,7 @@ def idletime(server: Services, session: Session, args: Arguments) -> Reply:
     return max(0, database.keyspace.now_ms - database.used[key]) // 1000
 
 
-@command(
-    "OBJECT REFCOUNT",
-    flags="readonly",
-    since="2.2.3",
-    summary="Counts the places that share a value.",
-    syntax="key",
-    keys=_KEYS,
-    tips=_TIPS,
-)
+@command("OBJECT REFCOUNT", summary="Counts the places that share a value.")
 def refcount(server: Services, session: Session, args: Arguments) -> Reply:
     """1, or the highest number there is for a small integer; null for no key."""
     if session.db.inspect(args[2]) is None:

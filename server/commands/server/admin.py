@@ -89,7 +89,6 @@ container("MODULE", since="4.0.0", summary="Commands about modules.")
 @command(
     "MODULE LIST",
     flags="admin noscript",
-    since="4.0.0",
     summary="Lists the modules that are loaded: none.",
     tips=["nondeterministic_output_order"],
 )

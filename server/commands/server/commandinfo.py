@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
-from server.commands.declare import command, help_command
+from server.commands.declare import command, help_command, share
 from server.commands.server import errors as server_errors
 from server.road.session import Session
 from server.road.table import (
@@ -85,12 +85,12 @@ def _find_keys(spec: KeySpec) -> Map:
     return Map([("type", "range"), ("spec", span)])
 
 
+share("COMMAND", flags=_FLAGS, since="2.8.13", categories="connection")
+
+
 @command(
     "COMMAND",
     arity=-1,
-    flags=_FLAGS,
-    since="2.8.13",
-    categories="connection",
     summary="Describes every command.",
     complexity="O(N) in the number of commands.",
     tips=_UNORDERED,
@@ -100,13 +100,7 @@ def command_(server: Services, session: Session, args: Arguments) -> Reply:
     return [describe(entry) for entry in commands(server.state.table)]
 
 
-@command(
-    "COMMAND COUNT",
-    flags=_FLAGS,
-    since="2.8.13",
-    categories="connection",
-    summary="Counts the commands.",
-)
+@command("COMMAND COUNT", summary="Counts the commands.")
 def count(server: Services, session: Session, args: Arguments) -> Reply:
     """The number of commands, subcommands not counted."""
     return len(commands(server.state.table))
@@ -114,9 +108,6 @@ def count(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND INFO",
-    flags=_FLAGS,
-    since="2.8.13",
-    categories="connection",
     summary="Describes commands: how many arguments, which flags, where their keys are.",
     complexity="O(N) in the number of commands asked for.",
     syntax="[command-name [command-name ...]]",
@@ -134,9 +125,7 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND DOCS",
-    flags=_FLAGS,
     since="7.0.0",
-    categories="connection",
     summary="Documents commands for people: what they do, since when, with which arguments.",
     complexity="O(N) in the number of commands asked for.",
     syntax="[command-name [command-name ...]]",
@@ -178,9 +167,7 @@ _LIST_FILTERS: Final[dict[bytes, Filter]] = {
 
 @command(
     "COMMAND LIST",
-    flags=_FLAGS,
     since="7.0.0",
-    categories="connection",
     summary="Lists the names of commands.",
     complexity="O(N) in the number of commands.",
     syntax="[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
@@ -220,9 +207,6 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
 
 @command(
     "COMMAND GETKEYS",
-    flags=_FLAGS,
-    since="2.8.13",
-    categories="connection",
     summary="Finds the keys in a whole command.",
     complexity="O(N) in the number of the command's arguments.",
     syntax="command [arg [arg ...]]",
@@ -234,9 +218,7 @@ def getkeys(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "COMMAND GETKEYSANDFLAGS",
-    flags=_FLAGS,
     since="7.0.0",
-    categories="connection",
     summary="Finds the keys in a whole command, and what it does to them.",
     complexity="O(N) in the number of the command's arguments.",
     syntax="command [arg [arg ...]]",

@@ -21,16 +21,12 @@ _FLAGS: Final = "admin noscript loading stale"
 _EVERYWHERE: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
 
 container(
-    "CONFIG",
-    since="2.0.0",
-    summary="Reads and changes the settings of the server.",
+    "CONFIG", summary="Reads and changes the settings of the server.", since="2.0.0", flags=_FLAGS
 )
 
 
 @command(
     "CONFIG GET",
-    flags=_FLAGS,
-    since="2.0.0",
     summary="Tells the values of the settings whose names match.",
     complexity="O(N) in the number of patterns.",
     syntax="parameter [parameter ...]",
@@ -63,8 +59,6 @@ def _matching(config: Config, pattern: bytes) -> Iterator[tuple[str, str]]:
 
 @command(
     "CONFIG SET",
-    flags=_FLAGS,
-    since="2.0.0",
     summary="Changes settings at once.",
     complexity="O(N) in the number of settings.",
     syntax="parameter value [parameter value ...]",
@@ -105,13 +99,7 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
     return label.lower()
 
 
-@command(
-    "CONFIG RESETSTAT",
-    flags=_FLAGS,
-    since="2.0.0",
-    summary="Sets the counters of INFO to zero.",
-    tips=_EVERYWHERE,
-)
+@command("CONFIG RESETSTAT", summary="Sets the counters of INFO to zero.", tips=_EVERYWHERE)
 def config_resetstat(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets what has been counted since the start."""
     server.state.forget_counts()
@@ -122,7 +110,6 @@ def config_resetstat(server: Services, session: Session, args: Arguments) -> Rep
 
 @command(
     "CONFIG REWRITE",
-    flags=_FLAGS,
     since="2.8.0",
     summary="Writes the present settings into the configuration file.",
     tips=_EVERYWHERE,

@@ -166,17 +166,12 @@ def _scripts(server: Services) -> Fields:
 
 # --- MEMORY ----------------------------------------------------------------------------------
 
-container(
-    "MEMORY",
-    since="4.0.0",
-    summary="Commands about the memory that is used.",
-)
+container("MEMORY", summary="Commands about the memory that is used.", since="4.0.0")
 
 
 @command(
     "MEMORY USAGE",
     flags="readonly",
-    since="4.0.0",
     summary="Estimates the memory that a key takes.",
     complexity="O(N) in the number of blocks, groups and consumers of a stream.",
     syntax="key [SAMPLES count]",
@@ -212,12 +207,7 @@ USAGE <key> [SAMPLES <count>]
 help_command("MEMORY", since="4.0.0", text=_HELP)
 
 
-@command(
-    "MEMORY STATS",
-    since="4.0.0",
-    summary="Tells what the memory is used for.",
-    tips=_TIPS,
-)
+@command("MEMORY STATS", summary="Tells what the memory is used for.", tips=_TIPS)
 def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """A map of names and numbers: those of a Redis that mean something here."""
     used = process.resident_memory()
@@ -272,7 +262,6 @@ def _number(session: Session, value: float) -> Encoded:
 
 @command(
     "MEMORY DOCTOR",
-    since="4.0.0",
     summary="Says in words whether anything about the memory is unusual.",
     tips=_TIPS,
 )
@@ -293,9 +282,7 @@ def memory_doctor(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "MEMORY MALLOC-STATS",
-    since="4.0.0",
     summary="Shows the statistics of the memory allocator, which keeps none.",
-    complexity="O(1)",
     tips=_TIPS,
 )
 def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> Reply:
@@ -305,7 +292,6 @@ def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> 
 
 @command(
     "MEMORY PURGE",
-    since="4.0.0",
     summary="Gives free memory back to the system.",
     complexity="Depends on how much memory is free.",
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),

@@ -22,16 +22,12 @@ _FLAGS: Final = "admin loading stale"
 _USUAL_COUNT: Final = 10
 
 container(
-    "SLOWLOG",
-    since="2.2.12",
-    summary="Commands about the log of slow commands.",
+    "SLOWLOG", summary="Commands about the log of slow commands.", since="2.2.12", flags=_FLAGS
 )
 
 
 @command(
     "SLOWLOG GET",
-    flags=_FLAGS,
-    since="2.2.12",
     summary="Tells which commands took long, the last ones first.",
     complexity="O(N) in the number of entries that are told of.",
     syntax="[count]",
@@ -67,8 +63,6 @@ def _entry(one: SlowCommand) -> Reply:
 
 @command(
     "SLOWLOG LEN",
-    flags=_FLAGS,
-    since="2.2.12",
     summary="Tells how many commands are in the log.",
     tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
 )
@@ -79,8 +73,6 @@ def slowlog_len(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command(
     "SLOWLOG RESET",
-    flags=_FLAGS,
-    since="2.2.12",
     summary="Empties the log.",
     complexity="O(N) in the number of entries.",
     tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
@@ -135,8 +127,10 @@ _LATENCY_TIPS: Final = (
 
 container(
     "LATENCY",
-    since="2.8.13",
     summary="Commands about what takes long.",
+    since="2.8.13",
+    flags=_LATENCY_FLAGS,
+    tips=_LATENCY_TIPS,
 )
 
 
@@ -144,13 +138,7 @@ def _events(server: Services) -> dict[bytes, Series]:
     return server.state.timings.latency.events
 
 
-@command(
-    "LATENCY LATEST",
-    flags=_LATENCY_FLAGS,
-    since="2.8.13",
-    summary="Tells when each event that takes long was noted last.",
-    tips=_LATENCY_TIPS,
-)
+@command("LATENCY LATEST", summary="Tells when each event that takes long was noted last.")
 def latency_latest(server: Services, session: Session, args: Arguments) -> Reply:
     """For each event its name, the Unix time of its last sample, that sample, and the longest one,
     in milliseconds."""
@@ -160,14 +148,7 @@ def latency_latest(server: Services, session: Session, args: Arguments) -> Reply
     ]
 
 
-@command(
-    "LATENCY HISTORY",
-    flags=_LATENCY_FLAGS,
-    since="2.8.13",
-    summary="Tells what was noted of an event.",
-    syntax="event",
-    tips=_LATENCY_TIPS,
-)
+@command("LATENCY HISTORY", summary="Tells what was noted of an event.", syntax="event")
 def latency_history(server: Services, session: Session, args: Arguments) -> Reply:
     """The samples of an event, pairs of Unix time and milliseconds."""
     series = _events(server).get(args[2])
@@ -176,8 +157,6 @@ def latency_history(server: Services, session: Session, args: Arguments) -> Repl
 
 @command(
     "LATENCY RESET",
-    flags=_LATENCY_FLAGS,
-    since="2.8.13",
     summary="Forgets what was noted of events, or of all.",
     syntax="[event [event ...]]",
     tips=("request_policy:all_nodes", "response_policy:agg_sum"),
@@ -187,14 +166,7 @@ def latency_reset(server: Services, session: Session, args: Arguments) -> Reply:
     return server.state.timings.latency.forget(args[2:])
 
 
-@command(
-    "LATENCY GRAPH",
-    flags=_LATENCY_FLAGS,
-    since="2.8.13",
-    summary="Draws what was noted of an event.",
-    syntax="event",
-    tips=_LATENCY_TIPS,
-)
+@command("LATENCY GRAPH", summary="Draws what was noted of an event.", syntax="event")
 def latency_graph(server: Services, session: Session, args: Arguments) -> Reply:
     """A drawing in letters."""
     series = _events(server).get(args[2])
@@ -204,11 +176,7 @@ def latency_graph(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 @command(
-    "LATENCY DOCTOR",
-    flags=_LATENCY_FLAGS,
-    since="2.8.13",
-    summary="Says in words what has taken long, and what may be done about it.",
-    tips=_LATENCY_TIPS,
+    "LATENCY DOCTOR", summary="Says in words what has taken long, and what may be done about it."
 )
 def latency_doctor(server: Services, session: Session, args: Arguments) -> Reply:
     """Some sentences."""
@@ -219,12 +187,10 @@ def latency_doctor(server: Services, session: Session, args: Arguments) -> Reply
 
 @command(
     "LATENCY HISTOGRAM",
-    flags=_LATENCY_FLAGS,
     since="7.0.0",
     summary="Tells how many calls of commands took how long.",
     complexity="O(N) in the number of commands that are told of.",
     syntax="[command [command ...]]",
-    tips=_LATENCY_TIPS,
 )
 def latency_histogram(server: Services, session: Session, args: Arguments) -> Reply:
     """For each command that has been called its calls, and how many of them took at most so many
