@@ -12,7 +12,7 @@ FAMILIES: Final = {
     "delivery": ("policies",),
     "keys": ("keys", "scan", "values", "expiry"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
-    "scripting": ("scripting", "functions"),
+    "scripting": ("scripting",),
     "replication": ("replication",),
     "acl": ("acl",),
     "server": (

@@ -23,7 +23,6 @@ from server.scripting.running import Job, Runner
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi
-    from server.scripting.interpreter import Outcome
 
 EVALUATED: Final = 500
 """So many scripts are kept that EVAL brought; those of SCRIPT LOAD are kept until SCRIPT FLUSH."""
@@ -100,7 +99,9 @@ class Scripting:
         self._evaluated.clear()
         self._calls = None
 
-    def _from_source(self, source: bytes) -> Script:
+    def from_source(self, source: bytes) -> Script:
+        """The script of a text, from the cache or put there; raises :class:`CommandError`."""
+        self._lua()
         script = self._by_source.get(source)
         if script is None:
             script = self._add(source)
@@ -111,6 +112,14 @@ class Scripting:
         self._evaluated[script] = None
         if len(self._evaluated) > EVALUATED:
             self._evict(next(iter(self._evaluated)))
+        return script
+
+    def cached(self, sha1: bytes) -> Script:
+        """The script in the cache that has this SHA1; raises :class:`CommandError`."""
+        self._lua()
+        script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
+        if script is None:
+            raise CommandError(script_errors.NO_SCRIPT)
         return script
 
     def _evict(self, script: Script) -> None:
@@ -131,25 +140,7 @@ class Scripting:
 
     # --- running --------------------------------------------------------------------------
 
-    def evaluate(
-        self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
-    ) -> Reply | Wait:
-        """Runs EVAL, or EVAL_RO; raises :class:`CommandError`."""
-        self._lua()
-        return self._run(session, self._from_source(command[1]), command, keys, arguments)
-
-    def evaluate_cached(
-        self, session: Session, command: Arguments, keys: Arguments, arguments: Arguments
-    ) -> Reply | Wait:
-        """Runs EVALSHA, or EVALSHA_RO; raises :class:`CommandError`."""
-        self._lua()
-        sha1 = command[1]
-        script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
-        if script is None:
-            raise CommandError(script_errors.NO_SCRIPT)
-        return self._run(session, script, command, keys, arguments)
-
-    def _run(
+    def run(
         self,
         session: Session,
         script: Script,
@@ -157,21 +148,9 @@ class Scripting:
         keys: Arguments,
         arguments: Arguments,
     ) -> Reply | Wait:
-        header = script.header
-        if header.present:
-            self._runner.check_memory(header.no_writes or header.allow_oom)
-        read_only = command[0][-3:].upper() == b"_RO"
-        if read_only and header.present and not header.no_writes:
-            raise CommandError(script_errors.SCRIPT_MAY_WRITE)
-        calls = self._lua()
-
-        def run() -> Outcome:
-            return calls.interpreter.run(
-                script.function, script.sha1, session.resp3, keys, arguments
-            )
-
-        read_only = read_only or header.no_writes
-        job = Job(calls, read_only, run, command, allow_oom=header.allow_oom)
+        """Runs a script for EVAL and its kin; raises :class:`CommandError`."""
+        body, name, header = script.function, script.sha1, script.header
+        job = Job(self._lua(), body, name, header, command, keys, arguments, is_function=False)
         return self._runner.run(session, job)
 
     def transaction(
@@ -183,7 +162,7 @@ class Scripting:
         """Runs a transaction; if it has scripts, it may take long as a whole."""
         if not any(entry.about.group == "scripting" for entry, _ in queue) or not self._is_ready():
             return array(run())
-        return self._runner.take_turns(session, lambda: array(run()))
+        return self._runner.clock.work(session, lambda: array(run()))
 
     def _is_ready(self) -> bool:
         """Whether scripts can be run at all."""

@@ -25,7 +25,6 @@ from storage.rdb.write import dump_libraries
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi
-    from server.scripting.interpreter import Outcome
 
 LOAD_TIMEOUT_S: Final = 0.5
 """How long a library may take to register its functions."""
@@ -217,20 +216,11 @@ class Functions:
         arguments: Arguments,
     ) -> Reply | Wait:
         """Runs FCALL, or FCALL_RO; raises :class:`CommandError`."""
-        calls = self._calls
-        assert calls is not None
-        no_writes = "no-writes" in function.flags
-        allow_oom = "allow-oom" in function.flags
-        self._runner.check_memory(no_writes or allow_oom)
-        if command[0][-3:].upper() == b"_RO" and not no_writes:
-            raise CommandError(script_errors.SCRIPT_MAY_WRITE)
-
-        def run() -> Outcome:
-            return calls.interpreter.run(
-                function.body, function.name, session.resp3, keys, arguments
-            )
-
-        job = Job(calls, no_writes, run, command, function.name, allow_oom)
+        assert self._calls is not None
+        flags = function.flags
+        header = first_line.Header(True, "no-writes" in flags, "allow-oom" in flags, b"")
+        body, name = function.body, function.name
+        job = Job(self._calls, body, name, header, command, keys, arguments, is_function=True)
         return self._runner.run(session, job)
 
     def running(self) -> tuple[Job, int] | None:

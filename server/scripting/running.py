@@ -17,10 +17,10 @@ from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments
 from server.scripting import errors as script_errors
+from server.scripting.first_line import Header
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi, Register
-    from server.scripting.interpreter import Outcome
     from server.scripting.long_running import LongRunning
 
 
@@ -28,18 +28,23 @@ PACKAGES: Final = ("lupa", "greenlet")
 
 
 class Job(NamedTuple):
-    """What is to run: in which Lua, and what of.
-
-    ``function`` is the name of the function that it is; a script is none. ``allow_oom`` says that
-    its commands may take more memory when there is none left.
-    """
+    """What is to run: in which Lua, which of its functions and under which name, what the first
+    line promises, and for which command with which keys and arguments."""
 
     calls: HostApi
-    read_only: bool
-    run: Callable[[], Outcome]
+    body: object
+    name: bytes
+    header: Header
     command: Arguments
-    function: bytes | None = None
-    allow_oom: bool = False
+    keys: Arguments
+    arguments: Arguments
+    is_function: bool
+    """Whether it is a function of a library, and not a script."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the command is one that may not write."""
+        return self.command[0][-3:].upper() == b"_RO"
 
 
 class Runner:
@@ -95,28 +100,32 @@ class Runner:
     # --- running --------------------------------------------------------------------------
 
     def run(self, session: Session, job: Job) -> Reply | Wait:
-        """Runs a script; raises :class:`CommandError` for the error that it ends with."""
+        """Runs a script or a function; raises :class:`CommandError` if it may not run, and for the
+        error that it ends with."""
+        header = job.header
+        if header.present:
+            self._check_memory(header.no_writes or header.allow_oom)
+            if job.read_only and not header.no_writes:
+                raise CommandError(script_errors.SCRIPT_MAY_WRITE)
         return self.clock.work(session, lambda: self._execute(session, job))
 
-    def check_memory(self, allowed: bool) -> None:
+    def _check_memory(self, allowed: bool) -> None:
         """Raises :class:`CommandError` if memory is full, unless the script is allowed to run."""
         memory = self._state.memory
         if not allowed and memory.exceeded and memory.check():
             raise CommandError(errors.OUT_OF_MEMORY)
 
-    def take_turns(self, session: Session, work: Callable[[], Reply]) -> Reply | Wait:
-        """Does work of which scripts are a part, which may take long as a whole."""
-        return self.clock.work(session, work)
-
     def _execute(self, session: Session, job: Job) -> Encoded:
         """Runs the script; what it changes counts as a whole or not at all."""
-        calls = job.calls
+        calls, header = job.calls, job.header
         self._job, self._began = job, self.clock.seconds()
         self.clock.begin()
-        calls.begin(session, job.read_only, job.allow_oom)
+        calls.begin(session, job.read_only or header.no_writes, header.allow_oom)
         self._reactions.begin_unit()
         try:
-            outcome = job.run()
+            outcome = calls.interpreter.run(
+                job.body, job.name, session.resp3, job.keys, job.arguments
+            )
         finally:
             self._job = None
             if calls.script.wrote:
@@ -140,7 +149,7 @@ class Runner:
     def refusal(self) -> str:
         """Return the error for others while something takes long."""
         job = self._job
-        return errors.BUSY if job is None or job.function is None else script_errors.BUSY_FUNCTION
+        return script_errors.BUSY_FUNCTION if job is not None and job.is_function else errors.BUSY
 
     @property
     def running(self) -> tuple[Job, int] | None:
@@ -151,7 +160,7 @@ class Runner:
 
     def check_kind(self, function: bool) -> None:
         """Raises :class:`CommandError` if what takes long is of the other kind."""
-        if self.busy and self._job is not None and (self._job.function is not None) != function:
+        if self.busy and self._job is not None and self._job.is_function != function:
             raise CommandError(self.refusal)
 
     def kill(self, function: bool) -> None:
