@@ -166,7 +166,8 @@ class Services:
     # --- for tests ------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Asserts that the words of reasons say what is so, see :mod:`server.road.reasons`."""
+        """Asserts that the words of reasons say what is so (:mod:`server.road.reasons`), and that
+        policies are known only of what there is."""
         state = self.state
         so = {
             reasons.LOADING: state.phase is not Phase.SERVING,
@@ -186,3 +187,4 @@ class Services:
             session.update_reasons()
             assert session.reasons == noted, session.id
             assert session.monitoring == (session in state.timings.monitors.sessions), session.id
+        self.policies.check()

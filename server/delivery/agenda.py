@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from server.config.policies import GroupRules
-from server.delivery.retention import NEVER, Kept
+from server.delivery.retention import NEVER
 from storage.engine import ids
 from storage.engine.entries import Field
 from storage.engine.log import EntryLog
@@ -43,11 +43,10 @@ _SLACK: Final = 64
 """Deliveries share a range that are less than this part of the shortest delay apart."""
 
 
-class Agenda(Kept):
+class Agenda:
     """The index of one group, made for the ``rules`` that it has."""
 
-    def __init__(self, rules: GroupRules, key: bytes, version: int) -> None:
-        super().__init__(key, version)
+    def __init__(self, rules: GroupRules) -> None:
         self.rules = rules
         self.stale = True
         """Whether the index must be made anew before it is used."""

@@ -14,7 +14,7 @@ has something to do, and wakes readers that may go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
@@ -40,17 +40,45 @@ from server.delivery.group_ref import (
     group_of_value,
 )
 from server.delivery.reading import move_exhausted
-from server.delivery.retention import AGE_STEP_MS, NEVER, Kept, StreamAgenda, Tally
+from server.delivery.retention import AGE_STEP_MS, NEVER, StreamAgenda, Tally
 from server.road.session import Place, Session
 from server.road.state import Phase, ServerState
 from server.road.table import Arguments
 from storage.engine import effects as e
 from storage.engine import ids
+from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 
 AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
+
+
+class _Known:
+    """What is known of the policies of a stream: ``agenda`` if it has any, and of the groups that
+    were looked at those that have some, and those that have none.
+
+    It holds for a ``version`` of all policies. What is known of a group has a version of its own.
+    """
+
+    __slots__ = ("agenda", "groups", "stream", "version")
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.version = -1
+        self.agenda: StreamAgenda | None = None
+        self.groups: dict[bytes, _KnownGroup] = {}
+
+
+class _KnownGroup:
+    """What is known of a group: ``ruled`` if it has policies."""
+
+    __slots__ = ("group", "ruled", "version")
+
+    def __init__(self, group: Group, version: int, ruled: RuledGroup | None) -> None:
+        self.group = group
+        self.version = version
+        self.ruled = ruled
 
 
 class Policies:
@@ -68,6 +96,8 @@ class Policies:
         self._lines: tuple[Line, ...] = ()
         self.active = False
         """Whether any stream or group may have policies."""
+        self._known: dict[Place, _Known] = {}
+        """The streams that were looked at while any had policies."""
         self.tally = Tally()
         self.due = DueTimes(state.timekeeper, self.run_due)
         self.apply_and_wake: Callable[[], None] = lambda: None
@@ -80,10 +110,13 @@ class Policies:
             e.GroupCreated: lambda effect: self._look_at(effect.db, effect.key),
             e.StreamRestored: lambda effect: self._look_at(effect.db, effect.key),
             e.StreamPutBack: lambda effect: self._look_at(effect.db, effect.key),
-            e.KeyRenamed: lambda effect: self._look_at(effect.db, effect.target),
+            e.Changed: lambda effect: self._forget_gone(effect.db, effect.keys),
+            e.Flushed: lambda effect: self._forget_all_gone(),
+            e.GroupDestroyed: self._follow_destroyed,
+            e.KeyRenamed: self._follow_renamed,
             e.KeyCopied: lambda effect: self._look_at(effect.target_db, effect.target),
-            e.KeyMoved: lambda effect: self._look_at(effect.target_db, effect.key),
-            e.Swapped: lambda effect: self.reload(),
+            e.KeyMoved: self._follow_moved,
+            e.Swapped: self._follow_swapped,
             e.PolicySet: self._follow_policy,
             e.Delivered: self._in_group(self._follow_delivered),
             e.Redelivered: self._in_group(self._follow_redelivered),
@@ -106,7 +139,9 @@ class Policies:
         self.active = bool(self._lines) or keyspace.policies
         self.due.forget()
         if not self.active:
+            self._known.clear()
             return
+        self._forget_all_gone()
         for database in keyspace.databases:
             for key, value in database.values.items():
                 if isinstance(value, Stream):
@@ -146,49 +181,54 @@ class Policies:
         """Return the group with its policies, ready for use; ``None`` if it has none."""
         if not self.active:
             return None
-        agenda = self.of_group(ref)
-        if agenda is None:
-            return None
-        of_stream = self.of_stream(ref.key, ref.stream)
-        return RuledGroup(ref, agenda, of_stream, self.tally, self.circle_of)
+        known = self._known_at(ref.db, ref.key, ref.stream)
+        of_group = known.groups.get(ref.group.name)
+        if of_group is None or of_group.version != self._version or of_group.group is not ref.group:
+            of_group = self._resolve_group(known, ref, of_group)
+        ruled = of_group.ruled
+        if ruled is not None and ruled.agenda.stale:
+            ruled.agenda.refresh(ref.group.pending, ref.stream.log)
+        return ruled
 
-    def of_group(self, ref: GroupRef) -> Agenda | None:
-        """Return what is kept of a group with policies, ready for use; ``None`` without any."""
-        known = ref.group.agenda
-        if not isinstance(known, Kept) or known.version != self._version or known.key != ref.key:
-            return self._resolve_group(ref)
-        if not isinstance(known, Agenda):
-            return None
-        if known.stale:
-            known.refresh(ref.group.pending, ref.stream.log)
-        return known
+    def is_known_as_ruled(self, ref: GroupRef) -> bool:
+        """Return whether the group had policies when they were last looked at. Nothing is looked at
+        here: the group need not be there any more."""
+        known = self._known.get((ref.db.index, ref.key))
+        of_group = None if known is None else known.groups.get(ref.group.name)
+        return of_group is not None and of_group.group is ref.group and of_group.ruled is not None
 
-    def _resolve_group(self, ref: GroupRef) -> Agenda | None:
-        key, group = ref.key, ref.group
-        rules = GroupRules(self.settings_of_group(ref), key)
-        known = group.agenda
-        if not rules.anything:
-            group.agenda = Kept(key, self._version)
-            return None
-        if (
-            isinstance(known, Agenda)
-            and known.key == key
-            and known.rules.settings == rules.settings
-        ):
-            known.version = self._version
-        else:
-            known = group.agenda = Agenda(rules, key, self._version)
-        known.refresh(group.pending, ref.stream.log)
-        return known
+    def _resolve_group(
+        self, known: _Known, ref: GroupRef, former: _KnownGroup | None
+    ) -> _KnownGroup:
+        """Finds the policies of a group. The index is kept where they are as they were."""
+        group, ruled = ref.group, None
+        rules = GroupRules(self.settings_of_group(ref), ref.key)
+        if rules.anything:
+            agenda = Agenda(rules)
+            if former is not None and former.group is group and former.ruled is not None:
+                had = former.ruled.agenda
+                agenda = had if had.rules.settings == rules.settings else agenda
+            ruled = RuledGroup(ref, agenda, known.agenda, self.tally, self.circle_of)
+        of_group = known.groups[group.name] = _KnownGroup(group, self._version, ruled)
+        return of_group
 
-    def of_stream(self, key: bytes, stream: Stream) -> StreamAgenda | None:
+    def of_stream(self, db: Database, key: bytes, stream: Stream) -> StreamAgenda | None:
         """Return what is kept of a stream with policies; ``None`` without any."""
-        known = stream.agenda
-        if not isinstance(known, Kept) or known.version != self._version or known.key != key:
-            return self._resolve_stream(key, stream)
-        return known if isinstance(known, StreamAgenda) else None
+        return self._known_at(db, key, stream).agenda
 
-    def _resolve_stream(self, key: bytes, stream: Stream) -> StreamAgenda | None:
+    def _known_at(self, db: Database, key: bytes, stream: Stream) -> _Known:
+        place = (db.index, key)
+        known = self._known.get(place)
+        if known is None or known.stream is not stream:
+            known = self._known[place] = _Known(stream)
+        if known.version != self._version:
+            known.version = self._version
+            known.agenda = self._resolve_stream(key, stream, known.agenda)
+        return known
+
+    def _resolve_stream(
+        self, key: bytes, stream: Stream, former: StreamAgenda | None
+    ) -> StreamAgenda | None:
         settings = self.settings_of_stream(key, stream)
         to_make = [
             (name, start)
@@ -196,19 +236,57 @@ class Policies:
             if (start := self._start_of(key, stream, name)) is not None
         ]
         if not settings and not to_make:
-            stream.agenda = Kept(key, self._version)
             return None
-        known = stream.agenda
-        if (
-            isinstance(known, StreamAgenda)
-            and known.key == key
-            and known.rules.settings == settings
-        ):
-            known.version, known.groups_to_make = self._version, to_make
-            return known
-        agenda = stream.agenda = StreamAgenda(StreamRules(settings), to_make, key, self._version)
+        if former is not None and former.rules.settings == settings:
+            former.groups_to_make = to_make
+            return former
+        agenda = StreamAgenda(StreamRules(settings), to_make)
         agenda.find_in_grace(stream)
         return agenda
+
+    # --- which streams are known ----------------------------------------------------------
+
+    def _forget_gone(self, db: int, keys: Iterable[bytes]) -> None:
+        """Forgets streams of a database that were at these keys and are not there any more."""
+        values = self._state.keyspace.databases[db].values
+        for key in keys:
+            known = self._known.get((db, key))
+            if known is not None and values.get(key) is not known.stream:
+                del self._known[db, key]
+
+    def _forget_all_gone(self) -> None:
+        for db, key in list(self._known):
+            self._forget_gone(db, (key,))
+
+    def _follow_destroyed(self, effect: e.GroupDestroyed) -> None:
+        known = self._known.get((effect.db, effect.key))
+        if known is not None:
+            known.groups.pop(effect.group, None)
+
+    def _follow_renamed(self, effect: e.KeyRenamed) -> None:
+        self._forget_gone(effect.db, (effect.key,))
+        self._look_at(effect.db, effect.target)
+
+    def _follow_moved(self, effect: e.KeyMoved) -> None:
+        """Takes what is known of the stream along: its policies are the same."""
+        known = self._known.pop((effect.db, effect.key), None)
+        if known is not None:
+            self._version += 1
+            self._known[effect.target_db, effect.key] = known
+        self._look_at(effect.target_db, effect.key)
+
+    def _follow_swapped(self, effect: e.Swapped) -> None:
+        other = {effect.db: effect.other, effect.other: effect.db}
+        self._known = {(other.get(db, db), key): each for (db, key), each in self._known.items()}
+        self.reload()
+
+    def check(self) -> None:
+        """Asserts that nothing is known but of streams and groups that there are."""
+        assert self.active or not self._known
+        for (db, key), known in self._known.items():
+            assert self._state.keyspace.databases[db].values.get(key) is known.stream, key
+            for name, of_group in known.groups.items():
+                assert known.stream.groups.get(name) is of_group.group, (key, name)
 
     # --- groups that are made -------------------------------------------------------------
 
@@ -231,16 +309,16 @@ class Policies:
         last_id = stream.last_id if start == b"$" else ids.MIN
         return add_group(db, key, stream, name, last_id, None)
 
-    def wants_groups(self, key: bytes, stream: Stream) -> bool:
+    def wants_groups(self, db: Database, key: bytes, stream: Stream) -> bool:
         """Whether an XADD has to make groups."""
-        agenda = self.of_stream(key, stream)
+        agenda = self.of_stream(db, key, stream)
         return agenda is not None and any(
             name not in stream.groups for name, _ in agenda.groups_to_make
         )
 
     def make_groups(self, db: Database, key: bytes, stream: Stream, before: int) -> None:
         """Makes the groups that an XADD has to make; ``before`` is the last ID before its own."""
-        agenda = self.of_stream(key, stream)
+        agenda = self.of_stream(db, key, stream)
         for name, start in () if agenda is None else agenda.groups_to_make:
             if name not in stream.groups:
                 add_group(db, key, stream, name, before if start == b"$" else ids.MIN, None)
@@ -250,7 +328,7 @@ class Policies:
     def note_acknowledged(self, ref: GroupRef, entry_ids: Sequence[int]) -> None:
         """A group has acknowledged the entries: with ``delete acked`` those go that all have."""
         db, key, stream = ref.db, ref.key, ref.stream
-        agenda = self.of_stream(key, stream)
+        agenda = self.of_stream(db, key, stream)
         if agenda is not None and agenda.rules.delete_acked:
             self.tally.deleted += retention.drop_acknowledged(db, key, stream, agenda, entry_ids)
             if agenda.in_grace:
@@ -289,14 +367,15 @@ class Policies:
         """Finds out which policies the stream and its groups have, and notes when it has something
         to do next. Where it has just been looked at, at the time ``after``, that is not at once,
         and for what goes by age not entry after entry."""
-        of_stream = self.of_stream(key, stream)
+        of_stream = self.of_stream(database, key, stream)
         at = NEVER
         if of_stream is not None:
             at = max(of_stream.next_due(stream), after + AGE_STEP_MS)
         for group in stream.groups.values():
-            agenda = self.of_group(GroupRef(database, key, stream, group))
-            if agenda is not None:
-                at = min(at, max(min(agenda.next_due, agenda.seen_due), after + 1))
+            ruled = self.ruled(GroupRef(database, key, stream, group))
+            if ruled is not None:
+                due = min(ruled.agenda.next_due, ruled.agenda.seen_due)
+                at = min(at, max(due, after + 1))
         if at < NEVER:
             self.due.note((database.index, key), at)
 
@@ -306,7 +385,8 @@ class Policies:
         return (database, value) if isinstance(value, Stream) else None
 
     def _look_at(self, db: int, key: bytes) -> None:
-        """A stream is at the key, or has got other policies or groups."""
+        """Something else is at the key, or a stream has got other policies or groups."""
+        self._forget_gone(db, (key,))
         found = self._stream_at(db, key)
         if found is not None:
             self._note(found[0], key, found[1])
@@ -320,52 +400,55 @@ class Policies:
     def _follow_added(self, effect: e.EntryAdded | e.EntriesAdded, first: int) -> None:
         place = (effect.db, effect.key)
         found = self._stream_at(*place)
-        agenda = None if found is None else self.of_stream(effect.key, found[1])
+        agenda = None if found is None else self.of_stream(found[0], effect.key, found[1])
         if agenda is None or not agenda.rules.trims:
             return
         self.due.note(place, agenda.due_after_adding(first, self._state.keyspace.now_ms))
 
     # --- following groups -----------------------------------------------------------------
 
-    def _in_group(self, follow: Callable[[GroupRef, Agenda, Any], None]) -> Callable[[Any], None]:
+    def _in_group(self, follow: Callable[[RuledGroup, Any], None]) -> Callable[[Any], None]:
         """Returns what calls ``follow`` for effects in groups that have policies."""
 
         def follower(effect: Any) -> None:
             database = self._state.keyspace.databases[effect.db]
             value = database.values.get(effect.key)
             ref = group_of_value(database, effect.key, value, effect.group)
-            agenda = None if ref is None else self.of_group(ref)
-            if ref is not None and agenda is not None:
-                follow(ref, agenda, effect)
+            ruled = None if ref is None else self.ruled(ref)
+            if ruled is not None:
+                follow(ruled, effect)
 
         return follower
 
-    def _note_in(self, ref: GroupRef, at: int) -> None:
+    def _note_in(self, ref: RuledGroup, at: int) -> None:
         self.due.note((ref.db.index, ref.key), at)
 
-    def _follow_delivered(self, ref: GroupRef, agenda: Agenda, effect: e.Delivered) -> None:
+    def _follow_delivered(self, ruled: RuledGroup, effect: e.Delivered) -> None:
+        agenda = ruled.agenda
         if agenda.lanes is not None:
             agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
-            self._note_in(ref, agenda.next_due)
+            self._note_in(ruled, agenda.next_due)
 
-    def _follow_redelivered(self, ref: GroupRef, agenda: Agenda, effect: e.Redelivered) -> None:
+    def _follow_redelivered(self, ruled: RuledGroup, effect: e.Redelivered) -> None:
+        agenda = ruled.agenda
         if not agenda.rules.retries:
             return
         for entry_id in effect.ids:
-            entry = ref.group.pending.get(entry_id)
+            entry = ruled.group.pending.get(entry_id)
             if entry is not None:
                 agenda.file(entry_id, agenda.due_of(entry))
-        self._note_in(ref, agenda.next_due)
+        self._note_in(ruled, agenda.next_due)
 
-    def _follow_released(self, ref: GroupRef, agenda: Agenda, effect: e.Released) -> None:
+    def _follow_released(self, ruled: RuledGroup, effect: e.Released) -> None:
+        agenda = ruled.agenda
         for at, entry_id in enumerate(effect.ids):
             if agenda.lanes is not None:
-                agenda.enter(entry_id, ref.stream.log.get(entry_id), False)
+                agenda.enter(entry_id, ruled.stream.log.get(entry_id), False)
                 agenda.lanes.land(entry_id)
             agenda.file(entry_id, effect.times[at] if effect.times else 0)
-        self._note_in(ref, agenda.next_due)
+        self._note_in(ruled, agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
         self._wake_early(effect)
@@ -374,7 +457,7 @@ class Policies:
     def _wake_early(self, effect: e.Acknowledged) -> None:
         """Entries that were kept for the group may go."""
         found = self._stream_at(effect.db, effect.key)
-        agenda = None if found is None else self.of_stream(effect.key, found[1])
+        agenda = None if found is None else self.of_stream(found[0], effect.key, found[1])
         if found is None or agenda is None or not agenda.not_before:
             return
         group = found[1].groups.get(effect.group)
@@ -382,24 +465,24 @@ class Policies:
         agenda.wake_early(self._state.keyspace.now_ms, pending)
         self.due.note((effect.db, effect.key), agenda.next_due(found[1]))
 
-    def _follow_freed(self, ref: GroupRef, agenda: Agenda, effect: e.Acknowledged) -> None:
+    def _follow_freed(self, ruled: RuledGroup, effect: e.Acknowledged) -> None:
+        agenda = ruled.agenda
         agenda.leave(effect.ids)
         if agenda.freed or agenda.rules.bounds_pending:
             agenda.freed = False
             self._blocking.signal(effect.db, effect.key)
 
-    def _follow_consumer(self, ref: GroupRef, agenda: Agenda, effect: e.ConsumerCreated) -> None:
+    def _follow_consumer(self, ruled: RuledGroup, effect: e.ConsumerCreated) -> None:
+        agenda = ruled.agenda
         ttl = agenda.rules.consumer_ttl
         if ttl:
             agenda.seen_due = min(agenda.seen_due, effect.seen + ttl)
-            self._note_in(ref, agenda.seen_due)
+            self._note_in(ruled, agenda.seen_due)
 
-    def _follow_consumer_deleted(
-        self, ref: GroupRef, agenda: Agenda, effect: e.ConsumerDeleted
-    ) -> None:
+    def _follow_consumer_deleted(self, ruled: RuledGroup, effect: e.ConsumerDeleted) -> None:
         """Has the index made anew: the effect does not say which entries went with the consumer."""
-        agenda.stale = True
-        self._note_in(ref, ref.now)
+        ruled.agenda.stale = True
+        self._note_in(ruled, ruled.now)
         self._blocking.signal(effect.db, effect.key)
 
     # --- what is due ----------------------------------------------------------------------
@@ -437,7 +520,7 @@ class Policies:
         database, key = keyspace.databases[where[0]], where[1]
         value = database.get(key)
         if isinstance(value, Stream):
-            of_stream = self.of_stream(key, value)
+            of_stream = self.of_stream(database, key, value)
             if of_stream is not None:
                 retention.clean(database, key, value, of_stream, self.tally)
             for group in list(value.groups.values()):

@@ -56,30 +56,11 @@ class Tally:
         self.deleted = 0
 
 
-class Kept:
-    """The memory of the policies of a stream or a group: of one without any, that it has none.
-
-    It holds for a ``version`` of all policies, while the stream is at ``key``."""
-
-    __slots__ = ("key", "version")
-
-    def __init__(self, key: bytes, version: int) -> None:
-        self.key = key
-        self.version = version
-
-
-class StreamAgenda(Kept):
+class StreamAgenda:
     """The memory of the policies of a stream that has some. ``groups_to_make`` are those that an
     XADD makes, each with where it begins (``0`` or ``$``)."""
 
-    def __init__(
-        self,
-        rules: StreamRules,
-        groups_to_make: Sequence[tuple[bytes, bytes]],
-        key: bytes,
-        version: int,
-    ) -> None:
-        super().__init__(key, version)
+    def __init__(self, rules: StreamRules, groups_to_make: Sequence[tuple[bytes, bytes]]) -> None:
         self.rules = rules
         self.groups_to_make = groups_to_make
         self.next_look = 0

@@ -159,7 +159,9 @@ class Adder:
         db, key = session.db, form.key
         now = self._keyspace.now_ms
         stream = open_stream(db, key, now)
-        if stream is None or (self._policies.active and self._policies.wants_groups(key, stream)):
+        if stream is None or (
+            self._policies.active and self._policies.wants_groups(db, key, stream)
+        ):
             return at
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         most = room

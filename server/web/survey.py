@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from server.clients.blocking import BlockedClients
 from server.config.registry import Config
+from server.delivery.group_ref import GroupRef
 from server.road.session import Place
+from server.services import Services
 from server.web.metrics.stream_series import (
     CONSUMERS,
     DELIVERY_BOUNDS,
@@ -130,13 +131,13 @@ class Survey:
 
 
 class Surveyor:
-    """Gathers a :class:`Survey`. ``now`` is the time in Unix milliseconds from which ages are
-    counted."""
+    """Gathers a :class:`Survey` of a server, as of now: ages are counted from then."""
 
-    def __init__(self, config: Config, blocking: BlockedClients, now: int, pace: Pace) -> None:
+    def __init__(self, server: Services, pace: Pace) -> None:
+        config = server.state.config
         self._survey = Survey(config)
-        self._blocking = blocking
-        self._now = now
+        self._server = server
+        self._now = server.state.clock()
         self._pace = pace
         self._with_consumers: bool = config.metrics_consumers
         self._parked: Counter[tuple[Place, bytes]] = Counter()
@@ -145,33 +146,33 @@ class Surveyor:
         self._every = "*" in words
         self._patterns = [matcher(os.fsencode(word)) for word in words]
 
-    async def run(self, keyspace: Keyspace) -> Survey:
+    async def run(self) -> Survey:
         """Gathers it; nothing is changed, not even the time of use of a key."""
         await self._count_parked()
+        keyspace = self._server.state.keyspace
         async for index, key, stream in streams_of(keyspace, self._now, self._pace):
             if self._every or any(fits(key) for fits in self._patterns):
-                await self._add_stream(index, key, stream)
+                await self._add_stream(keyspace.databases[index], key, stream)
         return self._survey
 
     async def _count_parked(self) -> None:
-        for waiter in list(self._blocking.waiters):
+        for waiter in list(self._server.blocking.waiters):
             group = waiter.wait.reader_of
             if group is not None:
                 self._parked.update((place, group) for place in waiter.places)
             await self._pace.rest()
 
-    async def _add_stream(self, index: int, key: bytes, stream: Stream) -> None:
+    async def _add_stream(self, db: Database, key: bytes, stream: Stream) -> None:
         if not self._survey.takes("streams", 1, len(STREAMS)):
             return
-        names = {"db": f"db{index}", "stream": readable(key)}
+        names = {"db": f"db{db.index}", "stream": readable(key)}
         self._survey.streams.add(labels(names), stream_values(stream))
         for group in list(stream.groups.values()):
-            await self._add_group((index, key), names, stream, group)
+            await self._add_group(GroupRef(db, key, stream, group), names)
             await self._pace.rest()
 
-    async def _add_group(
-        self, place: Place, around: dict[str, str], stream: Stream, group: Group
-    ) -> None:
+    async def _add_group(self, ref: GroupRef, around: dict[str, str]) -> None:
+        group = ref.group
         lines = len(GROUPS) + (_HISTOGRAM_LINES if len(group.pending) else 0)
         if not self._survey.takes("groups", 1, lines):
             return
@@ -179,8 +180,9 @@ class Surveyor:
         own = labels(names)
         summary = await summary_of(group.pending, self._pace)
         seen = await self._add_consumers(names, group)
-        parked = self._parked[place, group.name]
-        values = group_values(stream, group, summary, seen, parked, self._now)
+        parked = self._parked[(ref.db.index, ref.key), group.name]
+        ruled = self._server.policies.is_known_as_ruled(ref)
+        values = group_values(ref, summary, seen, ruled, parked, self._now)
         self._survey.groups.add(own, values)
         if any(summary.counts):
             self._survey.deliveries.add(own, [*summary.counts, summary.deliveries])

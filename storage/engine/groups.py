@@ -75,13 +75,11 @@ class Group:
     ``delivered`` counts the new entries that consumers were given, and ``acked``, ``claimed``,
     ``redelivered`` and ``released`` what commands have done with pending entries since the group is
     in memory; they are for metrics and tests, and are not kept.
-    ``policy`` are the group's own policies by name, and ``agenda`` is what the server makes of
-    them; nothing here looks into these.
+    ``policy`` are the group's own policies by name; nothing here looks into them.
     """
 
     __slots__ = (
         "acked",
-        "agenda",
         "claimed",
         "consumers",
         "cursor",
@@ -103,7 +101,6 @@ class Group:
         self.pending = PendingList()
         self.cursor = Cursor()
         self.policy: dict[bytes, bytes] = {}
-        self.agenda: object = None
         self.acked = 0
         self.claimed = 0
         self.delivered = 0

@@ -35,12 +35,10 @@ class Stream:
     """A stream value. ``last_id`` is the highest ID ever taken, ``max_deleted_id`` the highest one
     removed by anything but trimming, ``entries_added`` how many entries there ever were.
 
-    ``policy`` are the stream's own policies by name, and ``agenda`` is what the server makes of
-    them; nothing here looks into these."""
+    ``policy`` are the stream's own policies by name; nothing here looks into them."""
 
     __slots__ = (
         "_limits",
-        "agenda",
         "entries_added",
         "groups",
         "idempotency",
@@ -59,7 +57,6 @@ class Stream:
         self.entries_added = 0
         self.idempotency = IdempotencyTable(limits.idmp_duration, limits.idmp_maxsize)
         self.policy: dict[bytes, bytes] = {}
-        self.agenda: object = None
 
     def __del__(self) -> None:
         for group in self.groups.values():

@@ -203,13 +203,13 @@ class _GroupRead:
         db.keyspace.now_ms = policies.now
         for key in self._options.keys if policies.active else ():
             ref = group_of_value(db, key, db.values.get(key), self._group)
-            agenda = None if ref is None else policies.of_group(ref)
-            if ref is None or agenda is None or not agenda.rules.consumer_ttl:
+            ruled = None if ref is None else policies.ruled(ref)
+            if ruled is None or not ruled.agenda.rules.consumer_ttl:
                 continue
-            consumer = ref.group.consumers.get(self._options.consumer)
+            consumer = ruled.group.consumers.get(self._options.consumer)
             if consumer is not None:
                 consumer.seen = policies.now
-                ref.emit_seen(consumer)
+                ruled.emit_seen(consumer)
 
     def _next_attempt(self, found: list[GroupRef]) -> int | None:
         """When the first pending entry will have been idle long enough to be claimed; at once where

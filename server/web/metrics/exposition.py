@@ -44,8 +44,7 @@ async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> list[byte
         await pace.rest()
     state = server.state
     if state.phase is Phase.SERVING:
-        surveyor = Surveyor(state.config, server.blocking, state.clock(), pace)
-        survey = await surveyor.run(state.keyspace)
+        survey = await Surveyor(server, pace).run()
         pieces.append(generate_latest(_Collected(_left_out(survey))))
         await _write(survey, pieces, pace)
     return pieces

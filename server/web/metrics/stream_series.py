@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.delivery.agenda import Agenda
+from server.delivery.group_ref import GroupRef
 from server.web.metrics.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -132,10 +132,11 @@ def stream_values(stream: Stream) -> list[Value]:
 
 
 def group_values(
-    stream: Stream, group: Group, summary: PendingSummary, seen: int | None, parked: int, now: int
+    ref: GroupRef, summary: PendingSummary, seen: int | None, ruled: bool, parked: int, now: int
 ) -> list[Value]:
-    """The values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not seen
-    for the longest time."""
+    """Return the values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not
+    seen for the longest time, and ``ruled`` whether the group has policies."""
+    stream, group = ref.stream, ref.group
     oldest = None if summary.earliest == MOST else summary.earliest
     return [
         len(group.consumers),
@@ -151,7 +152,7 @@ def group_values(
         group.claimed,
         group.released,
         len(group.pending.released),
-        int(isinstance(group.agenda, Agenda)),
+        int(ruled),
         parked,
         seconds_since(seen, now),
     ]

@@ -88,9 +88,10 @@ class Kitchen:
     def of_stream(self) -> tuple[Stream, StreamAgenda]:
         """The stream, and what the server keeps of its policies."""
         services = self.direct.server.services
-        stream = services.state.keyspace.databases[0].stream(KEY.encode())
+        db = services.state.keyspace.databases[0]
+        stream = db.stream(KEY.encode())
         assert stream is not None
-        agenda = services.policies.of_stream(KEY.encode(), stream)
+        agenda = services.policies.of_stream(db, KEY.encode(), stream)
         assert agenda is not None
         return stream, agenda
 
@@ -100,9 +101,9 @@ class Kitchen:
         services = self.direct.server.services
         db = services.state.keyspace.databases[0]
         ref = existing_group(db, KEY.encode(), GROUP.encode())
-        agenda = services.policies.of_group(ref)
-        assert agenda is not None
-        return agenda
+        ruled = services.policies.ruled(ref)
+        assert ruled is not None
+        return ruled.agenda
 
 
 def numbers_in(reply: Any) -> list[int]:

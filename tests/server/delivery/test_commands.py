@@ -103,6 +103,36 @@ def test_they_go_to_another_database() -> None:
     assert kitchen.read("carl") == [1]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("DEL", KEY),
+        ("SET", KEY, "text"),
+        ("PEXPIREAT", KEY, 1),
+        ("RENAME", KEY, "other"),
+        ("RENAME", "others", KEY),
+        ("COPY", "others", KEY, "REPLACE"),
+        ("MOVE", KEY, 1),
+        ("SWAPDB", 0, 1),
+        ("FLUSHALL",),
+        ("XGROUP", "DESTROY", KEY, GROUP),
+    ],
+)
+def test_nothing_is_kept_of_a_stream_or_a_group_that_is_gone(
+    command: tuple[str | int, ...],
+) -> None:
+    kitchen = Kitchen("ack-wait", 100)
+    kitchen.ask("XGROUP", "CREATE", "others", "bar", 0, "MKSTREAM")
+    kitchen.ask("XGROUP", "POLICY", "others", "bar", "SET", "ack-wait", 1)
+    kitchen.add(1)
+    kitchen.read()
+    kitchen.ask(*command)  # After each request the server looks at all that it keeps.
+    for word in ("MULTI", "EXEC"):
+        kitchen.ask("XGROUP", "CREATE", KEY, GROUP, 0, "MKSTREAM")
+        kitchen.ask(*command)
+        kitchen.ask(word)
+
+
 def test_they_outlive_a_restart_with_all_that_they_have_kept_back() -> None:
     kitchen = Kitchen("delay-field", "at", "backoff", 5000)
     kitchen.set_stream("retention-unread", "keep")
