@@ -1,7 +1,7 @@
 # Compiled by mypyc.
-"""Exceptions of the engine; the server maps each to an error text.
+"""Exceptions of the engine, and of what reads files.
 
-The state is unchanged whenever one of these is raised.
+The state is unchanged whenever one of the engine is raised; the server maps each to an error text.
 """
 
 from __future__ import annotations
@@ -41,3 +41,13 @@ class EntryTooLarge(StorageFailure):
 
 class IdempotentIDTaken(StorageFailure):
     """An idempotent ID is recorded for another entry already."""
+
+
+class BadBytes(Exception):
+    """Base of what is raised for bytes that cannot be read: ``offset`` is the place of the first
+    that does not fit, and ``reason`` says why, in one line."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.reason = reason

@@ -19,12 +19,14 @@ from storage.aof.extension_records import RecordRestorer
 from storage.aof.framing import Annotation, LoadError, shown
 from storage.engine import ids
 from storage.engine.groups import Group
+from storage.engine.limits import StreamLimits
 from storage.engine.pending import MOST, Consumer
 from storage.engine.stream import Stream, unsigned
 from storage.engine.trimming import Trim, trim
 from storage.keyspace.databases import Database, Keyspace
 from storage.rdb.read import OtherType, WrongFooter, restore
 from storage.rdb.source import DamagedRDB
+from storage.types.kinds import Value
 
 Arguments = list[bytes]
 
@@ -67,7 +69,7 @@ class Restorer:
             b"XSETID": self._xsetid,
             b"XGROUP": self._xgroup,
             b"XIDMPRECORD": self._xidmprecord,
-            b"RESTORE": self._restore,
+            b"RESTORE": self._restore_stream,
             b"SELECT": self._select,
             b"ECHO": self._echo,
         }
@@ -237,9 +239,23 @@ class Restorer:
         table.record(producer, iid, ids.parse(identity), self._now_ms)
         return True
 
-    def _restore(self, args: Arguments) -> bool:
-        """A stream; whatever else is left to the command."""
-        return _restore_stream(self.db, args)
+    def _restore_stream(self, args: Arguments) -> bool:
+        """Puts the stream of a payload at its key: Redis writes RESTORE for keys that a client
+        restored or moved here. False, and nothing is done, if it is a string, or if its time to
+        live is not a time."""
+        key, at, payload = args[1], integer(args[2]), args[3]
+        options = _restore_options(args)
+        if at and b"ABSTTL" not in options:
+            return False
+        value = _value(payload, self._keyspace.limits)
+        if not isinstance(value, Stream):
+            return False
+        if key in self.db.values:
+            if b"REPLACE" not in options:
+                raise LoadError(f"the key {shown(key)} is there already")
+            self.db.unload(key)
+        self.db.load(key, value, at or None)
+        return True
 
     # --- groups ---------------------------------------------------------------------------
 
@@ -249,18 +265,7 @@ class Restorer:
 
     def _create_group(self, args: Arguments) -> bool:
         key, name, position = args[2], args[3], args[4]
-        make, entries_read = False, -1
-        at = 5
-        while at < len(args):
-            word = args[at].upper()
-            if word == b"MKSTREAM":
-                make = True
-                at += 1
-            elif word == b"ENTRIESREAD":
-                entries_read = integer(args[at + 1])
-                at += 2
-            else:
-                raise ValueError("an unknown option")
+        make, entries_read = _position_options(args)
         if make and key not in self.db.values:
             self._new_stream(key)
         stream = stream_at(self.db, key)
@@ -282,12 +287,7 @@ class Restorer:
         stream, group = group_at(self.db, args[2], args[3])
         position = args[4]
         last_id = stream.last_id if position == b"$" else ids.parse_bound(position)
-        entries_read = -1
-        if len(args) > 5:
-            word, value = args[5:]
-            if word.upper() != b"ENTRIESREAD":
-                raise ValueError("an unknown option")
-            entries_read = integer(value)
+        _, entries_read = _position_options(args)
         group.last_id = last_id
         group.entries_read = self._counter(stream, entries_read)
         return True
@@ -369,51 +369,43 @@ def _make_pending(group: Group, consumer: Consumer, identity: int, claim: ClaimO
     return True
 
 
-# --- RESTORE ---------------------------------------------------------------------------------
-
-
-def _restore_stream(db: Database, args: Arguments) -> bool:
-    """Puts the stream of a payload at its key: Redis writes RESTORE for keys that a client restored
-    or moved here. False, and nothing is done, if it is a string, or if
-    its time to live is not a time.
-
-    Raises :class:`LoadError`, or :class:`ValueError` and :class:`IndexError` for arguments that
-    cannot be right.
-    """
-    key, at, payload = args[1], integer(args[2]), args[3]
-    options = _restore_options(args)
-    if at and b"ABSTTL" not in options:
-        return False
+def _value(payload: bytes, limits: StreamLimits) -> Value:
+    """The value in a payload; raises :class:`LoadError`."""
     try:
-        value = restore(payload, db.keyspace.limits)
+        return restore(payload, limits)
     except WrongFooter:
         raise LoadError("the version or the checksum of the payload is wrong") from None
     except OtherType as other:
         raise LoadError(f"a {other.kind}, where Penstock holds streams and strings") from None
     except DamagedRDB as error:
         raise LoadError(f"the payload is damaged {error}") from None
-    if not isinstance(value, Stream):
-        return False
-    if key in db.values:
-        if b"REPLACE" not in options:
-            raise LoadError(f"the key {shown(key)} is there already")
-        db.unload(key)
-    db.load(key, value, at or None)
-    return True
+
+
+def _position_options(args: Arguments) -> tuple[bool, int]:
+    """The options of XGROUP CREATE and SETID: whether MKSTREAM is there, and ENTRIESREAD."""
+    make, entries_read = False, _UNKNOWN
+    words = iter(args[5:])
+    for word in words:
+        option = word.upper()
+        if option == b"MKSTREAM":
+            make = True
+        elif option == b"ENTRIESREAD":
+            entries_read = integer(next(words, b""))
+        else:
+            raise ValueError("an unknown option")
+    return make, entries_read
 
 
 def _restore_options(args: Arguments) -> set[bytes]:
-    """The options that have no value."""
+    """The options of RESTORE that have no value."""
     found: set[bytes] = set()
-    at = 4
-    while at < len(args):
-        word = args[at].upper()
-        if word in _VALUED:
-            integer(args[at + 1])
-            at += 1
-        elif word in (b"REPLACE", b"ABSTTL"):
-            found.add(word)
+    words = iter(args[4:])
+    for word in words:
+        option = word.upper()
+        if option in _VALUED:
+            integer(next(words, b""))
+        elif option in (b"REPLACE", b"ABSTTL"):
+            found.add(option)
         else:
             raise ValueError("an unknown option")
-        at += 1
     return found

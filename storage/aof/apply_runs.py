@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from storage.aof.checksum_lines import LONGEST_LINE, MARK
+from storage.aof.commands import bulk
 from storage.aof.framing import Annotation, Cut, Misframed, find_bulk, parse_command
 from storage.engine.block import LoadedRun
 from storage.engine.stream import Stream
@@ -84,8 +85,8 @@ class RunRestorer:
             return False
         name, self._key = command[:2]
         self._names = command[3::2]
-        self._prefix = b"*%d\r\n" % len(command) + _bulk(name) + _bulk(self._key)
-        self._words = list(map(_bulk, self._names))
+        self._prefix = b"*%d\r\n" % len(command) + bulk(name) + bulk(self._key)
+        self._words = list(map(bulk, self._names))
         self._count = b"*%d\r\n" % (len(command) - 3)
         return True
 
@@ -165,10 +166,6 @@ class RunRestorer:
             return _NONE
         self._number = value
         return at
-
-
-def _bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
 def _end_of_line(data: bytes, at: int) -> int:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from storage.aof.framing import Annotation
 from storage.checksums import crc32c
+from storage.errors import BadBytes
 
 MARK: Final = b"#CRC32C:"
 """How a checksum line begins."""
@@ -53,11 +54,8 @@ NOTHING: Final = Uncovered()
 
 def with_line(data: bytes, before: Uncovered) -> bytes:
     """The data and the line that covers them and what is before them."""
-    return b"%b#CRC32C:%08x:%d\r\n" % (
-        data,
-        crc32c(data, before.checksum),
-        before.size + len(data),
-    )
+    checksum, size = crc32c(data, before.checksum), before.size + len(data)
+    return b"%b#CRC32C:%08x:%d\r\n" % (data, checksum, size)
 
 
 def with_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -76,13 +74,8 @@ def find_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     return ((match.start(), match[0]) for match in _LINE.finditer(data))
 
 
-class Mismatch(Exception):
+class Mismatch(BadBytes):
     """Bytes of a file are not what a checksum line says; they begin at ``offset``."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
-        self.reason = reason
 
 
 class LineVerifier:

@@ -254,24 +254,12 @@ class EffectEncoder:
 
     def write_new_settings(self, out: list[bytes]) -> None:
         """Writes the settings if they have changed: blocks depend on them."""
-        limits = self._limits
-        if self._settings != (
-            limits.max_entries,
-            limits.max_bytes,
-            limits.idmp_duration,
-            limits.idmp_maxsize,
-        ):
+        if self._settings != own.told_of(self._limits):
             self._write_settings(out)
 
     def _write_settings(self, out: list[bytes]) -> None:
-        limits = self._limits
-        self._settings = (
-            limits.max_entries,
-            limits.max_bytes,
-            limits.idmp_duration,
-            limits.idmp_maxsize,
-        )
-        out.append(own.settings(limits))
+        self._settings = own.told_of(self._limits)
+        out.append(own.settings(self._limits))
 
     def _write(self, db: int, data: bytes, commands: int = 1) -> None:
         """Adds commands on a database to the unit."""

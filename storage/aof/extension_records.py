@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from hiredis import ProtocolError, Reader
@@ -56,6 +57,10 @@ DUPLICATE: Final = b"idmp-duplicate"
 LIFETIME: Final = b"idmp-lifetime"
 """Key, how many idempotent IDs were ever noted, and how many duplicates recognized."""
 
+Limits = tuple[int, int, int, int]
+"""Limits of streams as a file tells them: entries and bytes of a block, and how long and how many
+idempotent IDs are remembered."""
+
 _HEAD: Final = re.compile(rb"\*\d+\r\n\$\d+\r\n(penstock:[^\r\n]*)\r\n")
 _FEWEST: Final = 2
 _RECORDS_AT_ONCE: Final = 1000
@@ -69,17 +74,17 @@ def record(name: bytes, *arguments: bytes) -> bytes:
     return command(b"ECHO", command(MARK, name, *arguments))
 
 
+def told_of(limits: StreamLimits) -> Limits:
+    """Return those of the limits that a file tells of."""
+    return limits.max_entries, limits.max_bytes, limits.idmp_duration, limits.idmp_maxsize
+
+
 def settings(limits: StreamLimits, measuring: bool = True) -> bytes:
-    """The record that a file of Penstock begins with.
+    """Return the record that a file of Penstock begins with.
 
     Without ``measuring`` blocks may be of any number of bytes, as before a layout of them comes."""
-    return record(
-        SETTINGS,
-        number(limits.max_entries),
-        number(limits.max_bytes if measuring else 0),
-        number(limits.idmp_duration),
-        number(limits.idmp_maxsize),
-    )
+    entries, size, *retention = told_of(limits)
+    return record(SETTINGS, *map(number, (entries, size if measuring else 0, *retention)))
 
 
 def skip(commands: int) -> bytes:
@@ -88,14 +93,17 @@ def skip(commands: int) -> bytes:
 
 
 def seen(key: bytes, group: bytes, consumers: Sequence[tuple[bytes, int, int]]) -> list[bytes]:
-    """Records of when these consumers were last seen and active."""
-    records: list[bytes] = []
-    for at in range(0, len(consumers), _RECORDS_AT_ONCE):
-        words: list[bytes] = []
-        for name, seen_ms, active_ms in consumers[at : at + _RECORDS_AT_ONCE]:
-            words += (name, number(seen_ms), number(active_ms))
-        records.append(record(SEEN, key, group, *words))
-    return records
+    """Return records of when these consumers were last seen and active."""
+    words = [(name, number(seen_ms), number(active_ms)) for name, seen_ms, active_ms in consumers]
+    return _records((SEEN, key, group), words)
+
+
+def _records(head: Sequence[bytes], words: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """Return records that begin alike, with the words for many things in each."""
+    return [
+        record(*head, *chain.from_iterable(words[at : at + _RECORDS_AT_ONCE]))
+        for at in range(0, len(words), _RECORDS_AT_ONCE)
+    ]
 
 
 def policy(key: bytes, group: bytes | None, settings: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -112,14 +120,12 @@ def retention(key: bytes, duration: int, maxsize: int) -> bytes:
 
 
 def iids(key: bytes, noted: Sequence[tuple[bytes, bytes, int, int]]) -> list[bytes]:
-    """Records of idempotent IDs: producer, idempotent ID, the entry's ID, and when it was noted."""
-    records: list[bytes] = []
-    for at in range(0, len(noted), _RECORDS_AT_ONCE):
-        words: list[bytes] = []
-        for producer, iid, identity, time in noted[at : at + _RECORDS_AT_ONCE]:
-            words += (producer, iid, id_text(identity), number(time))
-        records.append(record(IIDS, key, *words))
-    return records
+    """Return records of idempotent IDs: producer, idempotent ID, the entry's ID, and when it was
+    noted."""
+    words = [
+        (producer, iid, id_text(identity), number(time)) for producer, iid, identity, time in noted
+    ]
+    return _records((IIDS, key), words)
 
 
 def lifetime(key: bytes, table: IdempotencyTable) -> bytes:
@@ -170,13 +176,8 @@ class RecordRestorer:
     __slots__ = ("_configured", "_limits", "_records", "is_own", "skipping")
 
     def __init__(self, keyspace: Keyspace) -> None:
-        limits = self._limits = keyspace.limits
-        self._configured = (
-            limits.max_entries,
-            limits.max_bytes,
-            limits.idmp_duration,
-            limits.idmp_maxsize,
-        )
+        self._limits = keyspace.limits
+        self._configured = told_of(keyspace.limits)
         self.is_own = False
         self.skipping = 0
         self._records: Final[dict[bytes, Callable[[Database, Arguments], None]]] = {
@@ -197,7 +198,7 @@ class RecordRestorer:
 
     def begin_file(self) -> None:
         """Nothing is known of the next file, and the server's own settings count again."""
-        self._set_limits(*self._configured)
+        self._set_limits(self._configured)
         self.is_own = False
         self.skipping = 0
 
@@ -213,16 +214,13 @@ class RecordRestorer:
         restore(db, words[1:])
 
     def _settings(self, db: Database, args: Arguments) -> None:
-        max_entries, max_bytes, duration, maxsize = map(integer, args)
-        self._set_limits(max_entries, max_bytes, duration, maxsize)
+        entries, size, duration, maxsize = map(integer, args)
+        self._set_limits((entries, size, duration, maxsize))
         self.is_own = True
 
-    def _set_limits(self, max_entries: int, max_bytes: int, duration: int, maxsize: int) -> None:
+    def _set_limits(self, told: Limits) -> None:
         limits = self._limits
-        limits.max_entries = max_entries
-        limits.max_bytes = max_bytes
-        limits.idmp_duration = duration
-        limits.idmp_maxsize = maxsize
+        limits.max_entries, limits.max_bytes, limits.idmp_duration, limits.idmp_maxsize = told
 
     def _skip(self, db: Database, args: Arguments) -> None:
         (count,) = args
@@ -243,6 +241,10 @@ def _seen(db: Database, args: Arguments) -> None:
             consumer.active = integer(active)
 
 
+def _in_twos(words: Arguments) -> Iterator[tuple[bytes, bytes]]:
+    return zip(words[::2], words[1::2], strict=True)
+
+
 def _in_threes(words: Arguments) -> Iterator[tuple[bytes, bytes, bytes]]:
     return zip(words[::3], words[1::3], words[2::3], strict=True)
 
@@ -250,7 +252,7 @@ def _in_threes(words: Arguments) -> Iterator[tuple[bytes, bytes, bytes]]:
 def _released(db: Database, args: Arguments) -> None:
     key, name, *entries = args
     _, group = group_at(db, key, name)
-    for identity, count in zip(entries[::2], entries[1::2], strict=True):
+    for identity, count in _in_twos(entries):
         group.pending.set(ids.parse(identity), None, 0, integer(count))
 
 
@@ -264,17 +266,13 @@ def _released_until(db: Database, args: Arguments) -> None:
 def _policy(db: Database, args: Arguments) -> None:
     key, *words = args
     stream_at(db, key)
-    db.set_policy(key, None, _pairs(words))
+    db.set_policy(key, None, dict(_in_twos(words)))
 
 
 def _group_policy(db: Database, args: Arguments) -> None:
     key, name, *words = args
     _, group = group_at(db, key, name)
-    db.set_policy(key, group, _pairs(words))
-
-
-def _pairs(words: Arguments) -> dict[bytes, bytes]:
-    return dict(zip(words[::2], words[1::2], strict=True))
+    db.set_policy(key, group, dict(_in_twos(words)))
 
 
 def _trimmed(db: Database, args: Arguments) -> None:
@@ -288,35 +286,28 @@ def _blocks(db: Database, args: Arguments) -> None:
     try:
         stream.log.arrange(args[1:])
     except (ValueError, TypeError, IndexError, ProtocolError):
-        raise LoadError(
-            f"the blocks of the stream {shown(args[0])} do not fit its entries"
-        ) from None
-
-
-def _table(db: Database, key: bytes) -> IdempotencyTable:
-    return stream_at(db, key).idempotency
+        key = shown(args[0])
+        raise LoadError(f"the blocks of the stream {key} do not fit its entries") from None
 
 
 def _retention(db: Database, args: Arguments) -> None:
     key, duration, maxsize = args
-    _table(db, key).configure(integer(duration), integer(maxsize))
+    stream_at(db, key).idempotency.configure(integer(duration), integer(maxsize))
 
 
 def _iids(db: Database, args: Arguments) -> None:
-    table = _table(db, args[0])
-    words = args[1:]
-    for producer, iid, identity, time in zip(
-        words[::4], words[1::4], words[2::4], words[3::4], strict=True
-    ):
+    table = stream_at(db, args[0]).idempotency
+    columns = args[1::4], args[2::4], args[3::4], args[4::4]
+    for producer, iid, identity, time in zip(*columns, strict=True):
         table.record(producer, iid, ids.parse(identity), integer(time))
 
 
 def _duplicate(db: Database, args: Arguments) -> None:
     (key,) = args
-    _table(db, key).duplicates += 1
+    stream_at(db, key).idempotency.duplicates += 1
 
 
 def _lifetime(db: Database, args: Arguments) -> None:
     key, added, duplicates = args
-    table = _table(db, key)
+    table = stream_at(db, key).idempotency
     table.added, table.duplicates = integer(added), integer(duplicates)

@@ -16,6 +16,8 @@ import os
 import re
 from typing import Final, NamedTuple
 
+from storage.errors import BadBytes
+
 Command = list[bytes]
 """A command's name and arguments; never empty."""
 
@@ -56,13 +58,8 @@ _LONGEST_SHOWN: Final = 64
 """How many bytes of an argument messages show."""
 
 
-class Misframed(Exception):
+class Misframed(BadBytes):
     """Bytes that no file of commands has in this place; ``offset`` is theirs in the data."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
-        self.reason = reason
 
 
 class Cut(Exception):

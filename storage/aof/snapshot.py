@@ -23,11 +23,9 @@ from storage.engine.limits import StreamLimits
 from storage.engine.pending import Consumer, PendingList
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace, library_words
+from storage.rdb.write import in_chunks
 from storage.types.kinds import Value
 from storage.types.strings import words_for_encoding
-
-CHUNK: Final = 64 * 1024
-"""How many bytes a chunk has at least, but for the last one."""
 
 _AT_ONCE: Final = 500
 """How many entries make a piece."""
@@ -38,18 +36,8 @@ BEYOND: Final = ids.MAX + 1
 
 
 def snapshot(keyspace: Keyspace) -> Iterator[bytes]:
-    """The contents of a file that rebuilds the keyspace, in chunks."""
-    parts: list[bytes] = []
-    size = 0
-    for piece in _pieces(keyspace):
-        parts.append(piece)
-        size += len(piece)
-        if size >= CHUNK:
-            yield b"".join(parts)
-            parts.clear()
-            size = 0
-    if parts:
-        yield b"".join(parts)
+    """Return the contents of a file that rebuilds the keyspace, in chunks."""
+    return in_chunks(_pieces(keyspace))
 
 
 def _pieces(keyspace: Keyspace) -> Iterator[bytes]:

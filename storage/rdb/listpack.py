@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from storage.errors import BadBytes
+
 END: Final = 0xFF
 _FRAME: Final = 6
 """Bytes before the first element."""
@@ -109,13 +111,8 @@ def framed(parts: list[bytes], count: int) -> bytes:
 # --- reading ---------------------------------------------------------------------------------
 
 
-class DamagedListpack(Exception):
-    """The bytes are no listpack; ``offset`` is the place of what does not fit."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
-        self.reason = reason
+class DamagedListpack(BadBytes):
+    """The bytes are no listpack."""
 
 
 def elements(data: bytes) -> list[bytes | int]:

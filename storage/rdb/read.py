@@ -178,13 +178,6 @@ class _Reader:
             raise DamagedRDB(offset, f"the checksum is {told:016x}, that of the data {found:016x}")
 
 
-def type_name(kind: int, valkey: bool = False) -> str:
-    """What TYPE says of a value of this type; empty if the type is not known."""
-    if kind == codes.STRING:
-        return "string"
-    return "stream" if kind in codes.STREAMS else name_of(kind, valkey)
-
-
 def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
     """A value of a known type; ``None`` for one that Penstock does not hold, which is passed over.
 
@@ -260,14 +253,10 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 _STRINGS: Final = {1: "list", 2: "set", 14: "list"}
 """Types that are a number and so many strings."""
 _ONE: Final = {
-    9: "hash",
+    **dict.fromkeys((9, 13, 16), "hash"),
+    **dict.fromkeys((11, 20), "set"),
+    **dict.fromkeys((12, 17), "zset"),
     10: "list",
-    11: "set",
-    12: "zset",
-    13: "hash",
-    16: "hash",
-    17: "zset",
-    20: "set",
 }
 """Types that are one string."""
 _ZSET_TEXT: Final = 3
@@ -279,7 +268,11 @@ _HASH_OF_VALKEY: Final = 22
 _HASH_EXPIRING: Final = 24
 _HASH_EXPIRING_SMALL: Final = 25
 
-_OTHERS: Final = {
+_NAMES: Final = {
+    codes.STRING: "string",
+    **dict.fromkeys(codes.STREAMS, "stream"),
+    **_STRINGS,
+    **_ONE,
     _ZSET_TEXT: "zset",
     _HASH: "hash",
     _ZSET: "zset",
@@ -288,6 +281,7 @@ _OTHERS: Final = {
     _HASH_EXPIRING: "hash",
     _HASH_EXPIRING_SMALL: "hash",
 }
+"""What TYPE says of each type, but for the one that Valkey alone has."""
 _NO_NUMBER: Final = 253
 """From here on the length of a score stands for a score itself: not a number, infinite ones."""
 
@@ -295,15 +289,13 @@ _MODULE_END, _MODULE_SIGNED, _MODULE_UNSIGNED = 0, 1, 2
 _MODULE_FLOAT, _MODULE_DOUBLE, _MODULE_STRING = 3, 4, 5
 
 
-def name_of(kind: int, valkey: bool) -> str:
-    """What TYPE says of a value of this type; empty if the type is not known."""
-    if kind == _HASH_OF_VALKEY and valkey:
-        return "hash"
-    return _STRINGS.get(kind) or _ONE.get(kind) or _OTHERS.get(kind) or ""
+def type_name(kind: int, valkey: bool) -> str:
+    """Return what TYPE says of a value of this type; empty if the type is not known."""
+    return "hash" if kind == _HASH_OF_VALKEY and valkey else _NAMES.get(kind, "")
 
 
 def skip_value(source: Source, kind: int) -> None:
-    """Passes over a value of a type that :func:`name_of` knows. Raises :class:`DamagedRDB`."""
+    """Passes over a value of a type that :func:`type_name` knows. Raises :class:`DamagedRDB`."""
     if kind in _ONE:
         source.skip_string()
     elif kind == _MODULE:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from storage.checksums import crc64
+from storage.errors import BadBytes
 from storage.rdb import codes
 
 _WORD: Final = 8
@@ -24,14 +25,11 @@ _MOST_PER_BYTE: Final = 88
 """A copy of 264 bytes takes three: nothing is compressed further."""
 
 
-class DamagedRDB(Exception):
-    """The bytes are no RDB that Penstock can read; ``offset`` is the place of the first byte that
-    does not fit, and ``reason`` says why, in one line."""
+class DamagedRDB(BadBytes):
+    """The bytes are no RDB that Penstock can read."""
 
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(f"at byte {offset}: {reason}")
-        self.offset = offset
-        self.reason = reason
+    def __str__(self) -> str:
+        return f"at byte {self.offset}: {self.reason}"
 
 
 class Source:

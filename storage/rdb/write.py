@@ -52,32 +52,39 @@ def write_rdb(
     libraries: bool = True,
     keys: bool = True,
 ) -> Iterator[bytes]:
-    """The contents of an RDB file, in chunks.
+    """Return the contents of an RDB file in chunks, the last of which is the checksum.
 
     ``version`` is :data:`codes.REDIS_7_0`, :data:`codes.REDIS_7_2`, or :data:`codes.VALKEY`, which
     differs from the second only in how strings of 16378, 2097146 and 268435450 bytes are stored:
     Valkey 9 reads no such entries from Redis's files, and Redis none from Valkey's. ``aux`` are
     names and values for its beginning, which say who has written it (``redis-ver``...).
     ``libraries`` of functions and ``keys`` may be left out."""
-    parts: list[bytes] = []
-    size = checksum = 0
     pieces = chain(
         _beginning(version, aux),
         _libraries(keyspace) if libraries else (),
         _keys(keyspace, version) if keys else (),
         (bytes((codes.END,)),),
     )
+    checksum = 0
+    for chunk in in_chunks(pieces):
+        checksum = crc64(chunk, checksum)
+        yield chunk
+    yield checksum.to_bytes(8, "little")
+
+
+def in_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join pieces to chunks of at least :data:`CHUNK` bytes, but for the last one."""
+    parts: list[bytes] = []
+    size = 0
     for piece in pieces:
         parts.append(piece)
         size += len(piece)
         if size >= CHUNK:
-            chunk = b"".join(parts)
-            checksum = crc64(chunk, checksum)
-            yield chunk
+            yield b"".join(parts)
             parts.clear()
             size = 0
-    chunk = b"".join(parts)
-    yield chunk + crc64(chunk, checksum).to_bytes(8, "little")
+    if parts:
+        yield b"".join(parts)
 
 
 def version_for(keyspace: Keyspace) -> int:
