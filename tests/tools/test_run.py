@@ -39,9 +39,11 @@ build/compiled/installed: penstock/__main__.py
 """
 
 SERVER = """
-import sys, time
+import signal, sys, time
 
 def main():
+    # As a server does: there is no handler where a shell has started all of this behind itself.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         sys.stdout.write(" ".join(["plain", *sys.argv[1:]]) + "\\n")
         sys.stdout.flush()
