@@ -98,7 +98,9 @@ class RdbServer(RealServer):
         folder.mkdir(exist_ok=True)
         if dump is not None:
             (folder / "dump.rdb").write_bytes(dump)
-        super().__init__(path, "--dir", str(folder), *options)
+        # What it has replied to is in its file when it is killed: where it syncs by itself, writes
+        # wait for a disk that is slow.
+        super().__init__(path, "--dir", str(folder), "--appendfsync", "no", *options)
         self._client = Client(self.address)
         wait_until(lambda: self.ask("PING") == b"PONG")
 
