@@ -15,14 +15,16 @@ from typing import Any, Final
 from pyspark_redis_streams import values
 from pyspark_redis_streams.errors import OptionError
 from pyspark_redis_streams.ids import MAX_ID, before_millisecond, parse_id
-from pyspark_redis_streams.urls import ALLOWED, ServerUrl, parse_urls
 from pyspark_redis_streams.values import (
     BOOLEAN,
     MOMENT,
     MOMENT_BY_STREAM,
+    URL_FORMS,
     Kind,
+    ServerUrl,
     Starting,
     choice,
+    parse_urls,
     size,
     text,
     whole,
@@ -71,7 +73,7 @@ class ServerSettings:
 
     urls: tuple[ServerUrl, ...] = option(
         "url",
-        Kind(parse_urls, ALLOWED),
+        Kind(parse_urls, URL_FORMS),
         "The server, the servers (comma between them) or the cluster.",
         default="redis://127.0.0.1:6379/0",
     )

@@ -19,8 +19,7 @@ from redis.retry import Retry
 
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.options import Option, ServerSettings
-from pyspark_redis_streams.urls import ServerUrl
-from pyspark_redis_streams.values import BOOLEAN, Kind
+from pyspark_redis_streams.values import BOOLEAN, Kind, ServerUrl
 
 T = TypeVar("T")
 

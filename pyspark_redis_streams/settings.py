@@ -21,8 +21,7 @@ from pyspark_redis_streams.options import (
     WriteSettings,
     options_of,
 )
-from pyspark_redis_streams.urls import parse_urls
-from pyspark_redis_streams.values import BOOLEAN, whole
+from pyspark_redis_streams.values import BOOLEAN, parse_urls, whole
 
 _SPARK = {"checkpointlocation", "queryname", "path", "outputmode"}
 """What Spark itself puts among the options."""

@@ -67,7 +67,6 @@ LAYERS: Final[dict[str, list[str]]] = {
     "pyspark_redis_streams": [
         "errors",
         "ids",
-        "urls",
         "values",
         "options",
         "settings",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from penstock.client.connection import AddressError, ClientError, parse
+from penstock.client import AddressError, ClientError, parse
 from penstock.migration import rdb_file
 from penstock.migration.rdb_file import FileOptions
 from penstock.migration.report import Depth

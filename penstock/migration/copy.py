@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from penstock.client.connection import Argument, Command, CommandRefused, Connection
+from penstock.client import Argument, Command, CommandRefused, Connection
 from penstock.migration.model import (
     PLACEHOLDER,
     Counters,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.client.connection import Address, ClientError, CommandRefused, Connection
+from penstock.client import Address, ClientError, CommandRefused, Connection
 from penstock.migration.report import Outcome, Row, list_names, plural, print_summary, shown
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from penstock.client.connection import (
+from penstock.client import (
     CommandRefused,
     Connection,
     Moment,

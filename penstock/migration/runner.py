@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.client.connection import (
+from penstock.client import (
     Address,
     Command,
     CommandRefused,

@@ -20,9 +20,9 @@ from penstock.terminal import Parser, console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.client.retrying import RetryingClient
+    from penstock.client import RetryingClient
     from penstock.pipeline.model import Pipeline
-    from penstock.pipeline.samples.entries import Entry
+    from penstock.pipeline.samples.cases import Entry
     from penstock.pipeline.samples.propose import Wanted
 
     Commands = argparse._SubParsersAction[Parser]
@@ -126,8 +126,8 @@ def _run(given: argparse.Namespace) -> int:
     pipeline = load(given.file)
     from penstock.pipeline.queries import query_names
     from penstock.pipeline.report import Bars, Reporter, open_records
+    from penstock.pipeline.status import Watch, watched
     from penstock.pipeline.supervise import run
-    from penstock.pipeline.watch import Watch, watched
 
     screen = output()
     screen.quiet = given.json
@@ -223,8 +223,8 @@ def _add_redrive(commands: Commands) -> None:
 
 
 def _redrive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.tools.client import open_client
-    from penstock.pipeline.tools.redrive import Choice, redrive
+    from penstock.pipeline.dead_letters import Choice, redrive
+    from penstock.pipeline.servers import open_client
 
     with open_client(given.file, given.url, given.option) as client:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
@@ -251,8 +251,8 @@ def _add_archive(commands: Commands) -> None:
 
 
 def _archive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.tools.archive import archive
-    from penstock.pipeline.tools.client import open_client
+    from penstock.pipeline.archive import archive
+    from penstock.pipeline.servers import open_client
 
     with open_client(given.file, given.url, given.option) as client:
         streams = client.streams(given.stream, given.pattern)
@@ -272,8 +272,8 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    from penstock.pipeline.tools.archive import replay, window
-    from penstock.pipeline.tools.client import open_client
+    from penstock.pipeline.archive import replay, window
+    from penstock.pipeline.servers import open_client
 
     bounds = window(given.since, given.until)
     with open_client(given.file, given.url, given.option) as client:
@@ -378,7 +378,7 @@ def _offered(client: RetryingClient) -> str:
 
 def _write(file: Path, client: RetryingClient, wanted: Wanted, most: int) -> None:
     from penstock.pipeline.file import load
-    from penstock.pipeline.samples.entries import entries_of
+    from penstock.pipeline.samples.cases import entries_of
     from penstock.pipeline.samples.propose import VARIABLE, file_text, propose
 
     entries = list(entries_of(client, wanted.stream, most))
@@ -473,17 +473,17 @@ def _preview(given: argparse.Namespace) -> int:
 
 
 def _entries(given: argparse.Namespace, pipeline: Pipeline) -> list[Entry]:
-    from penstock.pipeline.samples.entries import read_lines, single_stream
+    from penstock.pipeline.samples.cases import read_lines, single_stream
 
     if given.entries is not None:
         return read_lines(given.entries, single_stream(pipeline.source))
-    from penstock.pipeline.samples.entries import last_entries
+    from penstock.pipeline.samples.cases import last_entries
 
     return last_entries(pipeline, given.last)
 
 
 def _save(file: Path, entries: list[Entry]) -> None:
-    from penstock.pipeline.samples.entries import line_of
+    from penstock.pipeline.samples.cases import line_of
 
     try:
         with file.open("x", encoding="utf-8") as lines:

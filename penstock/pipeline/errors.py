@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from penstock.extras import extra_missing
@@ -233,8 +232,3 @@ def failure_of(
         pause_s=pause_s if again else 0.0,
         message=reason(error),
     )
-
-
-def now_text() -> str:
-    """The present time, as Spark writes it in its reports."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

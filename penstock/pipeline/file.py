@@ -23,8 +23,8 @@ from penstock.pipeline.model import (
 )
 from penstock.pipeline.options import check, data_source_options, share_server
 from penstock.pipeline.sinks.base import Sink, Surroundings
+from penstock.pipeline.sinks.consumers import StreamSink, stream_options
 from penstock.pipeline.sinks.kinds import read_sinks
-from penstock.pipeline.sinks.stream import StreamSink, stream_options
 from penstock.pipeline.toml_file import (
     Checked,
     Choice,

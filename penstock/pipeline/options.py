@@ -9,7 +9,7 @@ from typing import Any, Final
 from penstock.pipeline.toml_file import Table
 from pyspark_redis_streams.errors import OptionError
 from pyspark_redis_streams.settings import read_settings
-from pyspark_redis_streams.urls import ServerUrl
+from pyspark_redis_streams.values import ServerUrl
 
 ADDRESS: Final = ("url", "host", "port", "auth", "user", "dbNum", "ssl")
 """Options that name the server."""
@@ -79,7 +79,7 @@ def server_options(options: Mapping[str, str]) -> dict[str, str]:
 def address(options: Mapping[str, str]) -> str:
     """The servers that options name, without credentials."""
     from pyspark_redis_streams.settings import write_settings
-    from pyspark_redis_streams.urls import parse_urls
+    from pyspark_redis_streams.values import parse_urls
 
     if "url" in options:
         return ", ".join(url.label for url in parse_urls(options["url"]))

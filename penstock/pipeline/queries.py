@@ -1,4 +1,6 @@
-"""The streaming queries of a pipeline: one for each output, or one for all in mode group.
+"""The tables of a pipeline as data frames of Spark, and its streaming queries.
+
+There is a query for each output, or one for all in mode group.
 
 docs/decisions/0023-pipeline-queries.md says why.
 """
@@ -7,17 +9,191 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from penstock.pipeline import frames, static_tables
-from penstock.pipeline.errors import reason
-from penstock.pipeline.model import Pipeline
+from penstock.pipeline import static_tables
+from penstock.pipeline.dead_letters import letter_fields
+from penstock.pipeline.decode.frame import parse_frame
+from penstock.pipeline.decode.sql import BAD, REASON, name
+from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
 from penstock.pipeline.sinks.base import Batch, Sink
 from penstock.pipeline.static_tables import Loaded
 from pyspark_redis_streams import RedisStreamsSource
+
+STATIC_JOIN = "StaticJoin"
+"""What :func:`nodes` calls a join with a table that does not stream: no state, but any order."""
+
+RELATION = "DataSourceV2Relation"
+"""What Spark calls a table of a data source; :func:`nodes` adds the name of the source."""
+
+STATEFUL = frozenset(
+    (
+        STATIC_JOIN,
+        *("Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark", "Join", "Window"),
+        *("EventTimeWatermark", "GlobalLimit", "LocalLimit", "TransformWithState"),
+        *("Sort", "Repartition", "RepartitionByExpression"),
+    )
+)
+"""Nodes of a plan whose rows depend on more than one row, or do not keep their order."""
+
+
+COLLECTED = 500_000
+"""The most entries of a batch whose rows go through the driver, unless the file sets a limit."""
+
+
+def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
+    """The options of the source for one query; mode offsets has a group for each query."""
+    options = {**pipeline.source}
+    writers = [o for o in pipeline.outputs if pipeline.mode == "group" or o.name == output]
+    if any(each.collects for each in writers):
+        options.setdefault("maxOffsetsPerTrigger", str(COLLECTED))
+    if pipeline.parse is not None:
+        options["fieldsFormat"] = "array"
+    if pipeline.mode == "offsets" and "groupId" in options:
+        options["groupId"] = f"{options['groupId']}.{output}"
+    return options
+
+
+def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
+    """The entries of the source, not parsed."""
+    reader = spark.readStream.format("redis-streams")
+    return reader.options(**source_options(pipeline, output)).load()
+
+
+def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The entries with their columns, and :data:`BAD` and :data:`REASON` if something is wrong."""
+    return frame if pipeline.parse is None else parse_frame(frame, pipeline.parse)
+
+
+def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The dead letters of parsed entries."""
+    return frame.where(BAD).selectExpr(letter_fields(pipeline.name))
+
+
+def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
+    """The table of that name, from parsed entries; raises PipelineError for SQL that fails."""
+    if pipeline.parse is not None:
+        # Why an entry is bad takes longer to find out than that it is, and is not asked here.
+        frame = frame.where(f"NOT {BAD}").drop(REASON, BAD, "fields")
+    frame.createOrReplaceTempView(ENTRIES)
+    frames = {ENTRIES: frame}
+    for transform in pipeline.transforms:
+        frames[transform.name] = _transformed(frames[transform.origin], transform)
+    return frames[wanted]
+
+
+def output_frame(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame:
+    """The rows for an output, computed from parsed entries."""
+    if output.name == DEAD_LETTERS:
+        return letters(rows, pipeline)
+    return table(rows, pipeline, output.origin).drop(*output.left_out)
+
+
+def _transformed(frame: DataFrame, transform: Transform) -> DataFrame:
+    spark = frame.sparkSession
+    try:
+        # Watermark and deduplication affect this statement only; others see the table unchanged.
+        prepared = _prepared(frame, transform)
+        prepared.createOrReplaceTempView(transform.origin)
+        made = spark.sql(transform.sql)
+    except AnalysisException as error:
+        raise PipelineError(f"transform '{transform.name}': {reason(error)}") from None
+    frame.createOrReplaceTempView(transform.origin)
+    made.createOrReplaceTempView(transform.name)
+    return made
+
+
+def _prepared(frame: DataFrame, transform: Transform) -> DataFrame:
+    if transform.watermark is not None:
+        column = transform.watermark.column
+        if frame.select(name(column)).schema[0].dataType.simpleString() != "timestamp":
+            raise PipelineError(
+                f"transform '{transform.name}': the watermark's column '{column}' is no timestamp"
+            )
+        frame = frame.withWatermark(column, transform.watermark.delay)
+    if transform.deduplicate is not None:
+        keys = list(transform.deduplicate.keys)
+        # Samples are a batch, in which there is no watermark to wait for.
+        is_stream = frame.isStreaming
+        frame = (frame.dropDuplicatesWithinWatermark if is_stream else frame.dropDuplicates)(keys)
+    return frame
+
+
+def nodes(frame: DataFrame) -> set[str]:
+    """The names of the nodes in a frame's plan, as of :data:`STATEFUL`."""
+    found: set[str] = set()
+    waiting: list[Any] = [frame._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        children = _sequence(node.children())
+        found.add(_name(node, children))
+        # Conditions as `item IN (SELECT ...)` are plans, too, and become joins.
+        inner = _sequence(node.subqueries())
+        found |= {STATIC_JOIN} if inner else set()
+        waiting += children + inner
+    return found
+
+
+def _name(node: Any, children: list[Any]) -> str:
+    name = str(node.nodeName())
+    if name == "Join" and not all(child.isStreaming() for child in children):
+        return STATIC_JOIN
+    return f"{name} {node.name()}" if name == RELATION else name
+
+
+def _sequence(of_scala: Any) -> list[Any]:
+    return [of_scala.apply(index) for index in range(of_scala.size())]
+
+
+# --- Rows with the name of their entry -----------------------------------------------------------
+
+# So that a sink knows a row that it has.
+
+ORIGIN: Final = ("penstock_origin_stream", "penstock_origin_id")
+"""The columns with the stream and the ID of a row's entry."""
+
+MOST_ROWS: Final = 200_000
+"""Rows of a batch up to which a stream remembers all names: see the option idempotenceColumns."""
+
+_MULTIPLYING: Final = {"Generate", "Join", "LateralJoin", "AsOfJoin"}
+"""Nodes of a plan that make several rows of one entry, and keep the columns with its name."""
+
+
+def named_rows(rows: DataFrame, pipeline: Pipeline, output: Sink) -> DataFrame | None:
+    """The rows for an output with the columns :data:`ORIGIN`, computed from parsed entries.
+
+    None if its SQL does not keep the entry's columns ``stream`` and ``id``, or may make several
+    rows of one entry.
+    """
+    if output.name == DEAD_LETTERS:
+        wrong = rows.where(f"{REASON} IS NOT NULL")
+        return _with_origin(wrong).select(*ORIGIN, F.expr(letter_fields(pipeline.name)))
+    made = table(rows, pipeline, output.origin)
+    if nodes(made) & _MULTIPLYING or _names(made) != _names(rows):
+        return None
+    return _with_origin(made).drop(*output.left_out)
+
+
+def _with_origin(frame: DataFrame) -> DataFrame:
+    return frame.withColumns(
+        {ORIGIN[0]: F.col("stream").cast("string"), ORIGIN[1]: F.col("id").cast("string")}
+    )
+
+
+def _names(frame: DataFrame) -> list[int]:
+    """Return Spark's names of the columns ``stream`` and ``id`` of a frame: numbers that go with
+    them through a plan, and that no other column has."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    output = plan.output()
+    columns = [output.apply(index) for index in range(output.size())]
+    wanted = ("stream", "id")
+    return [c.exprId().id() for name in wanted for c in columns if c.name().lower() == name]
+
 
 GROUP_QUERY = "all"
 """The name of the one query of mode group."""
@@ -65,12 +241,12 @@ def own_session(spark: SparkSession) -> SparkSession:
 def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink, loaded: Loaded) -> Query:
     session = own_session(spark)
     static_tables.register(session, loaded)
-    entries = frames.parsed(frames.read(session, pipeline, output.name), pipeline)
-    frame = frames.output_frame(entries, pipeline, output)
+    entries = parsed(read(session, pipeline, output.name), pipeline)
+    frame = output_frame(entries, pipeline, output)
     check_frame(frame, output)
     if output.stream is not None:
         _need_same_rows(frame, output)
-    ordered = not (frames.nodes(frame) & frames.STATEFUL)
+    ordered = not (nodes(frame) & STATEFUL)
 
     def write_one(rows: DataFrame, batch: int) -> None:
         output.write(rows, Batch(_query_id(rows), batch, ordered))
@@ -92,10 +268,10 @@ def _for_all(spark: SparkSession, pipeline: Pipeline, loaded: Loaded) -> Query:
     """All outputs of each batch, one after the other, since an entry is delivered only once."""
     session = own_session(spark)
     static_tables.register(session, loaded)
-    frame = frames.read(session, pipeline, GROUP_QUERY)
-    entries = frames.parsed(frame, pipeline)
+    frame = read(session, pipeline, GROUP_QUERY)
+    entries = parsed(frame, pipeline)
     for output in pipeline.outputs:
-        rows = frames.output_frame(entries, pipeline, output)
+        rows = output_frame(entries, pipeline, output)
         check_frame(rows, output)
         _need_rows_alone(rows, output)
 
@@ -124,23 +300,23 @@ def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> 
     """
     rows = rows.persist()
     try:
-        parsed = frames.parsed(rows, pipeline)
-        few = rows.count() <= frames.MOST_ROWS
+        entries = parsed(rows, pipeline)
+        few = rows.count() <= MOST_ROWS
         for output in pipeline.outputs:
-            made = frames.named_rows(parsed, pipeline, output) if few else None
+            made = named_rows(entries, pipeline, output) if few else None
             this = Batch(query, batch, ordered=True)
             if made is None:
-                made = frames.output_frame(parsed, pipeline, output)
+                made = output_frame(entries, pipeline, output)
                 output.write_unrepeatable(made, this)
             else:
-                output.write_named(made, this, frames.ORIGIN)
+                output.write_named(made, this, ORIGIN)
     finally:
         rows.unpersist()
 
 
 def _need_rows_alone(frame: DataFrame, output: Sink) -> None:
     """Raises PipelineError for SQL whose rows depend on more than one entry."""
-    found = sorted(frames.nodes(frame) & frames.STATEFUL - {frames.STATIC_JOIN})
+    found = sorted(nodes(frame) & STATEFUL - {STATIC_JOIN})
     if found:
         raise output.error(
             "mode 'group' makes each row of one entry, and this SQL does not "
@@ -153,7 +329,7 @@ def _need_same_rows(frame: DataFrame, output: Sink) -> None:
 
     A stream knows repeated rows by their number, so other rows would be taken for them.
     """
-    if f"{frames.RELATION} {static_tables.FORMAT}" in frames.nodes(frame):
+    if f"{RELATION} {static_tables.FORMAT}" in nodes(frame):
         raise output.error(
             "a batch that is repeated must have the same rows for a stream, and a [[table]] with "
             "refresh = 'batch' may have changed; use refresh = 'once'"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TextIO
@@ -16,8 +17,39 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
-from penstock.pipeline.errors import Failure, PipelineError, now_text
+from penstock.pipeline.errors import Failure, PipelineError
 from pyspark_redis_streams.progress import lag
+
+# --- Times ---------------------------------------------------------------------------------------
+
+
+def now_text() -> str:
+    """Return the present time, as Spark writes it in its reports."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso(seconds: float) -> str:
+    """Return a Unix time as text."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def seconds(text: str) -> float:
+    """Return the Unix time of a text."""
+    return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+
+
+def ago(text: str | None, now: float) -> str:
+    """Return how long something is ago, in the largest units: ``3 min``."""
+    if text is None:
+        return "-"
+    passed = max(int(now - seconds(text)), 0)
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if passed >= 2 * size:
+            return f"{passed // size} {unit} ago"
+    return f"{passed} s ago"
+
+
+# --- Batches -------------------------------------------------------------------------------------
 
 
 class Batch(NamedTuple):

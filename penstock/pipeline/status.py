@@ -1,4 +1,7 @@
-"""How a run is doing: its state as plain data, the status file, and what ``status`` tells of it."""
+"""How a run is doing: its state as plain data, the status file, and what ``status`` tells of it.
+
+:func:`watched` puts a run under watch: with the status file, and HTTP if it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,27 @@ import json
 import os
 import re
 import socket
+import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client.connection import ClientError
-from penstock.client.retrying import RetryingClient
+from penstock.client import ClientError, RetryingClient
+from penstock.extras import extra_missing
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.report import Batch
+from penstock.pipeline.report import Batch, ago, iso, seconds
 from penstock.pipeline.servers import single
 from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.streams import key_of
@@ -37,11 +41,6 @@ from pyspark_redis_streams.streams import key_of
 VERSION: Final = 1
 RATE_S: Final = 60.0
 """Over how long a rate is taken."""
-
-
-def iso(seconds: float) -> str:
-    """A Unix time as text."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class _Query:
@@ -335,22 +334,6 @@ def state_of(
     return "running"
 
 
-def seconds(text: str) -> float:
-    """The Unix time of a text."""
-    return datetime.fromisoformat(text).astimezone(UTC).timestamp()
-
-
-def ago(text: str | None, now: float) -> str:
-    """How long something is ago, in the largest units: ``3 min``."""
-    if text is None:
-        return "-"
-    passed = max(int(now - seconds(text)), 0)
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if passed >= 2 * size:
-            return f"{passed // size} {unit} ago"
-    return f"{passed} s ago"
-
-
 def show_status(console: Console, status: Mapping[str, Any], now: float) -> bool:
     """Shows all of it; whether the run is as it should be."""
     state = state_of(status, now)
@@ -397,3 +380,51 @@ def _queries(status: Mapping[str, Any], now: float) -> Table:
             ago(query["batch_at"], now),
         )
     return table
+
+
+# --- A run under watch ---------------------------------------------------------------------------
+
+
+class Watch(NamedTuple):
+    """What is asked for: where the status goes, and where HTTP is, if anywhere, and under which
+    names beside addresses and names without a dot."""
+
+    status_file: Path | None = None
+    host: str = "127.0.0.1"
+    port: int | None = None
+    names: str = ""
+
+
+@contextmanager
+def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterator[RunState]:
+    """The state of a run, which others see until the block ends; raises PipelineError.
+
+    A status file that can't be written is only told, since the pipeline can do without.
+    """
+    with ExitStack() as stack:
+        letters = stack.enter_context(closing(LetterCounts(pipeline)))
+        state = RunState(pipeline.name, queries, letters.counts)
+        if watch.port is not None:
+            url = stack.enter_context(_serve(state, watch.host, watch.port, watch.names))
+            print(f"metrics and page: {url}", file=sys.stderr)
+        path = watch.status_file or default_path(pipeline)
+        try:
+            stack.enter_context(kept_up(path, state.snapshot, letters.poll))
+        except PipelineError as error:
+            print(f"warning: {error}", file=sys.stderr)
+        try:
+            yield state
+        except BaseException as error:
+            state.end(str(error) or type(error).__name__)
+            raise
+        state.end(None)
+
+
+@contextmanager
+def _serve(state: RunState, host: str, port: int, names: str) -> Iterator[str]:
+    try:
+        from penstock.pipeline.status_http import served
+    except ModuleNotFoundError as error:
+        raise PipelineError(extra_missing("--metrics-port", error.name, "web")) from None
+    with served(state.snapshot, host, port, names) as url:
+        yield url

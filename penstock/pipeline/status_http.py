@@ -23,7 +23,7 @@ from penstock.html.document import facts, frame, header, notice, section, table
 from penstock.html.markup import Child, Html, tag
 from penstock.html.names import OwnNames
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.status import ago, seconds
+from penstock.pipeline.report import ago, seconds
 
 PATIENCE_S = 2
 

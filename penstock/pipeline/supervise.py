@@ -12,10 +12,10 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, now_text
+from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of
 from penstock.pipeline.model import Pipeline, Retry
 from penstock.pipeline.queries import Query, queries, query_names
-from penstock.pipeline.report import ProgressReader, Reporter
+from penstock.pipeline.report import ProgressReader, Reporter, now_text
 from penstock.pipeline.servers import preflight
 from penstock.pipeline.session import start
 

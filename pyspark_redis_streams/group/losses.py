@@ -23,7 +23,7 @@ from pyspark_redis_streams.losses import (
     report_loss,
     stands_message,
 )
-from pyspark_redis_streams.offsets.places import Losses, Start, earliest
+from pyspark_redis_streams.offsets.planner import Losses, Start, earliest
 from pyspark_redis_streams.offsets.positions import Position
 from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.fetching import number_at, walk

@@ -15,7 +15,7 @@ from pyspark_redis_streams.group.pending import Consumers, Delivered, PendingEnt
 from pyspark_redis_streams.group.positions import GroupOffset, GroupPosition
 from pyspark_redis_streams.ids import format_id, parse_id, parse_ids
 from pyspark_redis_streams.losses import entries, report_loss
-from pyspark_redis_streams.offsets.places import starts
+from pyspark_redis_streams.offsets.planner import starts
 from pyspark_redis_streams.offsets.positions import by_server
 from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.limits import Limits, MinRowsWait, Turns, byte_shares

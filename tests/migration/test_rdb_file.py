@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.client.connection import parse
+from penstock.client import parse
 from penstock.migration.cli import parse_arguments
 from penstock.migration.rdb_file import FileOptions
 from storage.rdb.write import raw

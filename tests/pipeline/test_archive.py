@@ -12,7 +12,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.pipeline.tools.archive import (
+from penstock.pipeline.archive import (
     StreamArchive,
     day_of,
     escape,

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.pipeline.errors import NotWritable
-from penstock.pipeline.sinks import database_write
-from penstock.pipeline.sinks.database_write import Target, has_batch, write_batch
+from penstock.pipeline.sinks import jdbc
 from penstock.pipeline.sinks.databases import Database, database
+from penstock.pipeline.sinks.jdbc import Target, has_batch, write_batch
 from tests.pipeline.databases import mariadb, postgres
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), 'Odd %s "name"': pa.float64()})
@@ -110,7 +110,7 @@ def test_a_kill_between_the_steps_of_a_write_loses_and_repeats_nothing(
     class Killed(BaseException):
         pass
 
-    original = getattr(database_write, step)
+    original = getattr(jdbc, step)
 
     def kill(*args: Any) -> None:
         if after:
@@ -120,7 +120,7 @@ def test_a_kill_between_the_steps_of_a_write_loses_and_repeats_nothing(
     rows = batch((1, "new", 1.0), (4, "d", 4.0))
     write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0)), None, "q", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(database_write, step, kill)
+        patch.setattr(jdbc, step, kill)
         with pytest.raises(Killed):
             write_batch(target, rows, pa.table({"k": [2]}), "q", 1)
     assert contents(target) == [(1, "a", 1.0), (2, "b", 2.0)]
@@ -187,13 +187,13 @@ def test_a_column_that_another_query_adds_in_the_same_moment_is_no_failure(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
-    original = database_write._add_column
+    original = jdbc._add_column
 
     def faster(to: Target, connection: Any, cursor: Any, name: str, definition: str) -> None:
         execute(to.database, f"ALTER TABLE t ADD COLUMN {definition}")
         original(to, connection, cursor, name, definition)
 
-    monkeypatch.setattr(database_write, "_add_column", faster)
+    monkeypatch.setattr(jdbc, "_add_column", faster)
     write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
     assert contents(target) == [(1, "a", 1.0)]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.frames import source_options
 from penstock.pipeline.plan import describe
+from penstock.pipeline.queries import source_options
 from penstock.pipeline.sinks.changes import Changes
 from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink, Partition

@@ -9,8 +9,7 @@ import pytest
 import redis
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.pipeline.frames import named_rows, parsed
-from penstock.pipeline.queries import write_group
+from penstock.pipeline.queries import named_rows, parsed, write_group
 from pyspark_redis_streams.read.columns import default_schema
 from tests.pipeline.conftest import Load
 from tests.spark.driving import contents

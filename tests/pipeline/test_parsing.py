@@ -9,7 +9,7 @@ import redis
 from pyspark.sql import SparkSession
 
 from penstock.pipeline.decode.sql import BAD, REASON
-from penstock.pipeline.frames import letters, parsed
+from penstock.pipeline.queries import letters, parsed
 from tests.pipeline.conftest import Load
 
 FRAME = """\
@@ -289,7 +289,7 @@ d = { type = "date", format = "dd.MM.yyyy" }
 
 
 def test_entries_that_are_good_are_told_apart_without_python(parse: Parsed) -> None:
-    from penstock.pipeline.frames import table
+    from penstock.pipeline.queries import table
 
     text = '[parse]\njson = "j"\n[parse.columns]\na = "int"\n'
     frame = parse.frame(text, {"j": '{"a": 1}'}, {"j": '{"a": 1.5}'})

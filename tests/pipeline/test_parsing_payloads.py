@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.decode.protobuf import compile_files
 from penstock.pipeline.errors import reason
-from penstock.pipeline.frames import table
+from penstock.pipeline.queries import table
 from tests.pipeline.conftest import Load
 from tests.pipeline.registry import registry
 from tests.pipeline.test_parsing import Parsed

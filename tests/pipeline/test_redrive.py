@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import redis
 
-from penstock.pipeline.dead_letters import Letter, unpack
-from penstock.pipeline.tools.client import StreamClient, open_client
-from penstock.pipeline.tools.redrive import Choice, redrive
+from penstock.pipeline.dead_letters import Choice, Letter, redrive, unpack
+from penstock.pipeline.servers import StreamClient, open_client
 from tests.pipeline.commands import Command
 from tests.spark.conftest import PROGRAMS
 from tests.support.cluster import real_cluster
@@ -103,7 +102,7 @@ def test_a_letter_that_another_has_sent_is_left_out(
 ) -> None:
     from rich.console import Console
 
-    import penstock.pipeline.tools.redrive as module
+    import penstock.pipeline.dead_letters as module
 
     bury(client, letter("s", "1-1"), letter("s", "2-1"))
     original = module._send_together

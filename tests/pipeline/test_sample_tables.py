@@ -11,9 +11,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from penstock.pipeline.model import Pipeline
-from penstock.pipeline.samples.cases import read_cases
+from penstock.pipeline.samples.cases import Entry, read_cases
 from penstock.pipeline.samples.compare import show_rows
-from penstock.pipeline.samples.entries import Entry
 from penstock.pipeline.samples.tables import Samples, run_cases, table_names
 from tests.pipeline.conftest import ROOT, Load
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.pipeline.file import load
 from penstock.pipeline.model import Column
-from penstock.pipeline.samples.entries import Entry
+from penstock.pipeline.samples.cases import Entry
 from penstock.pipeline.samples.propose import (
     Wanted,
     file_text,

@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 
 from penstock.pipeline.errors import InvalidFile, PipelineError
-from penstock.pipeline.samples.cases import Case, chosen, default_file, read_cases
+from penstock.pipeline.samples.cases import (
+    Case,
+    Entry,
+    chosen,
+    default_file,
+    last_entries,
+    line_of,
+    read_cases,
+    read_lines,
+    to_bytes,
+)
 from penstock.pipeline.samples.compare import canonical, compare
-from penstock.pipeline.samples.entries import Entry, last_entries, line_of, read_lines, to_bytes
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 

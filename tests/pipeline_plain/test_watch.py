@@ -19,21 +19,20 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.pipeline.errors import Failure, PipelineError
-from penstock.pipeline.report import Batch
+from penstock.pipeline.report import Batch, ago, iso
 from penstock.pipeline.status import (
     MOST_REASONS,
     LetterCounts,
     RunState,
-    ago,
+    Watch,
     default_path,
-    iso,
     kind_of,
     read_status,
     state_of,
+    watched,
     write_status,
 )
 from penstock.pipeline.status_http import served
-from penstock.pipeline.watch import Watch, watched
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 from tests.pipeline_plain.test_samples import PARSE

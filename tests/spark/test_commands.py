@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_redis_streams.errors import RedisStreamsError, SchemaError
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.write.rows import Entry, Rows, to_bytes, trimming, xadd
+from pyspark_redis_streams.write.writer import Entry, Rows, to_bytes, trimming, xadd
 
 
 def schema_of(**columns: Any) -> StructType:

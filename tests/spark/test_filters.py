@@ -21,8 +21,8 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from pyspark_redis_streams.batch import EVERYTHING, Bounds
 from pyspark_redis_streams.ids import MAX_PART, format_id, parse_id
+from pyspark_redis_streams.source import EVERYTHING, Bounds
 
 COMPARISONS: dict[type[Any], Any] = {
     EqualTo: lambda one, other: one == other,

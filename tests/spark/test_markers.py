@@ -18,8 +18,7 @@ from pyspark_redis_streams.errors import RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.write import idempotence
 from pyspark_redis_streams.write.idempotence import MOST_WORDS, marker_of
-from pyspark_redis_streams.write.rows import Entry
-from pyspark_redis_streams.write.writer import TaskWrite
+from pyspark_redis_streams.write.writer import Entry, TaskWrite
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS
 from tests.spark.driving import knows_idempotence, url_of

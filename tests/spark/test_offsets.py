@@ -15,7 +15,7 @@ from pyspark_redis_streams.ids import MAX_ID
 from pyspark_redis_streams.offsets.positions import Position, from_json, to_json
 from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.streams import Stream
-from pyspark_redis_streams.urls import parse_urls
+from pyspark_redis_streams.values import parse_urls
 
 IDS = st.integers(0, MAX_ID)
 COUNTS = st.integers(0, 2**63)

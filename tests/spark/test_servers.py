@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.write.rows import Entry
-from pyspark_redis_streams.write.writer import TaskWrite
+from pyspark_redis_streams.write.writer import Entry, TaskWrite
 from tests.conformance.reference import RealServer
 from tests.spark.backends import Backend
 from tests.spark.conftest import PROGRAMS

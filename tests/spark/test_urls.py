@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_redis_streams.errors import OptionError
-from pyspark_redis_streams.urls import ServerUrl, parse_urls
+from pyspark_redis_streams.values import ServerUrl, parse_urls
 
 
 def only(text: str) -> ServerUrl:

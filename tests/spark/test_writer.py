@@ -17,8 +17,7 @@ from pyspark_redis_streams.errors import (
     ServerError,
 )
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.write.rows import Entry, Rows
-from pyspark_redis_streams.write.writer import TaskWrite
+from pyspark_redis_streams.write.writer import Entry, Rows, TaskWrite
 from tests.spark.driving import contents, url_of
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.pipeline.samples.entries import BYTES, to_bytes
+from penstock.pipeline.samples.cases import BYTES, to_bytes
 
 Row = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from penstock.pipeline.file_parse import OWN, RESERVED
-from penstock.pipeline.samples.entries import Entry
-from pyspark_redis_streams.urls import parse_urls
+from penstock.pipeline.samples.cases import Entry
+from pyspark_redis_streams.values import parse_urls
 
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")

@@ -19,13 +19,12 @@ from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.text import Text
 
-from penstock.pipeline import frames
 from penstock.pipeline.decode.sql import REASON
 from penstock.pipeline.errors import PipelineError, reason
 from penstock.pipeline.model import ENTRIES, Pipeline
-from penstock.pipeline.samples.cases import LETTER_KEYS, Case
+from penstock.pipeline.queries import parsed, table
+from penstock.pipeline.samples.cases import LETTER_KEYS, Case, Entry
 from penstock.pipeline.samples.compare import Difference, Rows, compare, show_difference
-from penstock.pipeline.samples.entries import Entry
 from penstock.pipeline.session import JAVA, start
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
 from pyspark_redis_streams.read.columns import default_schema
@@ -57,7 +56,7 @@ class Samples:
         form = "array" if pipeline.parse else pipeline.source.get("fieldsFormat", "map")
         schema = default_schema(form)
         rows = [_row(entry, form == "array") for entry in entries]
-        self._parsed = frames.parsed(self._frame(rows, schema), pipeline)
+        self._parsed = parsed(self._frame(rows, schema), pipeline)
 
     def _frame(self, rows: list[tuple[Any, ...]], schema: StructType) -> DataFrame:
         return self._session.createDataFrame(rows, schema)
@@ -65,7 +64,7 @@ class Samples:
     def table(self, name: str, most: int | None = None) -> Rows:
         """The rows of a table, at most so many; raises PipelineError for SQL that fails."""
         with _told():
-            return self._rows(name, frames.table(self._parsed, self._pipeline, name), most)
+            return self._rows(name, table(self._parsed, self._pipeline, name), most)
 
     def dead_letters(self, most: int | None = None) -> Rows:
         """The entries that do not parse: ``stream``, ``id`` and ``reason``."""

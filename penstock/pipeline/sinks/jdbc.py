@@ -1,4 +1,4 @@
-"""Sink ``jdbc``: a table of a database.
+"""Sink ``jdbc``: a table of a database, written in one transaction that notes the batch.
 
 PostgreSQL, SQLite and MySQL are written through their Python drivers, exactly once; others, or if
 ``driver`` names a class of Java, through Spark's own writer.
@@ -7,14 +7,14 @@ PostgreSQL, SQLite and MySQL are written through their Python drivers, exactly o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from penstock.pipeline.errors import JARS, NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.sinks.changes import APPEND, SCHEMA, Changes, read_changes
+from penstock.pipeline.sinks.changes import APPEND, EVOLVE, SCHEMA, Changes, read_changes
 from penstock.pipeline.sinks.databases import KINDS, Database, database
 from penstock.pipeline.sinks.table import TableSink, first_line
 from penstock.pipeline.toml_file import Key, Needed, Table, beside
@@ -68,20 +68,14 @@ class JdbcSink(TableSink):
 
     def open(self) -> Any:
         """The table, as the database knows it."""
-        from penstock.pipeline.sinks.database_write import Target
-
         return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
 
     def has(self, opened: Any, batch: Batch) -> bool:
         """Whether the database holds the batch."""
-        from penstock.pipeline.sinks.database_write import has_batch
-
         return has_batch(opened, f"{batch.query}/{self.name}", batch.number)
 
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
         """Writes a batch in one transaction that notes query and batch."""
-        from penstock.pipeline.sinks.database_write import write_batch
-
         write_batch(opened, rows, removed, f"{batch.query}/{self.name}", batch.number)
 
     @property
@@ -157,3 +151,229 @@ def redacted(url: str) -> str:
     before, at, place = bare.rpartition("@")
     count = 2 if url.startswith("jdbc:") else 1
     return f"{':'.join(before.split(':')[:count])}:***@{place}" if at else bare
+
+
+# --- Writing a batch -----------------------------------------------------------------------------
+
+
+REGISTER: Final = "penstock_batches"
+"""The table with the last batch of each query, beside the table that is written."""
+
+_STAGED: Final = "penstock_staged"
+_REMOVED: Final = "penstock_removed"
+_SLICE: Final = 10_000
+
+
+class Target(NamedTuple):
+    """A table of a database, as its SQL names it, and the columns by which rows are found.
+
+    ``schema`` says whether the table may get columns.
+    """
+
+    database: Database
+    table: str
+    keys: tuple[str, ...]
+    sink: str
+    schema: str = EVOLVE
+
+    @property
+    def register(self) -> str:
+        """The table of batches in the same schema."""
+        return "".join((*self.table.rpartition(".")[:2], REGISTER))
+
+
+def has_batch(target: Target, query: str, number: int) -> bool:
+    """Whether the database holds the batch."""
+    with closing(target.database.connect()) as connection, closing(connection.cursor()) as cursor:
+        if _columns(cursor, connection, target.register) is None:
+            return False
+        return _last(target, cursor, query) >= number
+
+
+def write_batch(
+    target: Target, written: pa.Table, removed: pa.Table | None, query: str, number: int
+) -> None:
+    """Adds, replaces and removes rows, and notes the batch; nothing of that if it is noted.
+
+    Raises NotWritable for columns that the table does not have and must not get, and what the
+    driver raises.
+    """
+    with closing(target.database.connect()) as connection, closing(connection.cursor()) as cursor:
+        columns = _prepared(target, connection, cursor, written)
+        try:
+            target.database.begin(cursor)
+            if _last(target, cursor, query) < number:
+                if removed is not None and len(removed):
+                    _remove(target, cursor, removed, columns)
+                if len(written):
+                    _add(target, cursor, written, columns)
+                _note(target, cursor, query, number)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> dict[str, str]:
+    """Makes both tables if they are not there, and adds columns; the quoted names of the rows'.
+
+    That is a step of its own, which a repetition finds done: MySQL changes no table in a
+    transaction.
+    """
+    quoted, mark = target.database.quoted, target.register
+    types = "query varchar(200) PRIMARY KEY, batch bigint NOT NULL"
+    _make(connection, cursor, mark, types)
+    _make(connection, cursor, target.table, _definition(target, rows.schema))
+    known = {name.lower(): name for name in _known(target, connection, cursor, rows.schema)}
+    if target.keys and not target.database.is_unique(cursor, target.table, target.keys):
+        raise NotWritable(
+            f"sink '{target.sink}': table {target.table} has no unique index of "
+            f"{', '.join(target.keys)}, which 'keys' needs"
+        )
+    return {name: quoted(known[name.lower()]) for name in rows.column_names}
+
+
+def _known(target: Target, connection: Any, cursor: Any, schema: pa.Schema) -> list[str]:
+    """The columns of the table, after those have been added that it lacks."""
+    found = _columns(cursor, connection, target.table) or []
+    lacking = [field for field in schema if not _is_in(field.name, found)]
+    if not lacking:
+        return found
+    keys = [field for field in lacking if _is_in(field.name, target.keys)]
+    if keys or target.schema != EVOLVE:
+        named = ", ".join(f"'{field.name}' ({field.type})" for field in keys or lacking)
+        why, advice = "schema = 'freeze'", "use schema = 'evolve', or leave the column out in SQL"
+        if keys:
+            why, advice = "'keys' needs it", "add it there, with a unique index"
+        raise NotWritable(
+            f"sink '{target.sink}': table {target.table} has no column {named}, and {why}; it has "
+            f"{', '.join(found)}; {advice}"
+        )
+    definitions = [_column(target, field) for field in lacking]
+    for field, definition in zip(lacking, definitions, strict=True):
+        _add_column(target, connection, cursor, field.name, definition)
+    return _columns(cursor, connection, target.table) or []
+
+
+def _is_in(name: str, names: Sequence[str]) -> bool:
+    return name.lower() in (each.lower() for each in names)
+
+
+def _add_column(target: Target, connection: Any, cursor: Any, name: str, definition: str) -> None:
+    try:
+        cursor.execute(f"ALTER TABLE {target.table} ADD COLUMN {definition}")
+        connection.commit()
+    except Exception:
+        # Another query may have added it in the same moment.
+        connection.rollback()
+        if not _is_in(name, _columns(cursor, connection, target.table) or []):
+            raise
+
+
+def _make(connection: Any, cursor: Any, table: str, definition: str) -> None:
+    if _columns(cursor, connection, table) is not None:
+        return
+    try:
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({definition})")
+        connection.commit()
+    except Exception:
+        # Another query may have made it in the same moment.
+        connection.rollback()
+        if _columns(cursor, connection, table) is None:
+            raise
+
+
+def _definition(target: Target, schema: pa.Schema) -> str:
+    columns = [_column(target, field) for field in schema]
+    named = [field.name for field in schema if _is_in(field.name, target.keys)]
+    if named:
+        columns.append(f"PRIMARY KEY ({', '.join(map(target.database.quoted, named))})")
+    return ", ".join(columns)
+
+
+def _column(target: Target, field: pa.Field) -> str:
+    is_key = _is_in(field.name, target.keys)
+    kind = target.database.column_type(field.type, is_key)
+    if kind is None:
+        raise NotWritable(
+            f"sink '{target.sink}': column '{field.name}' is {field.type}, which no column of "
+            "a database holds; make a text of it in SQL, as to_json does"
+        )
+    return f"{target.database.quoted(field.name)} {kind}{' NOT NULL' if is_key else ''}"
+
+
+def _columns(cursor: Any, connection: Any, table: str) -> list[str] | None:
+    """The columns of a table; None if there is no such table."""
+    try:
+        cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+    except Exception as error:
+        connection.rollback()
+        if _is_missing(error):
+            return None
+        raise
+    found = [column[0] for column in cursor.description]
+    connection.commit()
+    return found
+
+
+def _is_missing(error: Exception) -> bool:
+    """Whether the error says that there is no such table."""
+    state = getattr(error, "sqlstate", None)
+    is_mysql = bool(error.args) and error.args[0] == 1146
+    return state == "42P01" or is_mysql or str(error).startswith("no such table")
+
+
+def _last(target: Target, cursor: Any, query: str) -> int:
+    """The last batch of the query, -1 before the first; others have to wait until the commit."""
+    database = target.database
+    cursor.execute(
+        f"SELECT batch FROM {target.register} WHERE query = {database.mark}{database.lock}",
+        (query,),
+    )
+    row = cursor.fetchone()
+    return -1 if row is None else int(row[0])
+
+
+def _note(target: Target, cursor: Any, query: str, number: int) -> None:
+    # A new row first, so that a number is never raised by a statement that changed none.
+    mark = target.database.mark
+    cursor.execute(f"DELETE FROM {target.register} WHERE query = {mark}", (query,))
+    cursor.execute(f"INSERT INTO {target.register} VALUES ({mark}, {mark})", (query, number))
+
+
+def _stage(target: Target, cursor: Any, name: str, rows: pa.Table, columns: Sequence[str]) -> None:
+    """Puts rows into a table that only this connection sees, with the types of the target."""
+    temporary = "TEMP" if target.database.quotes == '"' else "TEMPORARY"
+    select = f"SELECT {', '.join(columns)} FROM {target.table} WHERE 1 = 0"
+    cursor.execute(f"CREATE {temporary} TABLE {name} AS {select}")
+    for batch in rows.to_batches(_SLICE):
+        target.database.insert(cursor, name, columns, _values(target.database, batch))
+
+
+def _values(database: Database, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    columns = (map(database.value, column.to_pylist()) for column in batch.columns)
+    return zip(*columns, strict=True)
+
+
+def _add(target: Target, cursor: Any, rows: pa.Table, columns: dict[str, str]) -> None:
+    names = [columns[name] for name in rows.column_names]
+    _stage(target, cursor, _STAGED, rows, names)
+    listed = ", ".join(names)
+    statement = f"INSERT INTO {target.table} ({listed}) SELECT {listed} FROM {_STAGED}"
+    if target.keys:
+        statement += f" {target.database.upsert(names, _keys(target, columns))}"
+    cursor.execute(statement)
+
+
+def _remove(target: Target, cursor: Any, rows: pa.Table, columns: dict[str, str]) -> None:
+    keys = [columns[name] for name in rows.column_names]
+    _stage(target, cursor, _REMOVED, rows, keys)
+    same = " AND ".join(f"{_REMOVED}.{key} = {target.table}.{key}" for key in keys)
+    cursor.execute(
+        f"DELETE FROM {target.table} WHERE EXISTS (SELECT 1 FROM {_REMOVED} WHERE {same})"
+    )
+
+
+def _keys(target: Target, columns: dict[str, str]) -> list[str]:
+    names = {name.lower(): quoted for name, quoted in columns.items()}
+    return [names[key.lower()] for key in target.keys]

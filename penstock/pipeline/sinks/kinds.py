@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.pipeline.sinks.base import Common, Sink, Surroundings
-from penstock.pipeline.sinks.console import ConsoleSink
+from penstock.pipeline.sinks.consumers import ConsoleSink, PythonSink, StreamSink
 from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
-from penstock.pipeline.sinks.python_function import PythonSink
-from penstock.pipeline.sinks.stream import StreamSink
 from penstock.pipeline.toml_file import Checked, Choice, Table, matching
 
 KINDS: Final[dict[str, type[Sink]]] = {

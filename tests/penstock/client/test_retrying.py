@@ -10,8 +10,7 @@ from contextlib import closing
 import pytest
 from redis.exceptions import WatchError
 
-from penstock.client.connection import AddressError, CommandRefused, ServerFailed
-from penstock.client.retrying import RetryingClient
+from penstock.client import AddressError, CommandRefused, RetryingClient, ServerFailed
 from pyspark_redis_streams.settings import write_settings
 from tests.migration.pretending import Pretender, refusing
 from tests.support.ports import free_port
@@ -101,7 +100,7 @@ def test_an_error_inside_a_transaction_names_the_server(client: RetryingClient) 
 def test_pyspark_is_not_needed() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "import penstock.client.retrying, penstock.migration.cli\n"
+        "import penstock.client, penstock.migration.cli\n"
         "import pyspark_redis_streams\n"
         "try:\n"
         "    pyspark_redis_streams.DefaultSource\n"

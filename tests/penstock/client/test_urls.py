@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.connection import AddressError, parse
+from penstock.client import AddressError, parse
 
 
 @pytest.mark.parametrize(

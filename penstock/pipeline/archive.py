@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.text import Text
 
-from penstock.client.connection import CommandRefused
+from penstock.client import CommandRefused
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.tools.client import StreamClient, shown
+from penstock.pipeline.servers import StreamClient, shown
 from pyspark_redis_streams.ids import MAX_ID, SEQUENCE_BITS, before_millisecond, format_id, parse_id
 from pyspark_redis_streams.streams import StreamInfo, key_of
 from pyspark_redis_streams.values import timestamp

@@ -1,11 +1,14 @@
-"""Sink ``stream``: a stream of the source's server, or of another one."""
+"""Sinks that pass rows on: to a stream, to the console, and to a function of Python."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.options import (
     ADDRESS,
     address,
@@ -14,10 +17,12 @@ from penstock.pipeline.options import (
     server_options,
 )
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Flag, Needed, Table
+from penstock.pipeline.toml_file import Checked, Flag, Needed, Table, Texts, Whole, matching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    Function = Callable[[DataFrame, int, Mapping[str, str]], Any]
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class StreamSink(Sink):
         """Raises PipelineError for columns that cannot become fields of an entry."""
         from pyspark_redis_streams.errors import SchemaError
         from pyspark_redis_streams.settings import write_settings
-        from pyspark_redis_streams.write.rows import Rows
+        from pyspark_redis_streams.write.writer import Rows
 
         try:
             Rows(write_settings(self.options), frame.schema)
@@ -110,3 +115,101 @@ def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict
     if stream and len(table.findings.problems) == before:
         check(table, keys, options, write_settings)
     return options
+
+
+class ConsoleSink(Sink):
+    """Standard output."""
+
+    kind = "console"
+    output_modes = ("append", "update", "complete")
+    keys = (Whole("rows", 20, "The most rows that are shown of a batch.", lowest=1),)
+    guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The sink of a table of the file."""
+        rows = table.section(cls.keys)["rows"]
+        name, origin, mode = common
+        return cls(name, origin, "", mode, options={"rows": str(rows)})
+
+    @property
+    def destination(self) -> str:
+        """The console."""
+        return "console"
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Prints the first rows."""
+        print(f"{self.name}, batch {batch.number}", flush=True)
+        frame.show(int(self.options["rows"]), truncate=False)
+
+
+QUERY: Final = "query"
+"""The option that names the query, which a function needs to know a batch again."""
+
+
+@dataclass(frozen=True)
+class PythonSink(Sink):
+    """A function ``module:name``, called with the rows, the batch's number, and options.
+
+    Its module is looked for in ``folder_of_file``, too.
+    """
+
+    folder_of_file: str = ""
+
+    kind = "python"
+    keys = (
+        Checked(
+            "function",
+            what="the function that gets each batch, as 'module:name'",
+            check=matching(r"[\w.]+:\w+", "'module:name', as 'sinks:write'"),
+            needed=True,
+        ),
+        Texts("options"),
+    )
+    output_modes = ("append", "update", "complete")
+    guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
+
+    @classmethod
+    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
+        """The keys ``function`` and ``options``; the module may be beside the file."""
+        function, options = table.section(cls.keys).values()
+        if QUERY in options:
+            path = (*table.path, "options", QUERY)
+            table.findings.add(path, "is the query's ID, which the function gets anyway")
+        name, origin, mode = common
+        folder = str(around.folder)
+        return cls(name, origin, function, mode, options=options, folder_of_file=folder)
+
+    @property
+    def destination(self) -> str:
+        """The function."""
+        return f"python {self.place}"
+
+    def require(self) -> None:
+        """Raises PipelineError if there is no such function."""
+        self._function()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Calls the function; what it raises fails the batch."""
+        function = self._function()
+        try:
+            function(frame, batch.number, {**self.options, QUERY: batch.query})
+        except PipelineError:
+            raise
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [""]
+            raise self.error(f"{self.place}: {type(error).__name__}: {lines[0]}") from error
+
+    def _function(self) -> Function:
+        module, _, name = self.place.partition(":")
+        if self.folder_of_file not in sys.path:
+            sys.path.insert(0, self.folder_of_file)
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except Exception as error:
+            # Whatever is in the module is run, so anything may be raised.
+            raise self.error(f"can't import '{module}': {type(error).__name__}: {error}") from error
+        if not callable(found):
+            raise self.error(f"module '{module}' has no function '{name}'")
+        called: Function = found
+        return called

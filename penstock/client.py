@@ -1,10 +1,20 @@
-"""Connections to a server, or to each primary of a cluster, over which nothing is sent twice."""
+"""Connections to servers, for migration and the tools of pipelines: URLs, commands and errors.
+
+:class:`Connection` is one connection that never sends a command twice; :class:`Nodes` are those to
+a server or to each primary of a cluster. :class:`RetryingClient` sends commands again while a
+server or a cluster is away. Both raise the same errors. URLs, TLS, credentials and the texts of
+errors are those of :mod:`pyspark_redis_streams`; only modules that work without PySpark are used of
+it.
+
+The pytest plugin (:mod:`penstock.testing`), which has to do without a client library, opens
+connections of its own.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -13,10 +23,11 @@ from hiredis import pack_command
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError
 
-from pyspark_redis_streams.errors import OptionError
+from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.options import ServerSettings
-from pyspark_redis_streams.servers import connect, describe, error_code, url_arguments
-from pyspark_redis_streams.urls import ServerUrl, parse_url
+from pyspark_redis_streams.servers import Servers, connect, describe, error_code, url_arguments
+from pyspark_redis_streams.streams import Stream, StreamInfo, info_of, pairs
+from pyspark_redis_streams.values import ServerUrl, parse_url
 
 # --- errors -----------------------------------------------------------------------------------
 
@@ -410,3 +421,81 @@ def _has_open_slots(node: Connection) -> bool:
     """Whether keys of a slot are on their way from this node, or to it."""
     lines: Iterable[bytes] = node.call("CLUSTER", "NODES").splitlines()
     return any(b"myself" in line and b" [" in line for line in lines)
+
+
+# --- commands that are sent again --------------------------------------------------------------
+
+
+class RetryingClient:
+    """A server or a cluster, the first of the settings, whose commands are sent again while it is
+    away, up to a limit.
+
+    Methods raise :class:`ServerFailed`, and :class:`CommandRefused` if it is only this command that
+    the server refuses; :class:`AddressError` if the settings are wrong.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._servers = Servers(settings)
+
+    def close(self) -> None:
+        """Disconnects."""
+        self._servers.close()
+
+    @property
+    def name(self) -> str:
+        """The address, without credentials."""
+        return self._servers.name(0)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether keys may be on different servers, so that no transaction can hold them all."""
+        return self._servers.settings.urls[0].cluster
+
+    def call(self, *command: Any) -> Any:
+        """The raw reply to a command."""
+        with self._translated():
+            return self._servers.call(0, *command)
+
+    def try_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any | CommandRefused]:
+        """The raw replies to commands sent at once, or the error in the place of a reply."""
+        with self._translated():
+            replies = self._servers.call_all(0, commands)
+        return [reply_or_refusal(self.name, reply) for reply in replies]
+
+    def scan(self, pattern: str) -> list[bytes]:
+        """The keys of the streams that match a glob pattern, in order."""
+        with self._translated():
+            return sorted(set(self._servers.scan(0, pattern)))
+
+    def info(self, key: bytes) -> StreamInfo:
+        """The counters of a stream, all 0 if there is none."""
+        with self._translated():
+            return info_of(Stream(0, key), self._servers.call_all(0, [("XINFO STREAM", key)])[0])
+
+    def groups(self, key: bytes) -> list[dict[bytes, Any]]:
+        """Return what the server says about each consumer group of a stream."""
+        return [pairs(group) for group in self.call("XINFO GROUPS", key)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A pipeline of redis-py, for a transaction; its WatchError is left to the caller."""
+        with (
+            self._translated(),
+            self._servers.translated(0),
+            self._servers.client(0).pipeline(transaction=True) as pipeline,
+        ):
+            try:
+                yield pipeline
+            except ResponseError as error:
+                raise client_error(self.name, error) from None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OptionError as error:
+            raise AddressError(str(error)) from None
+        except RedisStreamsError as error:
+            raise ServerFailed(str(error)) from None
+        except ResponseError as error:
+            raise client_error(self.name, error) from None

@@ -1,1 +1,0 @@
-"""Commands beside Spark: archive, replay, redrive."""
