@@ -22,7 +22,7 @@ from benchmarks.loading import GROWING, LOADING
 from benchmarks.pauses import PAUSES
 from benchmarks.replication import REPLICATING
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
-from benchmarks.servers import NAMES, ROOT, Kind, Running, find_kinds
+from benchmarks.servers import FLOOR, IN_PYTHON, NAMES, ROOT, Kind, Running, find_kinds
 from benchmarks.summary import JUDGE, SUBJECT, Results
 from benchmarks.workloads import WORKLOADS
 
@@ -122,7 +122,7 @@ def measure(options: argparse.Namespace) -> Results:
     cpu = None if options.share_cores else _reserve_core()
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
-    native = [kind for kind in kinds if kind.name != "fakeredis"]
+    native = [kind for kind in kinds if kind.name not in IN_PYTHON]
     workloads = _choose([*WORKLOADS, *KEEPING, *LOADING, *REPLICATING], options.patterns)
     curves = _choose([*CURVES, GROWING], options.patterns)
     pauses = _choose(PAUSES, options.patterns)
@@ -146,7 +146,7 @@ def measure(options: argparse.Namespace) -> Results:
 def _counted(kinds: Sequence[Kind], options: argparse.Namespace) -> list[Kind]:
     """The servers whose instructions are counted."""
     wanted = not options.short if options.instructions is None else options.instructions
-    return [kind for kind in kinds if wanted and kind.name in (SUBJECT, JUDGE)]
+    return [kind for kind in kinds if wanted and kind.name in (SUBJECT, JUDGE, FLOOR.name)]
 
 
 def _version(kind: Kind) -> str:
@@ -155,11 +155,15 @@ def _version(kind: Kind) -> str:
 
 
 def write(results: Results, options: argparse.Namespace) -> None:
-    """Writes the results, and the plots if there is matplotlib; those of a trial elsewhere."""
+    """Writes the results, and the plots if there is matplotlib; those of a trial elsewhere. The
+    README quotes what is written to the usual folder, if everything that it quotes was measured."""
     trial = Path(tempfile.mkdtemp(prefix="benchmarks-")) if options.short else None
     output = options.output or trial or ROOT / "benchmarks" / "results"
     images = options.images or trial or ROOT / "docs" / "images"
     report.write(results, output)
+    if not (options.output or trial):
+        readme = ROOT / "README.md"
+        readme.write_text(report.quote(results, readme.read_text()))
     print(f"results are in {output}", file=sys.stderr)
     if importlib.util.find_spec("matplotlib") is None:
         print("there are no plots: matplotlib was not found", file=sys.stderr)

@@ -288,6 +288,10 @@ class PendingMemory(Load):
             yield read_new(GROUP, consumer_name(number % data.consumers), self.count)
 
 
+IDLE_S: Final = 2.0
+"""How long is looked at what a server with idle clients does."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClientMemory(Load):
     """Clients that have connected, said one thing, and are idle."""
@@ -295,10 +299,14 @@ class ClientMemory(Load):
     unit = "client"
 
     def run(self, server: Running, data: Data, units: int) -> Values:
-        """The memory of a client."""
+        """Returns the memory of a client, and the CPU time that the server takes for a second in
+        which none of them says anything."""
         before = server.settled_bytes()
         with ExitStack() as stack:
             for _ in range(units):
                 stack.enter_context(Client(server.address)).call("PING")
             size = server.settled_bytes() - before
-        return {"units": units, "bytes": size / units}
+            with Meter(server) as meter:
+                time.sleep(IDLE_S)
+        idle_us = meter.cpu_ns / 1000 / IDLE_S
+        return {"units": units, "bytes": size / units, "idle_us": idle_us}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.data import KEY, read_new
+from benchmarks.data import KEY, Data, read_new
 from benchmarks.driver import Client, LoadError, pack
-from benchmarks.loads import CONSUMER, GROUP, Meter
-from benchmarks.servers import ROOT, Kind, Running, find_kinds
+from benchmarks.loads import CONSUMER, GROUP, ConsumerLoop, Meter, Values
+from benchmarks.servers import PENSTOCK, ROOT, Kind, Running, find_kinds
 
 COUNT: Final = 100
 """How many entries a read is given."""
@@ -39,6 +40,22 @@ POLICIES: Final[dict[str, tuple[str, ...]]] = {
     "delete acked": ("XSTREAM", "delete", "acked"),
 }
 """What is set on the stream or its group."""
+
+
+TOGETHER: Final = ("ack-wait", "60000", "max-deliveries", "5", "dead-letter", "dead")
+"""The policies of a group whose reading is measured beside servers that have none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policed(ConsumerLoop):
+    """The same loop in a group with policies, where the server has them."""
+
+    def run(self, server: Running, data: Data, units: int) -> Values:
+        """Returns the cost of an entry, and the wall-clock time of a round."""
+        if server.kind.version_field == PENSTOCK.version_field:
+            with Client(server.address) as client:
+                client.call("XGROUP", "POLICY", KEY, GROUP, "SET", *TOGETHER)
+        return super().run(server, data, units)
 
 
 def measure(kind: Kind, policies: tuple[str, ...], entries: int) -> float:

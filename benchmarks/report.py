@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 from benchmarks.curves import FLAT
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.runner import Measurements
-from benchmarks.servers import NAMES
+from benchmarks.servers import FLOOR, NAMES
 from benchmarks.summary import (
     JUDGE,
     REFERENCES,
@@ -19,14 +20,17 @@ from benchmarks.summary import (
     Ratio,
     Results,
     growths,
+    heights,
     instructions_of,
     keepings,
     medians,
+    mixes,
     multiples,
     verdicts,
     waits,
 )
-from benchmarks.workloads import TIMES_FAKEREDIS
+from benchmarks.varied import COMMANDS
+from benchmarks.workloads import MOST_MIXED, MOST_OF_ONE_SHAPE, TIMES_FAKEREDIS
 
 TITLES: Final = {
     "penstock": "Penstock",
@@ -34,6 +38,9 @@ TITLES: Final = {
     "valkey": "Valkey",
     "plain": "itself, not compiled",
 }
+
+RIVALS: Final = ("redis", "valkey")
+"""Other programs that do the same."""
 
 # --- JSON ------------------------------------------------------------------------------------
 
@@ -58,6 +65,7 @@ def as_json(results: Results) -> dict[str, Any]:
             for verdict in verdicts(results)
         ],
         "instructions": [asdict(measurements) for measurements in results.instructions],
+        "mixes": [{**asdict(mix), "met": mix.met} for mix in mixes(results)],
         "append_only_file": [
             {
                 "workload": one.workload.name,
@@ -99,7 +107,11 @@ def as_markdown(results: Results) -> str:
     """The page."""
     parts = [_head(results)]
     if results.workloads:
-        parts += [_targets(results), _absolute(results)]
+        parts.append(_targets(results))
+    if mixes(results):
+        parts.append(_mixes(results))
+    if heights(results):
+        parts.append(_floor(results))
     if keepings(results):
         parts.append(_keeping(results))
     if multiples(results):
@@ -108,6 +120,8 @@ def as_markdown(results: Results) -> str:
         parts.append(_curves(results))
     if results.pauses:
         parts.append(_pauses(results))
+    if results.workloads:
+        parts.append(_absolute(results))
     return "\n".join(parts)
 
 
@@ -144,7 +158,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _targets(results: Results) -> str:
-    rows, missed = [], []
+    rows, missed = [], dict[str, list[str]]()
     for verdict in verdicts(results):
         ratios = [_ratio(verdict.ratios.get(name)) for name in REFERENCES]
         counts = instructions_of(results, verdict)
@@ -153,11 +167,18 @@ def _targets(results: Results) -> str:
             [verdict.title, f"<= {verdict.target.most:g}", *ratios, *cells, _met(verdict.met)]
         )
         if verdict.met is False and verdict.target.why:
-            missed.append(f"- **{verdict.title}**: {verdict.target.why}\n")
+            missed.setdefault(verdict.target.why, []).append(verdict.title)
     columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES)]
     columns += ["instructions, thousands", f"{TITLES[JUDGE]}'s", ""]
-    reasons = "\nWhy targets are missed:\n\n" + "".join(missed) if missed else ""
-    return f"## Targets\n\nThey refer to {TITLES[JUDGE]}.\n\n{_table(columns, rows)}{reasons}"
+    return (
+        f"## Targets\n\nThey refer to {TITLES[JUDGE]}.\n\n{_table(columns, rows)}{_reasons(missed)}"
+    )
+
+
+def _reasons(missed: dict[str, list[str]]) -> str:
+    """Why targets are missed, each reason once, with what misses by it."""
+    lines = [f"- {why}: **{'**, **'.join(titles)}**\n" for why, titles in missed.items()]
+    return "\nWhy targets are missed:\n\n" + "".join(lines) if lines else ""
 
 
 def _thousands(count: float | None) -> str:
@@ -175,31 +196,86 @@ def _met(met: bool | None) -> str:
     return {True: "met", False: "**missed**", None: "not measured"}[met]
 
 
-COLUMNS: Final = {
+def _mixes(results: Results) -> str:
+    """The mixes of XADD as a table of their own: streams downwards, lists of fields across."""
+    cells: dict[int, dict[int, str]] = {}
+    for mix in mixes(results):
+        times = "-" if mix.times is None else f"{mix.times:.2f}"
+        text = f"{_ratio(mix.ratio)}, {times}"
+        cells.setdefault(mix.load.streams, {})[mix.load.lists] = (
+            f"**{text}**" if mix.met is False else text
+        )
+    lists = sorted({count for row in cells.values() for count in row})
+    rows = [
+        [f"{streams} streams", *(row.get(count, "-") for count in lists)]
+        for streams, row in cells.items()
+    ]
+    columns = ["", *(f"{count} lists of fields" for count in lists)]
+    return f"""\
+## Mixes of XADD
+
+Entries of two fields in pipelines of 100, in any order: the cost to that in {TITLES[JUDGE]}, which
+should be {MOST_MIXED:g} at most, and to one list of fields and one stream in Penstock, which should
+be {MOST_OF_ONE_SHAPE:g} at most. What misses one of them is bold.
+
+{_table(columns, rows)}"""
+
+
+def _floor(results: Results) -> str:
+    servers = (SUBJECT, FLOOR.name, JUDGE)
+    rows = [
+        [
+            height.title,
+            *(f"{height.values[name]:,.4g}" if name in height.values else "-" for name in servers),
+            f"{height.values[SUBJECT] / height.values[FLOOR.name]:.2f}"
+            if SUBJECT in height.values
+            else "-",
+            *(_thousands(height.instructions.get(name)) for name in servers),
+        ]
+        for height in heights(results)
+    ]
+    names = (TITLES[SUBJECT], "the floor", TITLES[JUDGE])
+    columns = ["", *names, "Penstock to it", *(f"{name}: instructions" for name in names)]
+    return f"""\
+## The floor
+
+{FLOOR.title.capitalize()}: what reading and writing alone take a server in Python. CPU µs for a
+command, or ms where the wall clock is meant; instructions in thousands.
+
+{_table(columns, rows)}"""
+
+
+UNITS: Final = {
     "cpu_us": "CPU µs",
-    "per_second": "a second",
-    "p50_ms": "p50 ms",
-    "p99_ms": "p99 ms",
+    "p50_ms": "p50, ms",
+    "p99_ms": "p99, ms",
     "bytes": "bytes",
     "cold_bytes": "bytes, cold",
+    "idle_us": "CPU µs a second",
+    **dict.fromkeys(COMMANDS, "CPU µs"),
 }
+"""What the values are that have targets; everything else that was measured is in the JSON."""
 
 
 def _absolute(results: Results) -> str:
     rows = [
-        [f"{workload.title}, by {workload.load.unit}", *row]
+        [workload.title, workload.load.unit, *row]
         for workload, measurements in results.workloads
-        for row in _absolute_rows(measurements)
+        for row in _absolute_rows(measurements, [one.value for one in workload.targets])
     ]
-    return f"## Absolute figures\n\n{_table(['', 'server', *COLUMNS.values()], rows)}"
+    columns = ["", "by", "", *NAMES, "Penstock, a second"]
+    return f"## Absolute figures\n\n{_table(columns, rows)}"
 
 
-def _absolute_rows(measurements: Measurements) -> Iterator[list[str]]:
-    for name in NAMES:
-        if rounds := measurements.values.get(name):
-            values = medians(rounds)
-            cells = [f"{values[key]:,.4g}" if key in values else "" for key in COLUMNS]
-            yield [name, *cells]
+def _absolute_rows(measurements: Measurements, targets: Sequence[str]) -> Iterator[list[str]]:
+    """A row for each value that has a target, or for the CPU time where none has."""
+    found = {name: medians(rounds) for name, rounds in measurements.values.items()}
+    for key in dict.fromkeys(targets or ["cpu_us"]):
+        cells = [f"{found[name][key]:,.4g}" if name in found else "" for name in NAMES]
+        rate = found.get(SUBJECT, {}).get("per_second") if key == "cpu_us" else None
+        what = key if key in COMMANDS else ""
+        unit = f"{what}, {UNITS[key]}" if what else UNITS[key]
+        yield [unit, *cells, "" if rate is None else f"{rate:,.0f}"]
 
 
 def _keeping(results: Results) -> str:
@@ -213,10 +289,11 @@ def _keeping(results: Results) -> str:
     ]
     columns = ["", *(f"to {TITLES[name]}" for name in REFERENCES), "to itself without"]
     return f"""\
-## With an append-only file, and with a replica
+## With an append-only file, a replica, or policies
 
 The cost of the same loads where every server keeps its data, each with the same setting, or is
-followed by a Redis 8.0; and how many times what it costs Penstock without.
+followed by a Redis 8.0, or where Penstock's group has policies; and how many times what it costs
+Penstock without.
 
 {_table(columns, rows)}"""
 
@@ -312,3 +389,26 @@ def write(results: Results, folder: Path) -> None:
     text = json.dumps(as_json(results), indent=1)
     (folder / "latest.json").write_text(text + "\n")
     (folder / "latest.md").write_text(as_markdown(results))
+
+
+QUOTED: Final = (
+    *("varied-p8", "varied", "xadd", "xadd-p16", "xadd-p100", "xreadgroup-1", "xreadgroup-100"),
+    *("consumer-loop", "xclaim-1", "wake-up"),
+)
+"""The workloads whose ratios the README has, in its order."""
+_TABLE: Final = re.compile(r"(?<=\|---\|---:\|---:\|\n)(?:\|.*\n)+")
+
+
+def quote(results: Results, readme: str) -> str:
+    """Returns the README with these results in its table, or as it was if one was not measured."""
+    found = {verdict.workload.name: verdict for verdict in reversed(verdicts(results))}
+    rows = [
+        [found[name].title, *(f"{found[name].ratios[other].median:.2f}" for other in RIVALS)]
+        for name in QUOTED
+        if name in found and found[name].ratios.keys() >= set(RIVALS)
+    ]
+    if len(rows) < len(QUOTED):
+        return readme
+    head, performance, rest = readme.partition("## Performance\n")
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return head + performance + _TABLE.sub(lambda _: lines, rest, count=1)

@@ -94,9 +94,9 @@ def _in_turn(kinds: Sequence[Kind], number: int) -> list[Kind]:
 
 
 def _rounds(workload: Workload, kind: Kind) -> int:
-    if kind is FAKEREDIS:
-        return 1 if workload.against_fakeredis else 0
-    return workload.rounds
+    if not workload.measured_on(kind.name):
+        return 0
+    return 1 if kind is FAKEREDIS else workload.rounds
 
 
 def attempt(result: Measurements, kind: Kind, measure: Callable[[], Values]) -> None:

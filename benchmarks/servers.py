@@ -103,8 +103,9 @@ def _native(program: str) -> Command:
     return command
 
 
-def _fakeredis(port: int) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.fake_server", str(port)]
+def _python(name: str) -> Command:
+    """One of the servers of :mod:`benchmarks.fake_server`."""
+    return lambda port: [sys.executable, "-m", "benchmarks.fake_server", name, str(port)]
 
 
 PENSTOCK: Final = Kind("penstock", "Penstock", _penstock(COMPILED), "penstock_version")
@@ -115,10 +116,15 @@ WATCHED: Final = replace(
     PENSTOCK, command=_penstock(COMPILED, str(ROOT / "benchmarks" / "watched.py"))
 )
 """Penstock that says when it stops how long it was deaf to its clients."""
-FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _fakeredis, "fakeredis_version", share=0.02)
+FAKEREDIS: Final = Kind("fakeredis", "fakeredis", _python("fakeredis"), "fakeredis_version", 0.02)
 """fakeredis is slow, so it gets little to do. Its cost grows with its data: that favours it."""
+FLOOR: Final = Kind("uvloop", "constant bytes through uvloop", _python("uvloop"), "uvloop_version")
+"""The least that a server in Python can take on uvloop; it knows a few commands only."""
 
-NAMES: Final = ("penstock", "plain", "redis", "valkey", "fakeredis")
+IN_PYTHON: Final = {kind.name: kind for kind in (FAKEREDIS, FLOOR)}
+"""Servers that are packages, which have their names."""
+
+NAMES: Final = ("penstock", "plain", "redis", "valkey", *IN_PYTHON)
 
 
 def with_options(kind: Kind, options: tuple[str, ...]) -> Kind:
@@ -143,8 +149,8 @@ def _find(name: str) -> Kind | None:
         return PENSTOCK
     if name == "plain":
         return PLAIN if installed(UNCOMPILED) else None
-    if name == "fakeredis":
-        return FAKEREDIS if importlib.util.find_spec("fakeredis") else None
+    if name in IN_PYTHON:
+        return IN_PYTHON[name] if importlib.util.find_spec(name) else None
     program = find_program(f"{name}-server")
     if program is None:
         return None
@@ -308,7 +314,7 @@ def require_no_errors(output: str) -> None:
 def _environment(kind: Kind) -> dict[str, str]:
     """Programs of this folder are found by their name; what is installed is not covered by it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {**environment, "PYTHONPATH": str(ROOT)} if kind.name == "fakeredis" else environment
+    return {**environment, "PYTHONPATH": str(ROOT)} if kind.name in IN_PYTHON else environment
 
 
 def _kept_port() -> tuple[socket.socket, int]:

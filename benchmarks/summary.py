@@ -12,7 +12,16 @@ from benchmarks.loads import Values
 from benchmarks.machine import Machine
 from benchmarks.pauses import TIMES_REDIS, Pause
 from benchmarks.runner import CurveMeasurements, Measurements
-from benchmarks.workloads import TIMES_FAKEREDIS, Target, Workload
+from benchmarks.servers import FAKEREDIS, FLOOR
+from benchmarks.varied import Mixed
+from benchmarks.workloads import (
+    MIXED,
+    MOST_MIXED,
+    MOST_OF_ONE_SHAPE,
+    TIMES_FAKEREDIS,
+    Target,
+    Workload,
+)
 
 SUBJECT: Final = "penstock"
 REFERENCES: Final = ("redis", "valkey", "plain")
@@ -100,8 +109,9 @@ def _verdict(workload: Workload, target: Target, measurements: Measurements) -> 
 
 @dataclass(frozen=True)
 class Keeping:
-    """The cost of a workload with an append-only file: the ratio to each reference that has one,
-    too, and how many times what it costs Penstock without; ``None`` if that was not measured."""
+    """The cost of a workload with something that may be off, such as an append-only file: the ratio
+    to each reference, and how many times what it costs Penstock without; ``None`` if that was not
+    measured."""
 
     workload: Workload
     ratios: dict[str, Ratio]
@@ -121,17 +131,22 @@ def instructions_of(results: Results, verdict: Verdict) -> dict[str, float]:
 
 
 def keepings(results: Results) -> list[Keeping]:
-    """One for each workload of servers that keep their data."""
-    costs = {
+    """One for each workload of servers that keep their data or have policies."""
+    costs = _costs(results)
+    return [
+        Keeping(workload, _cost_ratios(measurements), _times(costs, workload))
+        for workload, measurements in results.workloads
+        if workload.options or workload.without
+    ]
+
+
+def _costs(results: Results) -> dict[str, float]:
+    """What a unit of each workload costs Penstock."""
+    return {
         workload.name: medians(rounds)["cpu_us"]
         for workload, measurements in results.workloads
         if (rounds := measurements.values.get(SUBJECT)) and "cpu_us" in rounds[0]
     }
-    return [
-        Keeping(workload, _cost_ratios(measurements), _times(costs, workload))
-        for workload, measurements in results.workloads
-        if workload.options
-    ]
 
 
 def _cost_ratios(measurements: Measurements) -> dict[str, Ratio]:
@@ -142,6 +157,68 @@ def _cost_ratios(measurements: Measurements) -> dict[str, Ratio]:
 def _times(costs: dict[str, float], workload: Workload) -> float | None:
     mine, other = costs.get(workload.name), costs.get(workload.without)
     return mine / other if mine and other else None
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The cost of an XADD to several streams with several lists of fields: the ratio to Redis, and
+    how many times what one list of fields and one stream cost Penstock."""
+
+    load: Mixed
+    ratio: Ratio | None
+    times: float | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether neither is too much."""
+        if self.ratio is None or self.times is None:
+            return None
+        return self.ratio.median <= MOST_MIXED and self.times <= MOST_OF_ONE_SHAPE
+
+
+def mixes(results: Results) -> list[Mix]:
+    """One for each mix that was measured."""
+    costs = _costs(results)
+    one_shape = costs.get(MIXED[0].name)
+    return [
+        Mix(
+            workload.load,
+            ratio(measurements, "cpu_us", JUDGE),
+            costs[workload.name] / one_shape if one_shape and workload.name in costs else None,
+        )
+        for workload, measurements in results.workloads
+        if workload in MIXED and isinstance(workload.load, Mixed)
+    ]
+
+
+@dataclass(frozen=True)
+class Height:
+    """A value of a workload by server, where constant bytes through uvloop are one of them."""
+
+    title: str
+    values: dict[str, float]
+    instructions: dict[str, float]
+
+
+def heights(results: Results) -> list[Height]:
+    """One for each target of a workload that was measured with constant bytes as well."""
+    found = {
+        workload.name: {name: medians(rounds) for name, rounds in measurements.values.items()}
+        for workload, measurements in results.workloads
+        if FLOOR.name in measurements.values
+    }
+    return [
+        Height(
+            verdict.title,
+            {
+                name: some[verdict.target.value]
+                for name, some in found[verdict.workload.name].items()
+            },
+            instructions_of(results, verdict),
+        )
+        for verdict in verdicts(results)
+        if verdict.workload.name in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -163,7 +240,7 @@ def multiples(results: Results) -> list[Multiple]:
     found = []
     for workload, measurements in results.workloads:
         times = None
-        if workload.against_fakeredis:
+        if workload.measured_on(FAKEREDIS.name):
             times = ratio(measurements, "per_second", "fakeredis")
         failure = measurements.failures.get("fakeredis", "")
         if times or failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from benchmarks.data import EMPTY, FIELDS, KEY, Data
@@ -19,14 +19,22 @@ from benchmarks.loads import (
     PendingMemory,
     Wakeups,
 )
+from benchmarks.policies import Policed
 from benchmarks.redis_benchmark import RANDOM
-from benchmarks.varied import Varied
+from benchmarks.servers import FAKEREDIS, FLOOR, PENSTOCK, PLAIN
+from benchmarks.varied import COMMANDS, ByCommand, Mixed, Varied
 
 ANY_GROUP: Final = f"g:{RANDOM}"
 ANY_CONSUMER: Final = f"c:{RANDOM}"
 ANY_TIME: Final = f"1{RANDOM}"
 """The time of any entry: :data:`benchmarks.data.FIRST_MS` and a number below the milliseconds."""
 ENTRY: Final = " ".join(FIELDS)
+
+
+BESIDE: Final = (PENSTOCK.name, PLAIN.name, "redis", "valkey", FAKEREDIS.name)
+"""The servers that most workloads are measured on."""
+AT_FLOOR: Final = (*BESIDE, FLOOR.name)
+"""Those of workloads that little but reading and writing costs."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +54,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Workload:
-    """A load on some data. ``rounds`` bounds how often it is measured where it hardly varies;
-    ``options`` are those with which each server is started, ``without`` names the same workload
-    without them."""
+    """A load on some data. ``rounds`` bounds how often it is measured where it hardly varies, or
+    where there are many of its kind; ``options`` are those with which each of the ``servers`` is
+    started, ``without`` names the same workload without them."""
 
     name: str
     title: str
@@ -58,12 +66,17 @@ class Workload:
     rounds: int = 100
     options: tuple[str, ...] = ()
     without: str = ""
+    servers: tuple[str, ...] = BESIDE
 
-    @property
-    def against_fakeredis(self) -> bool:
-        """Whether requests a second are counted, which is what is compared with fakeredis."""
-        return not self.options and not isinstance(
+    def measured_on(self, server: str) -> bool:
+        """Whether it is measured on the server of this name; fakeredis is compared by its requests
+        a second, and the floor knows no options."""
+        if server == FAKEREDIS.name and isinstance(
             self.load, EntryMemory | PendingMemory | ClientMemory
+        ):
+            return False
+        return server in self.servers and not (
+            self.options and server in (FAKEREDIS.name, FLOOR.name)
         )
 
 
@@ -103,6 +116,14 @@ EACH_CLAIM: Final = (
     "a claim of one entry goes through the same steps as one of a hundred: options, group,"
     " consumer, the pending entry, its entry in the log, two effects"
 )
+EACH_POLICY: Final = (
+    "each entry gets a time at which it is due again and is counted, and each acknowledged one is"
+    " taken out again; the others do none of that"
+)
+EACH_CLIENT: Final = (
+    "a connection of uvloop and its transport, what the server knows of its client, and the parser"
+    " of its requests are objects of Python"
+)
 EACH_NAME: Final = (
     "most of a request whose names were never seen is to read it, and its options, word by word;"
     " Redis compares bytes where compiled Python makes an object of each word"
@@ -117,8 +138,6 @@ WHOLE_REPLY: Final = (
 XADD: Final = f"XADD {KEY} * {ENTRY}"
 XADD_16: Final = Flood(command=XADD, pipeline=16, amount=240_000)
 XADD_100: Final = Flood(command=XADD, pipeline=100, amount=300_000)
-XADD_ANY_FIELD: Final = f"XADD {KEY} * sensor-id 1234 temperature-{RANDOM} 19.8"
-XADD_ANY_STREAM: Final = f"XADD {KEY}:{RANDOM} * {ENTRY}"
 XADD_MAXLEN: Final = Flood(
     command=f"XADD {KEY} MAXLEN ~ 10000 * {ENTRY}", pipeline=16, amount=240_000
 )
@@ -180,7 +199,11 @@ XAUTOCLAIM_100: Final = Flood(
 XCLAIM_1: Final = Claims(amount=50_000)
 UNSEEN: Final = 10**12
 """So many numbers that hardly one is chosen twice."""
-XADD_UNSEEN: Final = Flood(command=XADD_ANY_FIELD, numbers=UNSEEN, amount=80_000)
+XADD_UNSEEN: Final = Flood(
+    command=f"XADD {KEY} * sensor-id 1234 temperature-{RANDOM} 19.8",
+    numbers=UNSEEN,
+    amount=80_000,
+)
 READ_UNSEEN: Final = Flood(
     command=f"XREADGROUP GROUP {GROUP} {ANY_CONSUMER} COUNT 1 STREAMS {KEY} >",
     clients=10,
@@ -188,42 +211,97 @@ READ_UNSEEN: Final = Flood(
     reads=1,
     amount=40_000,
 )
-VARIED: Final = Varied(amount=160_000)
 LOOP: Final = ConsumerLoop(amount=100_000)
 
 UNREAD: Final = Data(entries=100_000, groups=1)
 PENDING: Final = Data(entries=100_000, groups=1, consumers=2, pending=100_000)
 
-WORKLOADS: Final = (
+VARIED: Final = "50 streams, 250 groups, 10 consumers, 20 lists of fields"
+
+
+def _varied(pipeline: int, amount: int) -> tuple[Workload, ...]:
+    """The worker that sends everything in any order, and the same commands one by one."""
+    name = f"varied-p{pipeline}" if pipeline > 1 else "varied"
+    title = f"{VARIED}, {f'pipeline {pipeline}' if pipeline > 1 else 'no pipeline'}"
+    return (
+        Workload(
+            name,
+            f"{title}: all commands",
+            Varied(amount=amount, pipeline=pipeline),
+            _cpu(1.1, EACH_NAME),
+        ),
+        Workload(
+            f"{name}-commands",
+            title,
+            ByCommand(amount=amount, pipeline=pipeline),
+            tuple(Target(command, 1.1, command, EACH_NAME) for command in COMMANDS),
+            servers=COMPARED,
+        ),
+    )
+
+
+COMPARED: Final = (PENSTOCK.name, "redis")
+"""The servers of workloads that there are many of."""
+
+MIXED: Final = tuple(
     Workload(
-        "ping", "PING, 50 clients", Flood(command="PING", amount=100_000), _cpu(1.05, EACH_READ)
+        f"xadd-{streams}x{lists}",
+        f"XADD, pipeline 100, {streams} streams by {lists} lists of fields",
+        Mixed(streams=streams, lists=lists, amount=60_000),
+        _cpu(1.0, EACH_ENTRY) if (streams, lists) in ((8, 8), (100, 100)) else (),
+        rounds=2,
+        servers=COMPARED,
+    )
+    for streams in (1, 2, 8, 100)
+    for lists in (1, 2, 8, 100)
+)
+"""Entries that go to several streams and have several lists of fields, in any order."""
+MOST_OF_ONE_SHAPE: Final = 1.3
+"""How many times what an XADD of one list of fields to one stream costs any of them may cost."""
+MOST_MIXED: Final = 1.0
+"""The same to what it costs Redis."""
+
+WORKLOADS: Final = (
+    *_varied(8, 160_000),
+    *_varied(1, 40_000),
+    Workload(
+        "ping",
+        "PING, 50 clients",
+        Flood(command="PING", amount=100_000),
+        _cpu(1.1, EACH_READ),
+        servers=AT_FLOOR,
     ),
     Workload(
         "xadd",
         "XADD, 50 clients, no pipeline",
         Flood(command=XADD, amount=80_000),
-        _cpu(1.0, EACH_READ),
+        _cpu(1.05, EACH_READ),
+        servers=AT_FLOOR,
     ),
-    Workload("xadd-p16", "XADD, 50 clients, pipeline 16", XADD_16, _cpu(0.8, EACH_ENTRY, 2.0)),
-    Workload("xadd-p100", "XADD, 50 clients, pipeline 100", XADD_100, _cpu(0.6, EACH_ENTRY, 1.3)),
-    *(
-        Workload(
-            f"xadd-p100-{count}-{what}",
-            f"XADD, 50 clients, pipeline 100, {count} {what.replace('-', ' ')} in any order",
-            replace(XADD_100, command=command, numbers=count),
-            _cpu(3.0, EACH_ENTRY),
-        )
-        for what, command, counts in (
-            ("lists-of-fields", XADD_ANY_FIELD, (2, 8)),
-            ("streams", XADD_ANY_STREAM, (2, 100)),
-        )
-        for count in counts
+    Workload("xadd-p16", "XADD, 50 clients, pipeline 16", XADD_16, _cpu(0.85, EACH_ENTRY, 2.0)),
+    Workload("xadd-p100", "XADD, 50 clients, pipeline 100", XADD_100, _cpu(0.65, EACH_ENTRY, 1.3)),
+    *MIXED,
+    Workload(
+        "xadd-given",
+        "XADD, pipeline 100, 8 streams by 8 lists of fields, IDs given",
+        Mixed(streams=8, lists=8, given=True, amount=60_000),
+        _cpu(MOST_MIXED, EACH_ENTRY),
+        rounds=2,
+        servers=COMPARED,
+    ),
+    Workload(
+        "xadd-values",
+        "XADD, pipeline 100, 8 streams by 8 lists of fields, values of 10 bytes to 1 KB",
+        Mixed(streams=8, lists=8, values=(10, 1024), amount=60_000),
+        _cpu(MOST_MIXED, EACH_ENTRY),
+        rounds=2,
+        servers=COMPARED,
     ),
     Workload(
         "xadd-maxlen",
         "XADD MAXLEN ~ 10000, 50 clients, pipeline 16",
         XADD_MAXLEN,
-        _cpu(0.7, EACH_ENTRY),
+        _cpu(0.75, EACH_ENTRY),
     ),
     *(
         Workload(
@@ -233,14 +311,14 @@ WORKLOADS: Final = (
             _cpu(most, EACH_ENTRY),
         )
         for name, title, flood, most in (
-            ("xadd-p16", "XADD, pipeline 16", XADD_16, 0.8),
-            ("xadd-p100", "XADD, pipeline 100", XADD_100, 0.6),
-            ("xadd-maxlen", "XADD MAXLEN ~ 10000, pipeline 16", XADD_MAXLEN, 0.7),
+            ("xadd-p16", "XADD, pipeline 16", XADD_16, 0.85),
+            ("xadd-p100", "XADD, pipeline 100", XADD_100, 0.65),
+            ("xadd-maxlen", "XADD MAXLEN ~ 10000, pipeline 16", XADD_MAXLEN, 0.75),
         )
     ),
     Workload("xrange-10", "XRANGE COUNT 10, pipeline 10", XRANGE_10, _cpu(0.65, EACH_READ), UNREAD),
-    Workload("xrange-100", "XRANGE COUNT 100", XRANGE_100, _cpu(0.45, WHOLE_REPLY), UNREAD),
-    Workload("xrange-1000", "XRANGE COUNT 1000", XRANGE_1000, _cpu(0.18, WHOLE_REPLY), UNREAD),
+    Workload("xrange-100", "XRANGE COUNT 100", XRANGE_100, _cpu(0.4, WHOLE_REPLY), UNREAD),
+    Workload("xrange-1000", "XRANGE COUNT 1000", XRANGE_1000, _cpu(0.1, WHOLE_REPLY), UNREAD),
     Workload(
         "xreadgroup-1", "XREADGROUP COUNT 1, pipeline 10", READ_1, _cpu(0.75, EACH_DELIVERY), UNREAD
     ),
@@ -248,22 +326,22 @@ WORKLOADS: Final = (
         "xreadgroup-100",
         "XREADGROUP COUNT 100, pending entries written",
         READ_100,
-        _cpu(0.2, WHOLE_REPLY),
+        _cpu(0.22, WHOLE_REPLY),
         Data(entries=50_000, groups=10),
     ),
-    Workload("history-100", "history of 100, 100,000 pending", HISTORY_100, _cpu(0.5), PENDING),
+    Workload("history-100", "history of 100, 100,000 pending", HISTORY_100, _cpu(0.25), PENDING),
     Workload(
         "xpending-100",
         "XPENDING of 100, 100,000 pending",
         XPENDING_100,
-        _cpu(0.8, EACH_LINE),
+        _cpu(1.0, EACH_LINE),
         PENDING,
     ),
     Workload(
         "xautoclaim-100",
         "XAUTOCLAIM COUNT 100, 100,000 pending",
         XAUTOCLAIM_100,
-        _cpu(0.4, EACH_CLAIM),
+        _cpu(0.16, EACH_CLAIM),
         PENDING,
     ),
     Workload(
@@ -273,19 +351,28 @@ WORKLOADS: Final = (
         _cpu(0.05),
         PENDING,
     ),
-    Workload("xclaim-1", "XCLAIM of one, pipeline 10", XCLAIM_1, _cpu(1.0, EACH_CLAIM), PENDING),
+    Workload("xclaim-1", "XCLAIM of one, pipeline 10", XCLAIM_1, _cpu(1.05, EACH_CLAIM), PENDING),
     Workload(
         "consumer-loop",
         "XREADGROUP COUNT 10, then XACK of the ten: per entry",
         LOOP,
-        _cpu(0.9, EACH_ACK),
+        _cpu(0.95, EACH_ACK),
         UNREAD,
+    ),
+    Workload(
+        "policies",
+        "the same on Penstock with policies, on the others without",
+        Policed(amount=LOOP.amount),
+        _cpu(1.4, EACH_POLICY),
+        UNREAD,
+        without="consumer-loop",
+        servers=(PENSTOCK.name, PLAIN.name, "redis", "valkey"),
     ),
     Workload(
         "xadd-unseen",
         "XADD, 50 clients, no pipeline, a field never seen before",
         XADD_UNSEEN,
-        _cpu(1.0, EACH_READ),
+        _cpu(1.05, EACH_READ),
     ),
     Workload(
         "xreadgroup-unseen",
@@ -295,23 +382,18 @@ WORKLOADS: Final = (
         UNREAD,
     ),
     Workload(
-        "varied",
-        "50 streams, 250 groups, 10 consumers, 20 shapes; five commands, pipeline 8",
-        VARIED,
-        _cpu(2.0, EACH_NAME),
-    ),
-    Workload(
         "wake-up",
         "XADD to a parked XREADGROUP: wake-up, wall clock",
         Wakeups(amount=4_000),
         (Target("p50_ms", 1.1, "p50", EACH_READ), Target("p99_ms", 1.1, "p99", EACH_READ)),
         Data(groups=1),
+        servers=AT_FLOOR,
     ),
     Workload(
         "memory-entries",
         "memory for each of 1,000,000 entries",
         EntryMemory(amount=1_000_000),
-        (Target("bytes", 1.6, "hot"), Target("cold_bytes", 0.9, "cold")),
+        (Target("bytes", 0.84, "hot"), Target("cold_bytes", 0.84, "cold")),
         rounds=1,
     ),
     Workload(
@@ -323,10 +405,13 @@ WORKLOADS: Final = (
         rounds=1,
     ),
     Workload(
-        "memory-clients",
-        "memory for each of 10,000 idle clients",
+        "idle-clients",
+        "10,000 idle clients",
         ClientMemory(amount=10_000),
-        (Target("bytes", 1.2),),
+        (
+            Target("bytes", 1.2, "memory of each", EACH_CLIENT),
+            Target("idle_us", 1.0, "CPU time while nothing happens"),
+        ),
         rounds=1,
     ),
 )

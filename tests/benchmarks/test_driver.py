@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -10,10 +11,11 @@ if sys.platform != "linux":  # pragma: no cover
     pytest.skip("the harness reads the accounting of Linux", allow_module_level=True)
 
 from benchmarks import loads
-from benchmarks.data import Data, prepare
+from benchmarks.data import EMPTY, Data, prepare
 from benchmarks.driver import Client, ReplyError, flood, pack
 from benchmarks.loads import Flood
 from benchmarks.servers import Kind, Running, ServerError, find_kinds
+from benchmarks.varied import COMMANDS, ByCommand, Mixed, Varied
 from tests.support.servers import PenstockThread
 
 
@@ -55,6 +57,40 @@ def test_the_driver_floods_in_place_of_redis_benchmark(
             assert sorted(client.call("KEYS", "*")) == [b"k:000000000000", b"k:000000000001"]
     assert values["units"] == 60
     assert values["p50_ms"] <= values["p99_ms"]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_mix_of_entries_has_the_streams_fields_and_values_that_it_says(given: bool) -> None:
+    [kind], _ = find_kinds(["penstock"])
+    load = Mixed(streams=3, lists=4, values=(10, 20), given=given, amount=300)
+    with Running(kind) as server:
+        assert load.run(server, EMPTY, 300)["units"] == 300
+        with Client(server.address) as client:
+            streams = client.call("KEYS", "*")
+            entries = [entry for key in streams for entry in client.call("XRANGE", key, "-", "+")]
+    assert len(streams) == 3
+    assert len(entries) == 300
+    assert len({tuple(fields[::2]) for _, fields in entries}) == 4
+    assert {len(value) for _, fields in entries for value in fields[1::2]} == set(range(10, 21))
+    assert all(identity.endswith(b"-1") for identity, _ in entries) == given
+
+
+@pytest.mark.parametrize(
+    ("load", "even"),
+    [(Varied(amount=700), False), (ByCommand(amount=700, pipeline=1), True)],
+    ids=["any", "one-by-one"],
+)
+def test_a_worker_sends_every_command(load: Varied, even: bool) -> None:
+    [kind], _ = find_kinds(["penstock"])
+    with Running(kind) as server:
+        assert load.run(server, EMPTY, 700)["units"] == 700
+        with Client(server.address) as client:
+            told = client.call("INFO", "commandstats").decode()
+    calls = dict(re.findall(r"cmdstat_([a-z|]+):calls=(\d+)", told))
+    counts = {name: int(calls[name.lower()]) for name in COMMANDS if name != "XLEN and XINFO"}
+    counts["XLEN and XINFO"] = int(calls["xlen"]) + int(calls["xinfo|groups"])
+    assert sum(counts.values()) == 700
+    assert (set(counts.values()) == {100}) == even
 
 
 def test_a_server_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
