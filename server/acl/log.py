@@ -11,18 +11,6 @@ MERGED_MS: Final = 60_000
 class LogEntry:
     """Denials of one kind: how many, of whom, and the last of them."""
 
-    __slots__ = (
-        "client",
-        "context",
-        "count",
-        "created_ms",
-        "number",
-        "reason",
-        "subject",
-        "updated_ms",
-        "user",
-    )
-
     def __init__(
         self, reason: str, context: str, subject: bytes, user: bytes, client: bytes, now_ms: int
     ) -> None:

@@ -110,11 +110,7 @@ def changed(users: Users, name: bytes, words: Iterable[bytes]) -> User:
 
 def _apply(users: Users, user: User, rule: bytes) -> str | None:
     """Applies one rule; returns what is wrong with it, if something is."""
-    if not rule:
-        return None
-    word = _USER_WORDS.get(rule.lower())
-    if word is not None:
-        word(users, user)
+    if not rule or _take_word(users, user, rule.lower()):
         return None
     mark = rule[:1]
     if mark == b">":
@@ -130,50 +126,29 @@ def _apply(users: Users, user: User, rule: bytes) -> str | None:
     return None
 
 
-def _on(users: Users, user: User) -> None:
-    user.is_on = True
-
-
-def _off(users: Users, user: User) -> None:
-    user.is_on = False
-
-
-def _nopass(users: Users, user: User) -> None:
-    user.nopass = True
-    user.passwords.clear()
-
-
-def _resetpass(users: Users, user: User) -> None:
-    user.nopass = False
-    user.passwords.clear()
-
-
-def _sanitize(users: Users, user: User) -> None:
-    user.sanitizes = True
-
-
-def _skip_sanitize(users: Users, user: User) -> None:
-    user.sanitizes = False
-
-
-def _clear_selectors(users: Users, user: User) -> None:
-    user.selectors.clear()
-
-
-def _reset(users: Users, user: User) -> None:
-    user.take(users.new_user(user.name))
-
-
-_USER_WORDS: Final[dict[bytes, Callable[[Users, User], None]]] = {
-    b"on": _on,
-    b"off": _off,
-    b"nopass": _nopass,
-    b"resetpass": _resetpass,
-    b"sanitize-payload": _sanitize,
-    b"skip-sanitize-payload": _skip_sanitize,
-    b"clearselectors": _clear_selectors,
-    b"reset": _reset,
+_FLAGS: Final = {
+    b"on": ("is_on", True),
+    b"off": ("is_on", False),
+    b"sanitize-payload": ("sanitizes", True),
+    b"skip-sanitize-payload": ("sanitizes", False),
 }
+"""Words that set an attribute of the user."""
+
+
+def _take_word(users: Users, user: User, word: bytes) -> bool:
+    """Applies a rule that is a word of its own; false if it is none."""
+    if word in _FLAGS:
+        setattr(user, *_FLAGS[word])
+    elif word in (b"nopass", b"resetpass"):
+        user.nopass = word == b"nopass"
+        user.passwords.clear()
+    elif word == b"clearselectors":
+        user.selectors.clear()
+    elif word == b"reset":
+        user.take(users.new_user(user.name))
+    else:
+        return False
+    return True
 
 
 def _add_password(user: User, password: str) -> None:

@@ -54,20 +54,6 @@ class Denial:
 class Selector:
     """The permissions of a user, or one more set of them. A new one allows nothing."""
 
-    __slots__ = (
-        "_known",
-        "_matchers",
-        "all_channels",
-        "all_keys",
-        "allowed",
-        "base",
-        "channels",
-        "first_arguments",
-        "patterns",
-        "rules",
-        "table",
-    )
-
     def __init__(self, table: Table) -> None:
         self.table = table
         self.all_keys = False

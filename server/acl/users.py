@@ -29,18 +29,6 @@ class User:
     ``limited`` is whether there is anything that it may not do; :meth:`settle` finds out.
     """
 
-    __slots__ = (
-        "is_on",
-        "limited",
-        "name",
-        "nopass",
-        "passwords",
-        "rate",
-        "root",
-        "sanitizes",
-        "selectors",
-    )
-
     def __init__(self, name: bytes, root: Selector) -> None:
         self.name = name
         self.is_on = False

@@ -77,7 +77,7 @@ class ClientFilters:
             self._filters[label] = _unless(negated, _one_of(numbers))
             return at + 1 + len(numbers)
         if name == b"SKIPME" and not negated:
-            self._spares_caller = _yes_or_no(value)
+            self._spares_caller = _is(value, b"yes", b"no")
             self._filters[label] = _anybody
         elif name in _NEGATABLE or (name in _OTHERS and not negated):
             maker = _NEGATABLE.get(name) or _OTHERS[name]
@@ -127,11 +127,12 @@ def _one_of(numbers: list[int]) -> Filter:
     return lambda other: other.id in wanted
 
 
-def _yes_or_no(arg: bytes) -> bool:
+def _is(arg: bytes, yes: bytes, no: bytes) -> bool:
+    """Whether the argument is the one of two words, and not the other."""
     word = arg.lower()
-    if word not in (b"yes", b"no"):
+    if word not in (yes, no):
         raise CommandError(errors.SYNTAX)
-    return word == b"yes"
+    return word == yes
 
 
 # --- the filters -----------------------------------------------------------------------------
@@ -150,28 +151,9 @@ def _by_user(server: Services, value: bytes) -> Filter:
     return lambda other: other.user == value
 
 
-def _by_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.link.addr.encode() == value
-
-
-def _by_local_address(server: Services, value: bytes) -> Filter:
-    return lambda other: other.link.laddr.encode() == value
-
-
-def _by_host(server: Services, value: bytes) -> Filter:
-    return lambda other: other.link.addr.rpartition(":")[0].strip("[]").encode() == value
-
-
-def _by_name(server: Services, value: bytes) -> Filter:
-    return lambda other: bool(other.name) and other.name == value
-
-
-def _by_library(server: Services, value: bytes) -> Filter:
-    return lambda other: bool(other.library[0]) and other.library[0] == value
-
-
-def _by_library_version(server: Services, value: bytes) -> Filter:
-    return lambda other: bool(other.library[1]) and other.library[1] == value
+def _equal(attribute: Callable[[Session], bytes | None]) -> Maker:
+    """Return what makes a filter for clients of which this is the value."""
+    return lambda server, value: lambda other: attribute(other) == value
 
 
 def _by_flags(server: Services, value: bytes) -> Filter:
@@ -189,35 +171,43 @@ def _by_database(server: Services, value: bytes) -> Filter:
     return lambda other: other.db.index == index
 
 
-def _by_age(server: Services, value: bytes) -> Filter:
-    seconds = integer(value, connection_errors.MAXAGE_NOT_INTEGER)
-    if seconds <= 0:
-        raise CommandError(connection_errors.MAXAGE_NOT_POSITIVE)
-    now = server.state.clock()
-    return lambda other: (now - other.link.created_ms) // 1000 >= seconds
+def _by_time(since_ms: Callable[[Session], int], not_integer: str, not_positive: str) -> Maker:
+    """Return what makes a filter for clients of which this time is so many seconds ago."""
 
+    def make(server: Services, value: bytes) -> Filter:
+        seconds = integer(value, not_integer)
+        if seconds <= 0:
+            raise CommandError(not_positive)
+        now = server.state.clock()
+        return lambda other: (now - since_ms(other)) // 1000 >= seconds
 
-def _by_idle_time(server: Services, value: bytes) -> Filter:
-    seconds = integer(value, connection_errors.IDLE_NOT_INTEGER)
-    if seconds <= 0:
-        raise CommandError(connection_errors.IDLE_NOT_POSITIVE)
-    now = server.state.clock()
-    return lambda other: (now - other.seen_ms) // 1000 >= seconds
+    return make
 
 
 _NEGATABLE: Final[dict[bytes, Maker]] = {
     b"TYPE": _by_type,
     b"USER": _by_user,
-    b"ADDR": _by_address,
-    b"LADDR": _by_local_address,
-    b"IP": _by_host,
-    b"NAME": _by_name,
-    b"LIB-NAME": _by_library,
-    b"LIB-VER": _by_library_version,
+    b"ADDR": _equal(lambda other: other.link.addr.encode()),
+    b"LADDR": _equal(lambda other: other.link.laddr.encode()),
+    b"IP": _equal(lambda other: other.link.addr.rpartition(":")[0].strip("[]").encode()),
+    b"NAME": _equal(lambda other: other.name or None),
+    b"LIB-NAME": _equal(lambda other: other.library[0] or None),
+    b"LIB-VER": _equal(lambda other: other.library[1] or None),
     b"FLAGS": _by_flags,
     b"DB": _by_database,
 }
-_OTHERS: Final[dict[bytes, Maker]] = {b"MAXAGE": _by_age, b"IDLE": _by_idle_time}
+_OTHERS: Final[dict[bytes, Maker]] = {
+    b"MAXAGE": _by_time(
+        lambda other: other.link.created_ms,
+        connection_errors.MAXAGE_NOT_INTEGER,
+        connection_errors.MAXAGE_NOT_POSITIVE,
+    ),
+    b"IDLE": _by_time(
+        lambda other: other.seen_ms,
+        connection_errors.IDLE_NOT_INTEGER,
+        connection_errors.IDLE_NOT_POSITIVE,
+    ),
+}
 _NAMES: Final = {b"ID", b"SKIPME", *_NEGATABLE, *_OTHERS}
 
 
@@ -235,13 +225,6 @@ container(
     since="2.4.0",
     flags=_ANYBODY,
 )
-
-
-def _on_or_off(arg: bytes) -> bool:
-    word = arg.lower()
-    if word not in (b"on", b"off"):
-        raise CommandError(errors.SYNTAX)
-    return word == b"on"
 
 
 # --- the client itself -----------------------------------------------------------------------
@@ -313,7 +296,7 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
     """Sets the mark that the line of CLIENT LIST shows as ``e``."""
-    session.no_evict = _on_or_off(args[2])
+    session.no_evict = _is(args[2], b"on", b"off")
     return OK
 
 
@@ -325,7 +308,7 @@ def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
     """Sets the mark that the line of CLIENT LIST shows as ``T``."""
-    session.no_touch = _on_or_off(args[2])
+    session.no_touch = _is(args[2], b"on", b"off")
     return OK
 
 
