@@ -86,7 +86,7 @@ TABLES: Final = {
     "the deadlines of policies change": Table(
         table_of_policies,
         # What is gone or has become another is found out when it is due.
-        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted, e.GroupDestroyed},
+        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
         nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.Changed, e.Flushed, e.ConsumerSeen},
     ),
     "it is written for the file and for replicas": Table(
