@@ -87,7 +87,7 @@ TABLES: Final = {
         table_of_policies,
         # What is gone or has become another is found out when it is due.
         beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
-        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.Changed, e.Flushed, e.ConsumerSeen},
+        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()
