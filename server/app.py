@@ -149,14 +149,14 @@ class Server:
         services.policies.close()
         services.working.close()
         services.pauses.close()
-        for connection in list(connections.by_session.values()):
+        for connection in list(connections.open):
             connection.dismiss()
-        for transport in list(connections.transports):
-            transport.close()
+        for connection in list(connections.open):
+            connection.transport.close()
         await asyncio.sleep(0)
         # What has not gone out by now never may: nobody reads it.
-        for transport in list(connections.transports):
-            transport.abort()
+        for connection in list(connections.open):
+            connection.transport.abort()
         await self.listening.wait_closed()
         await asyncio.sleep(0)
         if self._web is not None:

@@ -71,6 +71,10 @@ WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
 
 
+NO_REQUESTS: Final[list[Request]] = []
+NOTHING_PUSHED: Final[list[bytes]] = []
+"""What a client begins with. They are never added to: most clients need no list of their own."""
+
 PARKED: Final = 1
 HELD: Final = 2
 CHOKED: Final = 4
@@ -109,9 +113,9 @@ class Connection(asyncio.Protocol):
         self._peers = peers
         self._parser = RequestParser(reader=peers.reader)
         self.limit_arguments()
-        self._backlog: list[Request] = []
+        self._backlog = NO_REQUESTS
         self._backlog_size: int | None = 0
-        self._pushed: list[bytes] = []
+        self._pushed = NOTHING_PUSHED
         self._answering = False
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
         self._waits = 0
@@ -140,7 +144,7 @@ class Connection(asyncio.Protocol):
         if self._state.phase is Phase.STOPPED:
             self.transport.abort()
             return
-        self._peers.transports.add(self.transport)
+        self._peers.open.add(self)
         if len(self._state.sessions) >= self._state.config.maxclients:
             self._turn_away(errors.TOO_MANY_CLIENTS)
             return
@@ -149,10 +153,7 @@ class Connection(asyncio.Protocol):
             self._turn_away(errors.PROTECTED_MODE)
             return
         self.session = session = welcome(self._server, self.transport)
-        self._peers.by_session[session] = self
-        link = session.link
-        link.send, link.close = self._send, self._abort
-        link.traffic, link.waiting_bytes = self._traffic, self._waiting_bytes
+        session.link.wire = self
         if self._state.config.tls_auth_clients_user == "CN":
             name = common_name(self.transport.get_extra_info("peercert"))
             if name is not None:
@@ -203,7 +204,7 @@ class Connection(asyncio.Protocol):
 
     def _cut(self) -> None:
         self._state.stats.query_limit_disconnections += 1
-        self._abort()
+        self.close()
 
     def eof_received(self) -> bool:
         """The client has closed its side: there is nobody to answer."""
@@ -215,7 +216,7 @@ class Connection(asyncio.Protocol):
         One that has not logged in is cut off: nobody may fill the memory who is not let in."""
         if self.session is not None and not self.session.authenticated:
             self._state.stats.output_limit_disconnections += 1
-            self._abort()
+            self.close()
             return
         if self.session is not None and self.session.follower is not None:
             self.session.follower.pause()  # It goes on saying how far it is.
@@ -247,7 +248,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the client and everything it waits for."""
-        self._peers.transports.discard(self.transport)
+        self._peers.open.discard(self)
         self._leave()
 
     # --- requests and replies -------------------------------------------------------------
@@ -445,14 +446,17 @@ class Connection(asyncio.Protocol):
                 if not (self._server.output_limits.normal and self.check_output(len(data))):
                     self._emit(data)
 
-    def _send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         """Sends what is no reply; a subscriber that lets too much pile up is cut off.
 
         It goes behind the reply of the command that is running, and behind that of a parked command
         which has been answered already.
         """
         if self._answering:
-            self._pushed.append(data)
+            if self._pushed:
+                self._pushed.append(data)
+            else:
+                self._pushed = [data]
             return
         session = self.session
         if self._parked is not None and session is not None:
@@ -529,7 +533,7 @@ class Connection(asyncio.Protocol):
 
     def abandon(self) -> None:
         """Ends the connection without what was held back, which may not be said."""
-        self._abort()
+        self.close()
 
     def check_output(self, more: int = 0) -> bool:
         """Cuts the client off if what waits for it, with so many bytes more, is more than
@@ -541,18 +545,20 @@ class Connection(asyncio.Protocol):
         kind = "pubsub" if session is not None and session.is_pushed_to else "normal"
         if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
             self._state.stats.output_limit_disconnections += 1
-            self._abort()
+            self.close()
             return True
         return False
 
     def _unsent(self) -> int:
         return self.transport.get_write_buffer_size() + len(self._kept) + self._unreleased
 
-    def _waiting_bytes(self) -> tuple[int, int]:
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return how many bytes of requests and of replies wait."""
         return self._parser.held + self._backlog_memory(), self._unsent()
 
-    def _traffic(self) -> dict[str, int]:
-        waiting, pending = self._waiting_bytes()
+    def traffic(self) -> dict[str, int]:
+        """Return the buffers and the file descriptor, for CLIENT LIST."""
+        waiting, pending = self.waiting_bytes()
         return {
             "running": self._answering,
             "qbuf": waiting,
@@ -577,7 +583,7 @@ class Connection(asyncio.Protocol):
         """Answers nothing any more: the server ends. What has been written may still be sent."""
         self._leave()
 
-    def _abort(self) -> None:
+    def close(self) -> None:
         """Closes the connection at once; what has not been sent is lost."""
         self._leave()
         self.transport.abort()
@@ -589,6 +595,5 @@ class Connection(asyncio.Protocol):
         session, self.session = self.session, None
         if session is not None:
             session.closing = True
-            self._peers.by_session.pop(session, None)
             self._server.output_limits.forget(self)
             farewell(self._server, session)

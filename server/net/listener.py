@@ -47,7 +47,7 @@ class Listener:
             self._state.config.listen(setting, self._limit_arguments)
 
     def _limit_arguments(self, length: int) -> None:
-        for connection in self.connections.by_session.values():
+        for connection in self.connections.open:
             connection.limit_arguments()
 
     async def start(self) -> None:

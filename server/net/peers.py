@@ -14,8 +14,9 @@ from server.road.session import Session
 
 
 class Peer(Protocol):
-    """A connection of a client."""
+    """A connection: of a client that has a session, or one that is only being closed."""
 
+    session: Session | None
     transport: asyncio.Transport
 
     def data_received(self, data: bytes) -> None:
@@ -37,6 +38,4 @@ class Connections:
         """What takes XADDs on the fast path; ``None`` if all requests are to be parsed."""
         self.reader = Reader()
         """What builds the requests of all clients."""
-        self.by_session: dict[Session, Peer] = {}
-        self.transports: set[asyncio.Transport] = set()
-        """Every open connection's, those included that are only being closed."""
+        self.open: set[Peer] = set()

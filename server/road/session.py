@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
@@ -57,10 +57,27 @@ class Script:
         self.wrote = False
 
 
+class Wire(Protocol):
+    """What carries bytes between a session and its client."""
+
+    def send(self, data: bytes) -> None:
+        """Writes bytes that are no reply: pushes and pub/sub messages."""
+
+    def close(self) -> None:
+        """Ends the connection at once, without what is still to be sent."""
+
+    def traffic(self) -> dict[str, int]:
+        """Return the connection's buffers and its file descriptor, for CLIENT LIST."""
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return how many bytes of requests and of replies wait, for INFO, which asks all
+        clients."""
+
+
 class Link:
     """How a session reaches its client: over which addresses, since when (Unix milliseconds), and
-    what has gone both ways. A connection replaces the four calls by its own; the link of a session
-    without a client leads nowhere, and has no address."""
+    what has gone both ways. The link of a session without a client has no ``wire`` and leads
+    nowhere, and has no address."""
 
     __slots__ = (
         "addr",
@@ -69,32 +86,40 @@ class Link:
         "bytes_in",
         "bytes_out",
         "bytes_read",
-        "close",
         "created_ms",
         "laddr",
         "reads",
-        "send",
-        "traffic",
-        "waiting_bytes",
+        "wire",
     )
 
     def __init__(self, addr: str, laddr: str, now_ms: int) -> None:
         self.addr = addr
         self.laddr = laddr
         self.created_ms = now_ms
-        self.send: Callable[[bytes], None] = lambda data: None
-        """Writes bytes that are no reply: pushes and pub/sub messages."""
-        self.close: Callable[[], None] = lambda: None
-        """Ends the connection at once, without what is still to be sent."""
-        self.traffic: Callable[[], dict[str, int]] = dict
-        """The connection's buffers and its file descriptor, for CLIENT LIST."""
-        self.waiting_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """How many bytes of requests and of replies wait, for INFO, which asks all clients."""
+        self.wire: Wire | None = None
         self.bytes_in = self.bytes_out = self.reads = 0
         self.bytes_read = 0
         """How many the last read brought."""
         self.batches = self.batched = 0
         """How often what was read held whole requests, and how many these were."""
+
+    def send(self, data: bytes) -> None:
+        """Writes bytes that are no reply."""
+        if self.wire is not None:
+            self.wire.send(data)
+
+    def close(self) -> None:
+        """Ends the connection at once."""
+        if self.wire is not None:
+            self.wire.close()
+
+    def traffic(self) -> dict[str, int]:
+        """Return the connection's buffers and its file descriptor."""
+        return {} if self.wire is None else self.wire.traffic()
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return how many bytes of requests and of replies wait."""
+        return (0, 0) if self.wire is None else self.wire.waiting_bytes()
 
 
 class Subscriptions:

@@ -67,7 +67,7 @@ class Road:
         return [
             self.wire.take(),
             self.wire.closed,
-            self.wire.connection._waiting_bytes(),
+            self.wire.connection.waiting_bytes(),
             woken,
             self.watcher.session.watching is not None and self.watcher.session.watching.dirty,
             state.changes,

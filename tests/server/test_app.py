@@ -151,8 +151,8 @@ async def test_connections_are_probed_only_if_the_setting_says_so(start: StartRi
     for seconds, probed in ((300, 1), (0, 0)):
         rig = await start(tcp_keepalive=seconds)
         async with rig.client():
-            (transport,) = rig.server.listening.connections.transports
-            sock = transport.get_extra_info("socket")
+            (connection,) = rig.server.listening.connections.open
+            sock = connection.transport.get_extra_info("socket")
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == probed
 
 
@@ -163,7 +163,7 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(start: Start
     rig = await start()
     sock = await rig.let_much_wait()
     await rig.server.stop()
-    assert rig.server.listening.connections.transports == set()
+    assert rig.server.listening.connections.open == set()
     assert await closed(sock)
 
 
@@ -183,7 +183,7 @@ async def test_replies_above_the_soft_limit_cut_the_client_off_in_time(start: St
     rig.server.cron()
     assert rig.server.state.stats.output_limit_disconnections == 1
     assert await closed(sock)
-    while rig.server.listening.connections.transports:
+    while rig.server.listening.connections.open:
         await asyncio.sleep(0)
     assert rig.server.services.output_limits.watched() == []
 

@@ -81,6 +81,27 @@ def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
     return call()
 
 
+class LooseWire:
+    """What a session writes to in place of a connection."""
+
+    def __init__(
+        self,
+        send: Callable[[bytes], None] = lambda data: None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.send = send
+        self.close = close
+        self.buffers: dict[str, int] = {}
+
+    def traffic(self) -> dict[str, int]:
+        """Return what it was told to."""
+        return self.buffers
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return that nothing waits."""
+        return 0, 0
+
+
 class DirectClient:
     """A client whose requests need no socket."""
 
@@ -92,8 +113,8 @@ class DirectClient:
         """Whether the server has cut the connection."""
         self.server = server
         self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
-        session.link.send = self.pushed.append
-        session.link.close = self._close
+        self.wire = LooseWire(self.pushed.append, self._close)
+        session.link.wire = self.wire
 
     def send(self, *arguments: Argument) -> bytes | None:
         """The raw reply to a request, or ``None`` if the client has been parked."""

@@ -264,6 +264,21 @@ class _Answer:
         """Nobody knows."""
         self._settle(False)
 
+    def close(self) -> None:
+        """The connection of a client would end."""
+        self.abandon()
+
+    def send(self, data: bytes) -> None:
+        """A browser is sent nothing that it has not asked for."""
+
+    def traffic(self) -> dict[str, int]:
+        """Return that there are no buffers."""
+        return {}
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return that nothing waits."""
+        return 0, 0
+
     @property
     def is_debugging(self) -> bool:
         """The page is frozen with everything else."""
@@ -293,7 +308,7 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
     session.log_in(account)
     session.db = state.keyspace.databases[action.db]
     answer = _Answer()
-    session.link.close = answer.abandon
+    session.link.wire = answer
     state.sessions[session.id] = session
     try:
         # No other client comes between these: nothing is awaited.

@@ -6,7 +6,7 @@ import pytest
 
 from server.clients import pubsub
 from storage.keyspace.glob import Matcher, matcher
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import Direct, DirectClient, LooseWire
 
 
 def message(*words: str | None, count: int | None = None, sign: str = "*") -> bytes:
@@ -151,7 +151,7 @@ def test_a_listener_that_leaves_while_a_message_is_delivered_takes_no_other_alon
     leaver, stayer = direct.client(), direct.client()
     for listener in (leaver, stayer):
         listener.send("SUBSCRIBE", "a")
-    leaver.session.link.send = lambda data: leaver.disconnect()
+    leaver.session.link.wire = LooseWire(send=lambda data: leaver.disconnect())
     assert client.send("PUBLISH", "a", "m") == b":2\r\n"
     assert stayer.take_pushed() == message("message", "a", "m")
     assert client.send("PUBLISH", "a", "m") == b":1\r\n"

@@ -212,7 +212,7 @@ class TestTheLine:
         assert int(received.split(b" fd=")[1].split()[0]) > 2
 
     def test_what_a_client_does_not_read_is_counted(self, client: DirectClient) -> None:
-        client.session.link.traffic = lambda: {"qbuf": 10, "oll": 1, "omem": 1000, "fd": 9}
+        client.wire.buffers = {"qbuf": 10, "oll": 1, "omem": 1000, "fd": 9}
         line = fields(client.send("CLIENT", "INFO"))
         shown = [line[name] for name in ("fd", "qbuf", "oll", "omem", "tot-mem", "events")]
         assert shown == ["9", "10", "1", "1000", "3058", "rw"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from server.monitoring.monitors import quoted
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import Direct, DirectClient, LooseWire
 
 OK = b"+OK\r\n"
 STAMP = b"+1700000000.123000"
@@ -229,7 +229,9 @@ class TestWhoMonitors:
     def test_one_that_is_cut_off_meanwhile_does_no_harm(self, rig: Rig) -> None:
         other = rig.direct.client()
         other.send("MONITOR")
-        rig.watcher.session.link.send = lambda data: rig.watcher.session.link.close()
+        link = rig.watcher.session.link
+        wire = rig.watcher.wire
+        link.wire = LooseWire(send=lambda data: link.close(), close=wire.close)
         rig.client.send("PING")
         assert rig.watcher.closed
         assert other.take_pushed() == STAMP + b' [0 127.0.0.1:7] "PING"\r\n'

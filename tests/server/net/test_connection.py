@@ -14,7 +14,7 @@ import pytest
 from server.clients.client_line import client_line
 from server.net.connection import Connection
 from server.net.turns import Turns
-from tests.support.direct import Direct
+from tests.support.direct import Direct, LooseWire
 from tests.support.servers import PenstockThread
 from tests.support.wire import TIMEOUT_S, Client, Wire, packed
 
@@ -126,11 +126,7 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     assert not blocking.waiters
     assert not blocking.waiting
     assert not server.server.services.pubsub.channels
-    assert (
-        len(server.server.state.sessions)
-        == len(server.server.listening.connections.by_session)
-        == 1
-    )
+    assert len(server.server.state.sessions) == len(server.server.listening.connections.open) == 1
 
 
 def test_a_connection_that_is_reset_while_it_waits_leaves_nothing_behind(
@@ -471,7 +467,7 @@ async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten(direct: D
     connection.connection_lost(None)
     await asyncio.sleep(0)
     assert transport.written == b""
-    assert not direct.server.listening.connections.by_session
+    assert not direct.server.listening.connections.open
     connection.data_received(PING)
     connection.resume()
     assert transport.written == b""
@@ -486,7 +482,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more(
     assert session is not None
     direct.client().send("SUBSCRIBE", "c")
     listener = next(iter(direct.server.services.pubsub.channels[b"c"]))
-    listener.link.send = lambda data: session.link.close()
+    listener.link.wire = LooseWire(send=lambda data: session.link.close())
     connection.data_received(PING + packed("PUBLISH c m") + PING)
     assert transport.aborted
     assert session.closing

@@ -97,7 +97,7 @@ class Rig:
         """
         connections = {
             connection.transport.get_extra_info("peername")[1]: connection
-            for connection in self.server.listening.connections.by_session.values()
+            for connection in self.server.listening.connections.open
         }
         loop = asyncio.get_running_loop()
         for client, data in arrivals:

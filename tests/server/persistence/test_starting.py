@@ -162,7 +162,7 @@ async def test_nobody_is_answered_after_loading_has_failed(
         await rig.server.start()
     assert rig.server.state.phase is Phase.STOPPED
     assert [await client.reply() for client in clients] == ["closed", "closed"]
-    assert not rig.server.listening.connections.transports
+    assert not rig.server.listening.connections.open
     await rig.stop()
 
 
