@@ -31,10 +31,10 @@ class Form:
     """What XADDs have in common that are cut out together: what they begin with, up to their ID.
 
     ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
-    so many ``fields`` and their values. ``memory`` belongs to :mod:`protocol.additions_plain`.
+    so many ``fields`` and their values.
     """
 
-    __slots__ = ("fields", "header", "key", "memory", "options", "prefix")
+    __slots__ = ("fields", "header", "key", "options", "prefix")
 
     def __init__(self, prefix: bytes, key: bytes, options: bytes, fields: int) -> None:
         self.prefix = prefix
@@ -42,7 +42,6 @@ class Form:
         self.options = options
         self.fields = fields
         self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
-        self.memory: object = None
 
 
 def form_at(data: bytes, at: int) -> Form | None:
@@ -67,32 +66,12 @@ def form_at(data: bytes, at: int) -> Form | None:
     return Form(prefix, data[line_end(data, key) : options - 2], data[options:start], items // 2)
 
 
-def first_end(data: bytes, at: int, fields: int, bulks: list[bytes]) -> int:
-    """Return where so many fields and values end that begin at ``at``, -1 if they are not there;
-    the field names go to ``bulks``, as they are there."""
-    while fields > 0:
-        middle = bulk_end(data, at)
-        if middle < 0:
-            return -1
-        bulks.append(data[at:middle])
-        at = bulk_end(data, middle)
-        if at < 0:
-            return -1
-        fields -= 1
-    return at
-
-
-def texts_of(bulks: list[bytes]) -> list[bytes]:
-    """Return what these bulk strings hold."""
-    return [bulk[line_end(bulk, 0) : -2] for bulk in bulks]
-
-
-def _same_end(data: bytes, at: int, bulks: list[bytes]) -> int:
+def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
     """Return where fields of these names and their values end that begin at ``at``; -1 if they are
     not there, or are others."""
-    for bulk in bulks:
-        value = at + len(bulk)
-        if data[at:value] != bulk:
+    for name in names:
+        value = at + len(name)
+        if data[at:value] != name:
             return -1
         at = bulk_end(data, value)
         if at < 0:
@@ -100,12 +79,14 @@ def _same_end(data: bytes, at: int, bulks: list[bytes]) -> int:
     return at
 
 
-def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, list[bytes] | None]:
+def cut(
+    data: bytes, at: int, form: Form, most: int, names: list[bytes]
+) -> tuple[list[bytes], int, bool]:
     """Return the fields and values, a piece each, of up to ``most`` XADDs of this form that stand
-    at ``at`` one after the other; where they end; and their field names, if all have the same."""
+    at ``at`` one after the other; where they end; and whether all have the fields ``names``, which
+    are bulk strings."""
     pieces: list[bytes] = []
-    bulks: list[bytes] = []
-    alike = True
+    alike = len(names) == form.fields
     prefix = form.prefix
     size = len(data)
     before = len(prefix)
@@ -113,16 +94,12 @@ def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, 
         start = at + before
         if start > size or data[at:start] != prefix:
             break
-        end = -1
-        if not pieces:
-            end = first_end(data, start, form.fields, bulks)
-        elif alike:
-            end = _same_end(data, start, bulks)
+        end = _same_end(data, start, names) if alike else -1
         if end < 0:
-            end = bulks_end(data, start, 2 * form.fields) if pieces else -1
+            end = bulks_end(data, start, 2 * form.fields)
             if end < 0:
                 break
             alike = False
         pieces.append(data[start:end])
         at = end
-    return pieces, at, texts_of(bulks) if pieces and alike else None
+    return pieces, at, alike

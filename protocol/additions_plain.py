@@ -1,15 +1,15 @@
 """Cut XADD requests as :mod:`protocol.additions` does, in Python that is not compiled.
 
 What costs there is every step of a loop. So forms are remembered by what requests begin with, a
-read is split at that in one call, and one regular expression proves each piece. A value may hold
-the beginning of a request too: then the pieces around it do not match, and are looked at step by
-step.
+read is split at that in one call, and one regular expression proves each piece and finds its field
+names. A value may hold the beginning of a request too: then the pieces around it do not match, and
+are looked at step by step.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
@@ -22,8 +22,6 @@ MOST_FORMS: Final = 1024
 """How many forms are remembered."""
 MOST_FIELDS: Final = 8
 """The most fields of an entry for which an expression is made, which takes milliseconds."""
-WORTH: Final = 16
-"""How often the same field names have to come one after the other before one is made for them."""
 
 _LONGEST_PREFIX: Final = 512
 """How long what requests of a form begin with may be, in bytes."""
@@ -31,32 +29,7 @@ _WINDOW: Final = 16 * 1024
 """How much of a read is split at once."""
 _STEPS: Final = 64
 """How many requests are looked at step by step before an expression is tried again."""
-
-_Match = Callable[[bytes], object]
-
-
-class _Memory:
-    """The field names that came last with a form, and how often in a row; and an expression, if
-    some have come often enough, with the names that it knows."""
-
-    __slots__ = ("alone", "known", "match", "names", "uses")
-
-    def __init__(self) -> None:
-        self.alone = False
-        """Whether the last request was the only one: then the next one is likely to be so, too."""
-        self.names: list[bytes] = []
-        self.uses = 0
-        self.known: list[bytes] = []
-        self.match: _Match | None = None
-
-    def note(self, names: list[bytes]) -> None:
-        """Notes that these names have come."""
-        if names != self.names:
-            self.names, self.uses = names, 0
-        self.uses += 1
-        if self.uses >= WORTH and names != self.known:
-            text = b"".join([re.escape(_bulk(name)) + BULK for name in names])
-            self.known, self.match = names, re.compile(text, re.DOTALL).fullmatch
+_names_of: Final = re.Match[bytes].groups
 
 
 class Forms:
@@ -81,59 +54,54 @@ class Forms:
         return form
 
 
-def cut(data: bytes, at: int, form: Form, most: int) -> tuple[list[bytes], int, list[bytes] | None]:
+def cut(
+    data: bytes, at: int, form: Form, most: int, names: list[bytes]
+) -> tuple[list[bytes], int, bool]:
     """See :func:`protocol.additions.cut`; the next call goes on where this one ends early."""
-    if form.fields > MOST_FIELDS or not data.startswith(form.prefix, at):
-        return additions.cut(data, at, form, most)
-    memory = form.memory = form.memory if isinstance(form.memory, _Memory) else _Memory()
-    if most == 1 or memory.alone:
-        first = _first(form.fields)(data, at + len(form.prefix))
-        if first is not None and (most == 1 or not data.startswith(form.prefix, first.end())):
-            return [first[0]], first.end(), _texts(first.groups())
-    pieces: list[bytes] = []
-    names: list[bytes] | None = None
-    if memory.match is not None:
-        pieces, names = _cut_usual(data[at : at + _WINDOW], form, most, memory, memory.match)
-        end = at + sum(map(len, pieces)) + len(form.prefix) * len(pieces)
-    if not pieces:
-        steps = most if memory.match is None else min(most, _STEPS)
-        pieces, end, names = additions.cut(data, at, form, steps)
-        if names is not None:
-            memory.note(names)
-    memory.alone = len(pieces) == 1
-    return pieces, end, names
+    prefix = form.prefix
+    if form.fields > MOST_FIELDS or not data.startswith(prefix, at):
+        return additions.cut(data, at, form, most, names)
+    first = _entry(form.fields)(data, at + len(prefix))
+    if first is not None:
+        end = first.end()
+        if most == 1 or not data.startswith(prefix, end):
+            return [first[0]], end, [*first.groups()] == names
+        many = _cut_many(data[at : at + _WINDOW], at, form, most, names)
+        if many[0]:
+            return many
+    return additions.cut(data, at, form, min(most, _STEPS), names)
 
 
-def _cut_usual(
-    data: bytes, form: Form, most: int, memory: _Memory, match: _Match
-) -> tuple[list[bytes], list[bytes] | None]:
-    """Return what is cut with expressions: the pieces, and their field names if all are known."""
+def _cut_many(
+    data: bytes, at: int, form: Form, most: int, names: list[bytes]
+) -> tuple[list[bytes], int, bool]:
+    """Return what is cut out of ``data``, which began at ``at``."""
     _, *found = data.split(form.prefix, most + 1)
-    pieces = list(takewhile(match, found[:most]))
-    others = list(takewhile(_of_any_names(form.fields), found[len(pieces) : most]))
-    if not others:
-        return pieces, memory.known
-    if not pieces:
-        memory.note(_texts(_first(form.fields)(others[0], 0).groups()))
-    return pieces + others, None
-
-
-def _texts(bulks: Iterable[bytes]) -> list[bytes]:
-    """Return what these bulk strings hold."""
-    return [bulk[bulk.index(b"\n") + 1 : -2] for bulk in bulks]
+    matches = list(takewhile(bool, map(_whole_entry(form.fields), found[:most])))
+    pieces = found[: len(matches)]
+    if len(pieces) < min(most, len(found)):  # Another request stands behind the last one.
+        last = _entry(form.fields)(found[len(pieces)], 0)
+        if last is not None:
+            matches.append(last)
+            pieces.append(last[0])
+    end = at + sum(map(len, pieces)) + len(form.prefix) * len(pieces)
+    found_names = list(map(_names_of, matches))
+    return pieces, end, found_names.count(tuple(names)) == len(pieces)
 
 
 @lru_cache(maxsize=MOST_FIELDS)
-def _first(fields: int) -> Callable[[bytes, int], Any]:
+def _pattern(fields: int) -> re.Pattern[bytes]:
     """Return what matches so many fields and values, the fields as groups."""
-    return re.compile(b"(%b)%b" % (BULK, BULK) * fields, re.DOTALL).match
+    return re.compile(b"(%b)%b" % (BULK, BULK) * fields, re.DOTALL)
 
 
 @lru_cache(maxsize=MOST_FIELDS)
-def _of_any_names(fields: int) -> _Match:
+def _entry(fields: int) -> Callable[[bytes, int], Any]:
+    """Return what matches so many fields and values at a place."""
+    return _pattern(fields).match
+
+
+@lru_cache(maxsize=MOST_FIELDS)
+def _whole_entry(fields: int) -> Callable[[bytes], Any]:
     """Return what tells whether a piece is so many fields and values."""
-    return re.compile(rb"%b{%d}+" % (BULK, 2 * fields), re.DOTALL).fullmatch
-
-
-def _bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
+    return _pattern(fields).fullmatch

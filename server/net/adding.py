@@ -22,7 +22,7 @@ from typing import Any, Final
 from hiredis import Reader
 
 from protocol import additions, additions_plain
-from protocol.additions import AUTOMATIC, Form
+from protocol.additions import Form
 from protocol.errors import CommandError
 from server.commands.streams.adding import LONGEST_RUN, addition_of, open_stream
 from server.commands.streams.trimming import trim_key
@@ -32,17 +32,19 @@ from server.road.session import Session
 from server.services import Services
 from storage.engine.effects import EntriesAdded, EntryAdded
 from storage.engine.limits import StreamLimits
-from storage.engine.runs import Run, text_of
+from storage.engine.runs import USUAL, Moment, Run, text_of
+from storage.engine.stream import Stream
 from storage.engine.trimming import Trim, quiet_room
 from storage.errors import StorageFailure
+from storage.keyspace.databases import Database
 
 FormAt = Callable[[bytes, int], Form | None]
-Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
+Cut = Callable[[bytes, int, Form, int, list[bytes]], tuple[list[bytes], int, bool]]
 
 IS_COMPILED: Final = not additions.__file__.endswith(".py")
 
-LEAST: Final = 2 * len(b"*5\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n$1\r\nf\r\n$1\r\nv\r\n")
-"""How many bytes two requests have at least: one alone gains nothing here."""
+LEAST: Final = len(b"*5\r\n$4\r\nXADD\r\n$0\r\n\r\n$1\r\n*\r\n$0\r\n\r\n$0\r\n\r\n")
+"""How many bytes a request has at least."""
 
 MOST_OPTIONS: Final = 64
 """How many spellings of options are remembered with what they mean."""
@@ -73,6 +75,24 @@ def _built(proved: bytes) -> list[Any]:
     reader = Reader()
     reader.feed(proved)
     return list(iter(reader.gets, False))
+
+
+_NO_OPTIONS: Final = Options(b"", StreamLimits())
+
+
+class Read:
+    """What came in one read of a client, and the replies to its XADDs. ``heeded`` tells whether
+    somebody wants to know of each entry (see :attr:`.Reactions.heeded`)."""
+
+    __slots__ = ("data", "db", "heeded", "moment", "replies", "session")
+
+    def __init__(self, session: Session, data: bytes, now_ms: int, heeded: bool) -> None:
+        self.session = session
+        self.db = session.db
+        self.data = data
+        self.moment = Moment(now_ms)
+        self.heeded = heeded
+        self.replies: list[bytes] = []
 
 
 class Adder:
@@ -107,30 +127,30 @@ class Adder:
     def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
         returns their replies, and where the last of them ends."""
-        replies: list[bytes] = []
-        if not self._is_open(session) or data.find(AUTOMATIC, start + LEAST // 2) < 0:
-            return replies, start
-        form = self._form_at(data, start)
+        form = self._form_at(data, start) if self._is_open(session) else None
         if form is None:
-            return replies, start
-        self._keyspace.now_ms = self._state.clock()
+            return [], start
+        self._keyspace.now_ms = now_ms = self._state.clock()
+        read = Read(session, data, now_ms, self._reactions.heeded)
+        session.command = self._command
         at = start
         counted = 0
         began = now_ns()
         while form is not None and self._may_add(session, form.key):
-            end = self._run(session, form, data, at, replies)
+            end = self._run(read, form, at)
             if end == at:
                 break
             at = end
             if self._blocking.waiting:
-                self._count(session, data[start:at], counted, len(replies), now_ns() - began)
-                counted = len(replies)
+                self._count(session, data[start:at], counted, len(read.replies), now_ns() - began)
+                counted = len(read.replies)
                 self._reactions.drain()
                 began = now_ns()
-            if data[at : at + len(form.prefix)] != form.prefix:
+            # An entry that is followed by a trimming was added alone: others like it may follow.
+            if not form.options or data[at : at + len(form.prefix)] != form.prefix:
                 form = self._form_at(data, at)
-        self._count(session, data[start:at], counted, len(replies), now_ns() - began)
-        return replies, at
+        self._count(session, data[start:at], counted, len(read.replies), now_ns() - began)
+        return read.replies, at
 
     def _may_add(self, session: Session, key: bytes) -> bool:
         """Whether the client's user may add to the stream, whatever else is in the request."""
@@ -148,44 +168,57 @@ class Adder:
             options = self._options[text] = Options(text, self._limits)
         return options
 
-    def _run(self, session: Session, form: Form, data: bytes, at: int, replies: list[bytes]) -> int:
+    def _run(self, read: Read, form: Form, at: int) -> int:
         """Adds as many entries at once as may be; returns where their requests end."""
-        trim: Trim | None = None
-        if form.options:
-            options = self._options_of(form.options)
-            if not options.plain:
-                return at
-            trim = options.trim
-        db, key = session.db, form.key
-        now = self._keyspace.now_ms
-        stream = open_stream(db, key, now)
-        if stream is None or (
-            self._policies.active and self._policies.wants_groups(db, key, stream)
-        ):
+        options = self._options_of(form.options) if form.options else _NO_OPTIONS
+        stream = self._open(read.db, form.key) if options.plain else None
+        if stream is None:
             return at
+        trim = options.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
-        most = room
-        if room == 0 or (db.index, key) in self._blocking.waiting:
-            most = 1
-        pieces, end, names = self._cut(data, at, form, most)
-        if not pieces:
-            return at
-        identity = stream.next_id(now)
+        waiting = self._blocking.waiting
+        alone = room == 0 or (len(waiting) > 0 and (read.db.index, form.key) in waiting)
+        heeded = read.heeded or alone
+        names = stream.log.names()
+        pieces, end, alike = self._cut(read.data, at, form, 1 if alone else room, names)
         if len(pieces) == 1:
-            text = text_of(identity)
-            payload = stream.add_packed(identity, text, form.header + pieces[0], names)
-            db.emit(EntryAdded(db.index, key, identity, payload, False))
-            replies.append(text)
+            self._add_one(read, form, stream, pieces[0], alike, heeded)
             if room == 0 and trim is not None:
-                trim_key(db, key, stream, trim)
-        else:
-            run = Run(identity, form.fields, names, pieces)
+                trim_key(read.db, form.key, stream, trim)
+        elif pieces:
+            first = stream.next_from(read.moment.first)
+            run = Run(first, form.fields, names if alike else None, pieces)
             stream.add_run(run)
-            db.emit(EntriesAdded(db.index, key, run, False))
-            replies += run.texts
-        session.command = self._command
-        self._reactions.apply(session)
+            read.replies += run.texts
+            if heeded:
+                read.db.emit(EntriesAdded(read.db.index, form.key, run, False))
+        if heeded:
+            self._reactions.apply(read.session)
+        else:
+            self._state.changes += len(pieces)
         return end
+
+    def _open(self, db: Database, key: bytes) -> Stream | None:
+        """Return the stream to which entries may be added here, ``None`` without one."""
+        stream = open_stream(db, key, self._keyspace.now_ms)
+        if stream is None or not self._policies.active:
+            return stream
+        return None if self._policies.wants_groups(db, key, stream) else stream
+
+    def _add_one(
+        self, read: Read, form: Form, stream: Stream, piece: bytes, alike: bool, heeded: bool
+    ) -> None:
+        """Adds an entry with these fields and values."""
+        moment = read.moment
+        entry_id = stream.next_from(moment.first)
+        seq = entry_id - moment.first
+        usual = 0 <= seq < USUAL
+        text = moment.text(seq) if usual else text_of(entry_id)
+        payload = b"".join((b"*2\r\n", text, form.header, piece))
+        stream.add_packed(entry_id, payload, len(form.header) + len(piece), alike, usual)
+        read.replies.append(text)
+        if heeded:
+            read.db.emit(EntryAdded(read.db.index, form.key, entry_id, payload, False))
 
     def _count(self, session: Session, data: bytes, low: int, high: int, nanoseconds: int) -> None:
         """Counts the commands from place to place in ``data``, which took this long together."""

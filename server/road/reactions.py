@@ -202,6 +202,18 @@ class Reactions:
             self._policies.follow(effects)
         effects.clear()
 
+    @property
+    def heeded(self) -> bool:
+        """Whether anything but waking may follow from an effect. Where nothing does, it need not be
+        told: it is enough that the changes are counted."""
+        return (
+            self.record is not None
+            or len(self._watching.watchers) > 0
+            or self._notifier.active
+            or self._tracking.active
+            or self._policies.active
+        )
+
     def settle(self) -> None:
         """What has happened by itself has its consequences, and wakes who waits for it."""
         if self._effects:

@@ -98,6 +98,7 @@ class Block:
     """
 
     __slots__ = (
+        "_begins_near",
         "_bound",
         "_far",
         "_measured",
@@ -121,6 +122,7 @@ class Block:
         self._names = list(items[::2])
         self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
         self._far = ((first >> 64) + _NEAR) << 64
+        self._begins_near = first & HALF < _NEAR
         self._measured = 0
         self._unmeasured = 0
         self._bound = 0
@@ -130,8 +132,10 @@ class Block:
         if self._names == other._names:
             self._names = other._names
 
-    def append(self, identity: int, payload: bytes, names: list[bytes] | None, size: int) -> None:
-        """Adds a new highest entry; ``size`` is the length of its fields and values in RESP."""
+    def append(self, identity: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
+        """Adds a new highest entry. ``size`` is the length of its fields and values in RESP;
+        ``alike`` tells that its field names are :attr:`names`, ``near`` that its sequence number
+        is below 1,000."""
         if self.packed is not None:
             self.open()
         self.ids.append(identity)
@@ -139,13 +143,16 @@ class Block:
         self.last = identity
         self.taken += 1
         self._unmeasured += 1
-        self._note(identity)
-        self._bound += size - self._saved if size < _LONG and names == self._names else size
+        if not (near and self._begins_near):
+            self._note(identity)
+        elif identity >= self._far:
+            self._far = MIN
+        self._bound += size - self._saved if alike and size < _LONG else size
 
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
-        if self.packed is not None or (self._far and not (run.near and self.first & HALF < _NEAR)):
+        if self.packed is not None or (self._far and not (run.near and self._begins_near)):
             return 0
         end = len(run.sizes)
         if limits.max_entries > 0:
@@ -183,10 +190,17 @@ class Block:
         return max(place - at, 0), bound
 
     def append_run(
-        self, run: Run, payloads: list[bytes], at: int, stop: int, limits: StreamLimits
+        self,
+        run: Run,
+        payloads: list[bytes],
+        at: int,
+        stop: int,
+        alike: bool,
+        limits: StreamLimits,
     ) -> int:
         """Adds entries of the run from place ``at`` to ``stop``, or fewer if not all of them surely
-        go into this block; returns where those end. The next one may go into it, too."""
+        go into this block; returns where those end. The next one may go into it, too. ``alike``
+        tells that the field names of all are :attr:`names`."""
         first = run.first + at
         if self._far:
             self._note(first)
@@ -195,7 +209,7 @@ class Block:
         room = _most_bytes(limits) - self._measured - self._bound - 2 * self._saved - _HEAD
         room -= self._unmeasured * per_entry
         packed = len(run.header)
-        if run.names == self._names and packed + max(map(len, run.pieces)) < _LONG:
+        if alike and packed + max(map(len, run.pieces)) < _LONG:
             packed -= self._saved
         while stop > at:
             pieces = run.pieces if stop - at == len(payloads) else run.pieces[at:stop]

@@ -77,7 +77,8 @@ _LONGEST_TIME: Final = 16
 """How many digits a time in milliseconds has at most."""
 
 
-def _bulk(value: bytes) -> bytes:
+def bulk(value: bytes) -> bytes:
+    """Encode a bulk string."""
     return b"$%d\r\n%b\r\n" % (len(value), value)
 
 
@@ -89,7 +90,7 @@ class Field:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self._mark: bytes = _bulk(name)
+        self._mark: bytes = bulk(name)
         self._size = len(self._mark)
 
     def position_in(self, payload: bytes) -> int:
@@ -147,7 +148,7 @@ class Condition:
 
     def __init__(self, name: bytes, value: bytes) -> None:
         self._field = Field(name)
-        self._value: bytes = _bulk(value)
+        self._value: bytes = bulk(value)
         self._size = len(self._value)
 
     def holds(self, payload: bytes) -> bool:

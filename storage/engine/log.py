@@ -44,7 +44,15 @@ from typing import Final
 from storage.engine import ids, nodes
 from storage.engine.block import Block, Held, LoadedRun, read_held, read_reversed
 from storage.engine.compression import Packer
-from storage.engine.entries import decode_entry, encode_entry, head_of, id_of, unpack, with_items
+from storage.engine.entries import (
+    bulk,
+    decode_entry,
+    encode_entry,
+    head_of,
+    id_of,
+    unpack,
+    with_items,
+)
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 from storage.errors import EntryTooLarge
@@ -58,12 +66,14 @@ _SAMPLE: Final = 128
 class EntryLog:
     """All live entries of a stream, by ID."""
 
-    __slots__ = ("_blocks", "_firsts", "_limits", "length")
+    __slots__ = ("_blocks", "_bulks", "_firsts", "_limits", "_names", "length")
 
     def __init__(self, limits: StreamLimits) -> None:
         self._limits = limits
         self._blocks: list[Block] = []
         self._firsts: list[int] = []
+        self._names: list[bytes] = []
+        self._bulks: list[bytes] = []
         self.length = 0
 
     # --- adding ---------------------------------------------------------------------------
@@ -80,22 +90,32 @@ class EntryLog:
             raise EntryTooLarge
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
             self._begin_block(identity, items)
-        self._blocks[-1].append(identity, payload, items[::2], size)
+        block = self._blocks[-1]
+        block.append(identity, payload, size, items[::2] == block.names, False)
         self.length += 1
         return payload
 
+    def names(self) -> list[bytes]:
+        """Return the field names with which the newest block began, as bulk strings: most likely
+        the next entry has the same. Not to be changed; empty without a block."""
+        if not self._blocks:
+            return []
+        names = self._blocks[-1].names
+        if names is not self._names:
+            self._names, self._bulks = names, list(map(bulk, names))
+        return self._bulks
+
     def append_packed(
-        self, identity: int, payload: bytes, packed: bytes, names: list[bytes] | None
+        self, identity: int, payload: bytes, size: int, alike: bool, near: bool
     ) -> None:
-        """Adds an entry above all others, of which this is the RESP form. ``packed`` is the end of
-        it, the array of fields and values; ``names`` are the field names, if they are known."""
-        size = len(packed)
+        """Adds an entry above all others, of which this is the RESP form; the others are as for
+        :meth:`.Block.append`."""
         if not self._blocks or not self._blocks[-1].surely_takes(size, self._limits):
-            items = unpack(packed)
-            names = items[::2]
+            items = decode_entry(payload)[1]
             if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
                 self._begin_block(identity, items)
-        self._blocks[-1].append(identity, payload, names, size)
+                alike = True
+        self._blocks[-1].append(identity, payload, size, alike, near)
         self.length += 1
 
     def append_loaded(self, run: LoadedRun) -> None:
@@ -111,8 +131,8 @@ class EntryLog:
 
     def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
-        payload = run.payloads[at]
-        self.append_packed(run.identities[at], payload, payload[-run.sizes[at] :], run.names)
+        alike = bool(self._blocks) and run.names == self._blocks[-1].names
+        self.append_packed(run.identities[at], run.payloads[at], run.sizes[at], alike, run.near)
 
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
@@ -142,13 +162,17 @@ class EntryLog:
             stop = len(payloads)
             if 0 < limits.max_entries < block.taken + stop - at:
                 stop = at + limits.max_entries - block.taken
-            end = block.append_run(run, payloads, at, stop, limits)
+            end = block.append_run(run, payloads, at, stop, self._are_alike(run), limits)
             if end > at:
                 self.length += end - at
                 return end
-        packed = run.header + run.pieces[at]
-        self.append_packed(run.first + at, payloads[at], packed, run.names)
+        size = len(run.header) + len(run.pieces[at])
+        self.append_packed(run.first + at, payloads[at], size, self._are_alike(run), False)
         return at + 1
+
+    def _are_alike(self, run: Run) -> bool:
+        """Whether all entries of the run have the field names of the newest block."""
+        return run.names is not None and run.names == self.names()
 
     def _begin_block(self, first: int, items: Sequence[bytes]) -> None:
         block = Block(first, items)

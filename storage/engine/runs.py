@@ -9,16 +9,18 @@ from typing import Final
 
 from storage.engine.ids import HALF
 
-_ENDS: Final = [b"%d\r\n" % number for number in range(1000)]
+USUAL: Final = 1000
+"""Sequence numbers below this one are usual."""
+_ENDS: Final = [b"%d\r\n" % number for number in range(USUAL)]
 """The ends of the usual IDs."""
 
 
 class Run:
     """Entries with consecutive IDs from ``first`` on and ``fields`` fields each.
 
-    ``pieces`` are their fields and values, as bulk strings. ``names`` are the field names if all
-    entries have the same. ``header`` is that of the array of fields and values in their RESP form,
-    and ``texts`` are the IDs, as bulk strings.
+    ``pieces`` are their fields and values, and ``names`` the field names if all entries have the
+    same; both are bulk strings, and so are ``texts``, the IDs. ``header`` is that of the array of
+    fields and values in their RESP form.
     """
 
     __slots__ = ("fields", "first", "header", "names", "pieces", "texts")
@@ -53,8 +55,31 @@ class Run:
         return head + head.join(map(add, self.texts, self.pieces))
 
 
+class Moment:
+    """A time at which entries are added, of ``ms`` Unix milliseconds; ``first`` is the lowest ID of
+    it.
+
+    It knows the beginnings of the IDs that are usual then, so that no integer of 128 bits has to be
+    shifted for each entry."""
+
+    __slots__ = ("_heads", "first", "ms")
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+        self.first = ms << 64
+        self._heads = [b"", b"", b""]
+
+    def text(self, seq: int) -> bytes:
+        """Return the ID with this sequence number, below :data:`USUAL`, as a bulk string."""
+        digits = 1 if seq < 10 else 2 if seq < 100 else 3
+        head = self._heads[digits - 1]
+        if not head:
+            head = self._heads[digits - 1] = _head(self.ms, digits)
+        return head + _ENDS[seq]
+
+
 def text_of(identity: int) -> bytes:
-    """An ID as a bulk string."""
+    """Return an ID as a bulk string."""
     seq = identity & HALF
     end = _ENDS[seq] if seq < len(_ENDS) else b"%d\r\n" % seq
     return _head(identity >> 64, len(end) - len(b"\r\n")) + end

@@ -73,8 +73,13 @@ class Stream:
 
     def next_id(self, now: int) -> int:
         """The ID of an entry added now (``*``). Raises :class:`StreamExhausted`."""
-        if now > self.last_id >> 64:
-            return now << 64
+        return self.next_from(now << 64)
+
+    def next_from(self, first: int) -> int:
+        """Return ``first``, the lowest ID of a time, or else the next ID above :attr:`last_id`.
+        Raises :class:`StreamExhausted`."""
+        if first > self.last_id:
+            return first
         if self.last_id == ids.MAX:
             raise StreamExhausted
         return self.last_id + 1
@@ -117,18 +122,12 @@ class Stream:
         self.last_id = run.identities[-1]
         self.entries_added += len(run.identities)
 
-    def add_packed(
-        self, identity: int, text: bytes, packed: bytes, names: list[bytes] | None
-    ) -> bytes:
-        """Appends an entry with an ID above :attr:`last_id`; returns its RESP form.
-
-        ``text`` is the ID and ``packed`` the array of fields and values, both in RESP; ``names``
-        are the field names, if they are known."""
-        payload = b"".join((b"*2\r\n", text, packed))
-        self.log.append_packed(identity, payload, packed, names)
+    def add_packed(self, identity: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
+        """Appends an entry with an ID above :attr:`last_id`, of which this is the RESP form; the
+        others are as for :meth:`.Block.append`."""
+        self.log.append_packed(identity, payload, size, alike, near)
         self.last_id = identity
         self.entries_added += 1
-        return payload
 
     def add_run(self, run: Run) -> list[bytes]:
         """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -238,11 +237,6 @@ SETUPS: list[Setup] = [
     reader_of_a_group,
     transaction,
 ]
-
-
-@pytest.fixture(autouse=True)
-def expressions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additions_plain, "WORTH", 1)
 
 
 @settings(

@@ -12,7 +12,7 @@ from protocol import additions, additions_plain
 from protocol.additions import Form
 from tests.support.wire import pack
 
-Cut = Callable[[bytes, int, Form, int], tuple[list[bytes], int, list[bytes] | None]]
+Cut = Callable[[bytes, int, Form, int, list[bytes]], tuple[list[bytes], int, bool]]
 
 CUTS = pytest.mark.parametrize("cut", [additions.cut, additions_plain.cut], ids=["loop", "plain"])
 FormAt = Callable[[bytes, int], Form | None]
@@ -21,11 +21,6 @@ FORMS = pytest.mark.parametrize(
 )
 PREFIX = b"*7\r\n$4\r\nXADD\r\n$1\r\nk\r\n$1\r\n*\r\n"
 NAMES = [b"f", b"longer"]
-
-
-@pytest.fixture(autouse=True)
-def expressions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additions_plain, "WORTH", 1)
 
 
 def form_of(fields: int) -> Form:
@@ -42,16 +37,19 @@ def piece(*values: bytes, names: list[bytes] = NAMES) -> bytes:
     return b"".join([bulk(name) + bulk(value) for name, value in pairs])
 
 
-def cut_all(cut: Cut, data: bytes, at: int = 0) -> tuple[list[bytes], int]:
-    """All that is found; what is taken at once is up to the form."""
+EXPECTED = [bulk(name) for name in NAMES]
+
+
+def cut_all(cut: Cut, data: bytes, at: int = 0) -> tuple[list[bytes], int, bool]:
+    """All that is found; how much is taken at once is up to who cuts."""
     form = form_of(len(NAMES))
-    cut(PREFIX + piece(b"1", b"2"), 0, form, 100)
-    found, at, _ = cut(data, at, form, 100)
+    found, at, alike = cut(data, at, form, 100, EXPECTED)
     more = found
     while more:
-        more, at, _ = cut(data, at, form, 100)
-        found += more
-    return found, at
+        more, at, also = cut(data, at, form, 100, EXPECTED)
+        found = found + more
+        alike = alike and (also or not more)
+    return found, at, alike
 
 
 @pytest.mark.parametrize(
@@ -120,7 +118,7 @@ def test_only_so_many_forms_are_remembered() -> None:
 def test_requests_are_cut_into_what_is_stored(cut: Cut, value: bytes) -> None:
     pieces = [piece(b"1", b"2"), piece(value, b"3"), piece(b"4", value)]
     data = b"".join([PREFIX + each for each in pieces])
-    assert cut_all(cut, b"-----" + data, 5) == (pieces, 5 + len(data))
+    assert cut_all(cut, b"-----" + data, 5) == (pieces, 5 + len(data), True)
 
 
 @CUTS
@@ -129,8 +127,8 @@ def test_no_more_are_cut_than_are_wanted(cut: Cut, most: int) -> None:
     request = PREFIX + piece(b"1", b"2")
     form = form_of(2)
     for _ in range(3):
-        found = cut(request * 3, 0, form, most)
-        assert found == ([piece(b"1", b"2")] * most, most * len(request), NAMES)
+        found = cut(request * 3, 0, form, most, EXPECTED)
+        assert found == ([piece(b"1", b"2")] * most, most * len(request), True)
 
 
 @CUTS
@@ -138,23 +136,22 @@ def test_entries_of_different_field_names_are_taken_together(cut: Cut) -> None:
     form = form_of(2)
     others = [b"f", b"g"], [b"", b"longer"], [b"longer", b"f"]
     pieces = [piece(b"1", b"2"), *(piece(b"3", b"4", names=names) for names in others)]
-    for order in (pieces, pieces[::-1], pieces):
+    for order in (pieces, pieces[::-1]):
         data = b"".join([PREFIX + each for each in order])
-        assert cut(data, 0, form, 100) == (order, len(data), None)
-    for names in (NAMES, *others):
-        data = (PREFIX + piece(b"1", b"2", names=names)) * 2
-        cut(data, 0, form, 100)
-        assert cut(data, 0, form, 100)[2] == names
+        assert cut(data, 0, form, 100, EXPECTED) == (order, len(data), False)
+        assert cut(data, 0, form, 100, []) == (order, len(data), False)
 
 
 @CUTS
-def test_entries_of_the_usual_names_are_taken_with_others_behind_them(cut: Cut) -> None:
-    form = form_of(2)
-    usual, other = piece(b"1", b"2"), piece(b"3", b"4", names=NAMES[::-1])
-    for _ in range(2):
-        cut((PREFIX + usual) * 2, 0, form, 100)
-    data = PREFIX + usual + PREFIX + other
-    assert cut(data, 0, form, 100) == ([usual, other], len(data), None)
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("names", [NAMES, [b"f", b"g"], [b"", b"longer"], [b"longer", b"f"]])
+@pytest.mark.parametrize("expected", [[], NAMES, [b"f"], [b"longer", b"f"]])
+def test_it_is_told_whether_the_names_are_the_expected_ones(
+    cut: Cut, names: list[bytes], expected: list[bytes], count: int
+) -> None:
+    data = (PREFIX + piece(b"1", b"2", names=names)) * count
+    alike = cut(data, 0, form_of(2), 100, [bulk(name) for name in expected])[2]
+    assert alike == (names == expected)
 
 
 @CUTS
@@ -173,24 +170,9 @@ def test_entries_of_the_usual_names_are_taken_with_others_behind_them(cut: Cut) 
 )
 def test_anything_else_ends_a_run(cut: Cut, next_one: bytes) -> None:
     request = PREFIX + piece(b"1", b"2")
-    expected = ([piece(b"1", b"2")] * 2, 2 * len(request))
+    expected = ([piece(b"1", b"2")] * 2, 2 * len(request), True)
     assert cut_all(cut, request * 2 + next_one) == expected
-    assert cut(next_one, 0, form_of(2), 100) == ([], 0, None)
-
-
-def test_an_expression_is_made_only_for_names_that_are_seen_often(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(additions_plain, "WORTH", 2)
-    made: list[list[bytes]] = []
-    form = form_of(2)
-    for names in (NAMES, NAMES[::-1], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1], NAMES):
-        data = (PREFIX + piece(b"1", b"2", names=names)) * 2
-        pieces, end, _ = additions_plain.cut(data, 0, form, 9)
-        assert (pieces, end) == ([piece(b"1", b"2", names=names)] * 2, len(data))
-        assert isinstance(form.memory, additions_plain._Memory)
-        made.append(form.memory.known)
-    assert made == [[], [], [], NAMES, NAMES, NAMES, NAMES[::-1], NAMES[::-1]]
+    assert cut(next_one, 0, form_of(2), 100, EXPECTED)[:2] == ([], 0)
 
 
 @CUTS
@@ -200,17 +182,17 @@ def test_requests_that_stand_alone_are_cut_like_many(cut: Cut, value: bytes) -> 
     one = piece(b"1", value)
     for count in (3, 1, 1, 4, 1, 2):
         data = (PREFIX + one) * count
-        assert cut(b"." + data, 1, form, 9) == ([one] * count, 1 + len(data), NAMES)
-        assert cut(data, 0, form, 1) == ([one], len(PREFIX + one), NAMES)
+        assert cut(b"." + data, 1, form, 9, EXPECTED) == ([one] * count, 1 + len(data), True)
+        assert cut(data, 0, form, 1, EXPECTED) == ([one], len(PREFIX + one), True)
 
 
 def test_no_expression_is_made_for_very_many_fields() -> None:
     names = [b"n%d" % number for number in range(additions_plain.MOST_FIELDS + 1)]
-    form = form_of(len(names))
     values = piece(*[b"v"] * len(names), names=names)
-    for _ in range(3):
-        assert additions_plain.cut((PREFIX + values) * 2, 0, form, 9)[0] == [values] * 2
-    assert form.memory is None
+    before = additions_plain._pattern.cache_info().misses
+    found = additions_plain.cut((PREFIX + values) * 2, 0, form_of(len(names)), 9, [])
+    assert found == ([values] * 2, 2 * len(PREFIX + values), False)
+    assert additions_plain._pattern.cache_info().misses == before
 
 
 @given(

@@ -86,8 +86,8 @@ TABLES: Final = {
     "the deadlines of policies change": Table(
         table_of_policies,
         # What is gone or has become another is found out when it is due.
-        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
-        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen},
+        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted, e.GroupDestroyed},
+        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.Changed, e.Flushed, e.ConsumerSeen},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()

@@ -217,5 +217,5 @@ def test_a_node_is_as_large_as_on_a_real_server(real: Client, pairs: Items) -> N
     for at, entry in enumerate(entries, 1):
         identity = at << 64
         payload = encode_entry(identity, entry)
-        block.append(identity, payload, entry, len(payload))
+        block.append(identity, payload, len(payload), entry[::2] == block.names, True)
     assert block.node_size() == _measured(real, entries)

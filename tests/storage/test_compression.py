@@ -180,7 +180,9 @@ def test_a_run_is_added_to_a_compressed_block_that_may_be_longer_now() -> None:
     assert log.delete(ids.join(11, 0))
     assert [size is None for size in held(log)] == [False]
     limits.max_entries = 100
-    added = log.append_run(Run(ids.join(12, 0), 1, [b"f"], [b"$1\r\nf\r\n$1\r\nv\r\n"] * 3))
+    added = log.append_run(
+        Run(ids.join(12, 0), 1, [b"$1\r\nf\r\n"], [b"$1\r\nf\r\n$1\r\nv\r\n"] * 3)
+    )
     assert held(log) == [None]
     assert log.range(ids.join(12, 0), ids.MAX, 9) == added
     assert log.length == 13

@@ -244,7 +244,8 @@ def _takes(block: Block, pairs: list[bytes], most: int) -> bool:
 def _append(block: Block, identity: int, pairs: list[bytes]) -> None:
     payload = encode_entry(identity, pairs)
     packed = len(payload) - payload.index(b"*", 4)
-    block.append(identity, payload, pairs[::2], packed)
+    usual = identity & ids.HALF < 1000
+    block.append(identity, payload, packed, pairs[::2] == block.names, usual)
 
 
 @settings(max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck))

@@ -27,7 +27,7 @@ def run_of(first: int, entries: list[list[bytes]]) -> Run:
     names = entries[0][::2]
     alike = all(items[::2] == names for items in entries)
     pieces = [b"".join(map(bulk, items)) for items in entries]
-    return Run(first, len(names), names if alike else None, pieces)
+    return Run(first, len(names), list(map(bulk, names)) if alike else None, pieces)
 
 
 @pytest.mark.parametrize(

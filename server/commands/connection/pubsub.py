@@ -8,7 +8,6 @@ counted by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from protocol import errors
@@ -22,19 +21,16 @@ from server.road.table import Arguments, Channels, KeySpec
 from server.services import Services
 from storage.keyspace.glob import matches
 
+_FLAGS: Final = "pubsub noscript loading stale"
 _INQUIRY: Final = "pubsub loading stale"
 
-_listening = partial(
-    command,
-    flags="pubsub noscript loading stale",
-    since="2.0.0",
-    complexity="O(N) in the number of channels.",
-)
 
-
-@_listening(
+@command(
     "SUBSCRIBE",
+    flags=_FLAGS,
+    since="2.0.0",
     summary="Listens to channels.",
+    complexity="O(N) in the number of channels.",
     syntax="channel [channel ...]",
     channels=Channels(many=True),
 )
@@ -43,8 +39,10 @@ def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "subscribe", server.pubsub.subscribe, args[1:])
 
 
-@_listening(
+@command(
     "PSUBSCRIBE",
+    flags=_FLAGS,
+    since="2.0.0",
     summary="Listens to all channels whose names fit patterns.",
     complexity="O(N) in the number of patterns.",
     syntax="pattern [pattern ...]",
@@ -55,9 +53,12 @@ def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "psubscribe", server.pubsub.subscribe_pattern, args[1:])
 
 
-@_listening(
+@command(
     "UNSUBSCRIBE",
+    flags=_FLAGS,
+    since="2.0.0",
     summary="Stops listening to channels, or to every channel.",
+    complexity="O(N) in the number of channels.",
     syntax="[channel [channel ...]]",
 )
 def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
@@ -66,8 +67,10 @@ def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
 
 
-@_listening(
+@command(
     "PUNSUBSCRIBE",
+    flags=_FLAGS,
+    since="2.0.0",
     summary="Stops listening to patterns, or to every pattern.",
     complexity="O(N) in the number of patterns.",
     syntax="[pattern [pattern ...]]",
@@ -191,10 +194,12 @@ help_command("PUBSUB", since="6.2.0", categories="-pubsub", text=_HELP)
 _SHARD_CHANNELS: Final = [KeySpec("not_key", last=-1)]
 
 
-@_listening(
+@command(
     "SSUBSCRIBE",
+    flags=_FLAGS,
     since="7.0.0",
     summary="Listens to shard channels.",
+    complexity="O(N) in the number of channels.",
     syntax="shardchannel [shardchannel ...]",
     keys=_SHARD_CHANNELS,
     channels=Channels(many=True),
@@ -207,10 +212,12 @@ def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return confirm_each(session, "ssubscribe", listen, args[1:], lambda: _shards_of(session))
 
 
-@_listening(
+@command(
     "SUNSUBSCRIBE",
+    flags=_FLAGS,
     since="7.0.0",
     summary="Stops listening to shard channels, or to every shard channel.",
+    complexity="O(N) in the number of channels.",
     syntax="[shardchannel [shardchannel ...]]",
     keys=_SHARD_CHANNELS,
 )

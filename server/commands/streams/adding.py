@@ -373,7 +373,8 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
             names = None
         pieces.append(pack(tuple(items))[head:])
         end += 1
-    run = Run(stream.next_id(db.keyspace.now_ms), words // 2 - 1, names, pieces)
+    bulks: list[bytes] | None = None if names is None else [bulk(name) for name in names]
+    run = Run(stream.next_id(db.keyspace.now_ms), words // 2 - 1, bulks, pieces)
     stream.add_run(run)
     db.emit(EntriesAdded(db.index, key, run, True))
     server.reactions.apply(session)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import bulk
@@ -17,47 +17,56 @@ from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
 from storage.types.strings import LONGEST_EMBEDDED
 
-_counter = partial(command, flags="write denyoom fast", keys=[KeySpec("RW access update")])
+_COUNTER: Final = [KeySpec("RW access update")]
+_FLAGS: Final = "write denyoom fast"
 
 
-@_counter(
+@command(
     "INCR",
+    flags=_FLAGS,
     since="1.0.0",
     summary="Adds one to the integer at a key; no key counts as 0.",
     syntax="key",
+    keys=_COUNTER,
 )
 def incr(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], 1)
 
 
-@_counter(
+@command(
     "DECR",
+    flags=_FLAGS,
     since="1.0.0",
     summary="Takes one from the integer at a key; no key counts as 0.",
     syntax="key",
+    keys=_COUNTER,
 )
 def decr(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
     return _add(session, args[1], -1)
 
 
-@_counter(
+@command(
     "INCRBY",
+    flags=_FLAGS,
     since="1.0.0",
     summary="Adds to the integer at a key; no key counts as 0.",
     syntax="key increment",
+    keys=_COUNTER,
 )
 def incrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], integer(args[2]))
 
 
-@_counter(
+@command(
     "DECRBY",
+    flags=_FLAGS,
     since="1.0.0",
     summary="Takes from the integer at a key; no key counts as 0.",
     syntax="key decrement",
+    keys=_COUNTER,
 )
 def decrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
@@ -77,11 +86,13 @@ def _add(session: Session, key: bytes, increment: int) -> int:
     return total
 
 
-@_counter(
+@command(
     "INCRBYFLOAT",
+    flags=_FLAGS,
     since="2.6.0",
     summary="Adds to the number at a key, with decimal places; no key counts as 0.",
     syntax="key increment",
+    keys=_COUNTER,
 )
 def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum as a string."""

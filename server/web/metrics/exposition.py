@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from server.road.state import Phase
 from server.runtime.histogram import Histogram
 from server.services import Services
-from server.web.metrics.collector import ServerCollector, labelled
+from server.web.metrics.collector import ServerCollector
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
 from server.web.metrics.text import Family, Value
 from server.web.survey import Pace, Rows, Survey, Surveyor
@@ -51,12 +51,15 @@ async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> list[byte
 
 
 def _left_out(survey: Survey) -> Metric:
-    help = (
+    family = GaugeMetricFamily(
+        "penstock_metrics_left_out",
         "What has no series because there would be more than metrics-max-series;"
-        " what belongs to something that is left out is not counted."
+        " what belongs to something that is left out is not counted.",
+        labels=["kind"],
     )
-    name = "penstock_metrics_left_out"
-    return labelled(GaugeMetricFamily, name, help, "kind", survey.left_out)
+    for kind, count in survey.left_out.items():
+        family.add_metric([kind], count)
+    return family
 
 
 async def _write(survey: Survey, pieces: list[bytes], pace: Pace) -> None:

@@ -347,7 +347,7 @@ def test_a_transaction_that_does_one_thing_is_one_command() -> None:
 def test_each_entry_of_a_run_is_an_xadd_by_itself() -> None:
     recording = recorded("SET s 1")
     pieces = [b"$1\r\na\r\n$1\r\n%d\r\n" % value for value in range(3)]
-    run = Run(join(T, 0), 1, [b"a"], pieces)
+    run = Run(join(T, 0), 1, [b"$1\r\na\r\n"], pieces)
     recording.forms.append([e.EntriesAdded(1, b"k", run, False)], recording.out)
     assert readable(recording.take()) == [
         "SELECT 1",
