@@ -23,29 +23,35 @@ _NAME: Final = b"$4\r\nXADD\r\n"
 _FEWEST_WORDS: Final = 3
 _MOST_WORDS: Final = 16
 """How many words stand before the fields at most: name, key, options, ID."""
+_MOST_DIGITS: Final = 19
+"""A half of an ID with more digits is left to those who know all rules."""
 _HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
 """The headers of arrays of the usual numbers of fields and values."""
 
 
 class Form:
-    """What XADDs have in common that are cut out together: what they begin with, up to their ID.
+    """What XADDs have in common that are cut out together: what they begin with, their ID included.
 
     ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
-    so many ``fields`` and their values.
+    so many ``fields`` and their values. ``entry_id`` is the ID that is given, -1 if the server is
+    to make one, and ``text`` its bulk string.
     """
 
-    __slots__ = ("fields", "header", "key", "options", "prefix")
+    __slots__ = ("entry_id", "fields", "header", "key", "options", "prefix", "text")
 
     def __init__(self, prefix: bytes, key: bytes, options: bytes, fields: int) -> None:
         self.prefix = prefix
         self.key = key
         self.options = options
         self.fields = fields
+        self.entry_id = -1
+        self.text = b""
         self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
 
 
 def form_at(data: bytes, at: int) -> Form | None:
-    """Return the form of the XADD at ``at``; ``None`` if none is there or its ID is given."""
+    """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
+    ``*`` nor, where there are no options, a plain ``ms-seq``."""
     count = count_at(data, at)
     if count < _FEWEST_WORDS + 2:
         return None
@@ -56,14 +62,48 @@ def form_at(data: bytes, at: int) -> Form | None:
         return None
     options = start = bulk_end(data, key)
     words = _FEWEST_WORDS
+    entry_id = -1
     while start >= 0 and data[start : start + len(AUTOMATIC)] != AUTOMATIC:
-        start = bulk_end(data, start)
+        end = bulk_end(data, start)
+        if words == _FEWEST_WORDS and end >= 0:
+            entry_id = _given_id(data, line_end(data, start), end - 2)
+            if entry_id >= 0:
+                break
+        start = end
         words += 1
     items = count - words
     if start < 0 or words > _MOST_WORDS or items < 2 or items % 2:
         return None
-    prefix = data[at : start + len(AUTOMATIC)]
-    return Form(prefix, data[line_end(data, key) : options - 2], data[options:start], items // 2)
+    fields = start + len(AUTOMATIC) if entry_id < 0 else bulk_end(data, start)
+    form = Form(
+        data[at:fields], data[line_end(data, key) : options - 2], data[options:start], items // 2
+    )
+    if entry_id >= 0:
+        form.entry_id = entry_id
+        form.text = data[start:fields]
+    return form
+
+
+def _given_id(data: bytes, at: int, end: int) -> int:
+    """Return the ID ``ms-seq`` that stands there as it is answered; -1 for anything else."""
+    halves = 0
+    value = entry_id = 0
+    first = at
+    while at <= end:
+        digit = data[at] - 0x30
+        if 0 <= digit <= 9:
+            if at - first == _MOST_DIGITS or (value == 0 and at > first):
+                return -1
+            value = value * 10 + digit
+        elif at == first or (data[at] != 0x2D if halves == 0 else at != end):
+            return -1
+        else:
+            entry_id = entry_id << 64 | value
+            halves += 1
+            value = 0
+            first = at + 1
+        at += 1
+    return entry_id if halves == 2 else -1
 
 
 def _same_end(data: bytes, at: int, names: list[bytes]) -> int:

@@ -172,15 +172,16 @@ class Adder:
         """Adds as many entries at once as may be; returns where their requests end."""
         options = self._options_of(form.options) if form.options else _NO_OPTIONS
         stream = self._open(read.db, form.key) if options.plain else None
-        if stream is None:
+        if stream is None or (form.entry_id >= 0 and form.entry_id <= stream.last_id):
             return at
         trim = options.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         waiting = self._blocking.waiting
         alone = room == 0 or (len(waiting) > 0 and (read.db.index, form.key) in waiting)
         heeded = read.heeded or alone
+        most = 1 if alone or form.entry_id >= 0 else room
         names = stream.log.names()
-        pieces, end, alike = self._cut(read.data, at, form, 1 if alone else room, names)
+        pieces, end, alike = self._cut(read.data, at, form, most, names)
         if len(pieces) == 1:
             self._add_one(read, form, stream, pieces[0], alike, heeded)
             if room == 0 and trim is not None:
@@ -209,11 +210,14 @@ class Adder:
         self, read: Read, form: Form, stream: Stream, piece: bytes, alike: bool, heeded: bool
     ) -> None:
         """Adds an entry with these fields and values."""
-        moment = read.moment
-        entry_id = stream.next_from(moment.first)
-        seq = entry_id - moment.first
-        usual = 0 <= seq < USUAL
-        text = moment.text(seq) if usual else text_of(entry_id)
+        usual = False
+        entry_id, text = form.entry_id, form.text
+        if entry_id < 0:
+            moment = read.moment
+            entry_id = stream.next_from(moment.first)
+            seq = entry_id - moment.first
+            usual = 0 <= seq < USUAL
+            text = moment.text(seq) if usual else text_of(entry_id)
         payload = b"".join((b"*2\r\n", text, form.header, piece))
         stream.add_packed(entry_id, payload, len(form.header) + len(piece), alike, usual)
         read.replies.append(text)

@@ -100,6 +100,37 @@ def test_anything_else_has_no_form(form_at: FormAt, data: bytes) -> None:
     assert form_at(b"..." + data, 3) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "entry_id"),
+    [
+        (b"1-1", 1 << 64 | 1),
+        (b"0-0", 0),
+        (b"0-7", 7),
+        (b"1700000000000-12", 1700000000000 << 64 | 12),
+        (b"9999999999999999999-9999999999999999999", (10**19 - 1) << 64 | 10**19 - 1),
+    ],
+)
+def test_the_form_of_a_request_with_an_id_includes_it(text: bytes, entry_id: int) -> None:
+    request = pack(b"XADD", b"key", text, b"f", b"1", b"longer", b"2")
+    form = additions.form_at(b"..." + request, 3)
+    assert form is not None
+    assert form.prefix == request[: -len(piece(b"1", b"2"))]
+    assert (form.key, form.fields, form.options) == (b"key", 2, b"")
+    assert (form.entry_id, form.text) == (entry_id, bulk(text))
+    assert additions.cut(request, 0, form, 1, []) == ([piece(b"1", b"2")], len(request), False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"1", b"-", b"1-", b"-1", b"1-1-1", b"01-1", b"1-01", b"00-1", b"1-*", b"+1-1"),
+        *(b"1-1 ", b"1\r1", b"1-1\r", b"a-1", b"1-a", b"1" * 20 + b"-1", b"1-" + b"1" * 20),
+    ],
+)
+def test_an_id_in_another_spelling_has_no_form(text: bytes) -> None:
+    assert additions.form_at(pack(b"XADD", b"key", text, b"f", b"1", b"g", b"2"), 0) is None
+
+
 def test_only_so_many_forms_are_remembered() -> None:
     forms = additions_plain.Forms()
     for number in range(additions_plain.MOST_FORMS + 1):
