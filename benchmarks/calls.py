@@ -159,7 +159,7 @@ async def count(way: Way, **settings: Any) -> Calls:
         config = Config(bind="127.0.0.1", port=0, dir=folder, **settings)
         server = Server(config, clock=lambda: NOW_MS, periodic=False)
         await server.start()
-        clients = [await Client.connect(server.state.port) for _ in range(2)]
+        clients = [await Client.connect(server.state.instance.port) for _ in range(2)]
         await clients[0].ask("XGROUP CREATE stream group $ MKSTREAM")
         try:
             return await way(clients[0], clients[1], Counter())

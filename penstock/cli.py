@@ -22,13 +22,13 @@ from typing import Any, Final, Literal, TextIO
 from penstock import output
 from server.app import Server
 from server.config.file import ConfigError, apply, check, read_file, read_text
-from server.config.registry import SETTINGS, Config
+from server.config.registry import SETTINGS, BadSetting, Config
 from server.net.listener import ListenError
 from server.persistence.loader import Loader, Replay
 from server.persistence.manager import PersistenceError
 from server.runtime.clock import system_clock
 from server.runtime.log import Log
-from server.runtime.process import make_room, new_event_loop, require_room
+from server.runtime.process import make_room, new_event_loop
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (
@@ -285,6 +285,16 @@ def _fit_clients(config: Config, log: Log) -> None:
         log.warning(f"maxclients is {room}: the system does not allow more open files")
         config.set_text("maxclients", str(room))
     config.listen("maxclients", require_room)
+
+
+def require_room(clients: int) -> None:
+    """Makes room for ``clients``; raises :class:`BadSetting` if the system has less."""
+    room = make_room(clients)
+    if room < clients:
+        raise BadSetting(
+            "The operating system is not able to handle the specified number of clients,"
+            f" try with {room}"
+        )
 
 
 def _announce(server: Server) -> None:

@@ -161,6 +161,10 @@ PROTECTED_MODE: Final = (
     " password for the default user. NOTE: You only need to do one of the above things in order for"
     " the server to start accepting connections from the outside."
 )
+SCRIPT_UNKNOWN_COMMAND: Final = "ERR Unknown Redis command called from script"
+SCRIPT_WRONG_ARITY: Final = "ERR Wrong number of args calling Redis command from script"
+SCRIPT_NOT_ALLOWED: Final = "ERR This Redis command is not allowed from script"
+SCRIPT_READ_ONLY: Final = "ERR Write commands are not allowed from read-only scripts."
 TOO_FEW_REPLICAS: Final = "NOREPLICAS Not enough good replicas to write."
 OUT_OF_MEMORY: Final = "OOM command not allowed when used memory > 'maxmemory'."
 

@@ -10,13 +10,13 @@ from server.commands import load as register_commands
 from server.config.registry import UNSUPPORTED, BadSetting, Config
 from server.faults.disk import FaultyDisk
 from server.net.listener import Listener, ListenError
-from server.net.turns import now_ns
 from server.persistence.manager import PersistenceError
 from server.road.state import Phase, ServerState
 from server.runtime.clock import Reading, system_clock
 from server.runtime.log import Log
 from server.runtime.memory import INTERVAL_S
 from server.services import Services
+from server.traffic.turns import now_ns
 from storage.aof.disk import Disk
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Server:
         listen("stream-node-max-bytes", lambda value: setattr(limits, "max_bytes", value))
         listen("stream-idmp-duration", lambda value: setattr(limits, "idmp_duration", value))
         listen("stream-idmp-maxsize", lambda value: setattr(limits, "idmp_maxsize", value))
-        listen("client-output-buffer-limit", self.services.output_limits.configure)
+        listen("client-output-buffer-limit", self.services.traffic.limits.configure)
         listen("loglevel", self.state.log.set_level)
         listen("maxmemory", self._limit_memory)
         listen("save", self._warn_of_saving)
@@ -82,7 +82,7 @@ class Server:
             await self.listening.start()
             state.enter(Phase.LOADING)
             await self.services.persistence.load()
-            if not state.stopping.is_set():
+            if not state.instance.stopping.is_set():
                 self._follow_appendonly()
         except Exception as error:
             failure = error
@@ -92,7 +92,7 @@ class Server:
                 self._web.failure = str(failure)
             await self.stop()
             raise failure
-        if not state.stopping.is_set():
+        if not state.instance.stopping.is_set():
             state.enter(Phase.SERVING)
             self.services.policies.reload()
             if self._periodic:
@@ -115,12 +115,12 @@ class Server:
     @property
     def port(self) -> int:
         """The TCP port, 0 before the start."""
-        return self.state.port
+        return self.state.instance.port
 
     @property
     def stopping(self) -> asyncio.Event:
         """Set when the server is to end."""
-        return self.state.stopping
+        return self.state.instance.stopping
 
     def addresses(self) -> list[str]:
         """Where the server listens: ``host:port``, ``[host]:port``, or the path of a socket."""
@@ -147,7 +147,7 @@ class Server:
         services.scripting.close()
         services.blocking.close()
         services.policies.close()
-        services.working.close()
+        services.stepped.close()
         services.pauses.close()
         for connection in list(connections.open):
             connection.dismiss()
@@ -172,7 +172,7 @@ class Server:
         started = now_ns()
         self._schedule_cron()
         self.cron()
-        self.services.turns.count(started)
+        self.services.traffic.turns.count(started)
 
     def _limit_memory(self, limit: int) -> None:
         """Takes the value of maxmemory."""

@@ -9,15 +9,15 @@ from server.clients.client_line import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.delivery.policies import Policies
 from server.monitoring.latency import EXPIRY
-from server.net.output import OutputLimits
-from server.net.tls import Tls
-from server.net.turns import Turns, now_ns
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.road.reactions import Reactions
 from server.road.state import ServerState
 from server.runtime.memory import Freeing, Packing
 from server.runtime.process import give_memory_back, peak_memory
+from server.traffic.output import OutputLimits
+from server.traffic.tls import Tls
+from server.traffic.turns import Turns, now_ns
 
 EXPIRE_BATCH: Final = 1000
 """How many keys one round removes at most, so that no round takes long."""
@@ -61,9 +61,11 @@ class Cron:
         limits = state.keyspace.limits
         self.freeing = Freeing(limits.disposal)
         self.packing = Packing(limits.packer, lambda: state.clock())
+        self.active_expiry = True
+        """Whether keys go that are past their expiry and that nobody asks for."""
         self.peak_memory = 0
         """The most memory that was resident, in bytes, as far as periodic work has seen it."""
-        self.peak_ms = state.started_ms
+        self.peak_ms = state.instance.started_ms
         """When it was."""
 
     def run(self) -> None:
@@ -114,7 +116,7 @@ class Cron:
 
     def _expire(self, now: int, most: int) -> None:
         state = self._state
-        if self._pauses.active or not state.active_expiry or state.busy is not None:
+        if self._pauses.active or not self.active_expiry or state.busy is not None:
             return
         keyspace = state.keyspace
         keyspace.now_ms = now

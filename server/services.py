@@ -39,10 +39,6 @@ from server.cron import Cron
 from server.delivery.policies import Policies
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
-from server.net.output import OutputLimits
-from server.net.output_gate import OutputGate
-from server.net.tls import Tls
-from server.net.turns import Turns
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.manager import Persistence
@@ -51,9 +47,26 @@ from server.road import reasons
 from server.road.dispatcher import Dispatcher
 from server.road.reactions import Reactions
 from server.road.state import Phase, ServerState
-from server.road.working import SteppedCommands
+from server.road.stepped import SteppedCommands
 from server.scripting.engine import Scripting
+from server.traffic.output import OutputLimits
+from server.traffic.output_gate import OutputGate
+from server.traffic.tls import Tls
+from server.traffic.turns import Turns
 from storage.aof.disk import Disk
+
+
+class Traffic:
+    """What all connections share: whose turn it is, what may wait in their output and until when,
+    and how they are encrypted."""
+
+    __slots__ = ("gate", "limits", "tls", "turns")
+
+    def __init__(self, state: ServerState) -> None:
+        self.turns = Turns()
+        self.gate = OutputGate()
+        self.limits = OutputLimits(lambda: state.clock())
+        self.tls = Tls(state.config, state.log)
 
 
 class Services:
@@ -64,10 +77,7 @@ class Services:
         "blocking",
         "cron",
         "dispatcher",
-        "gate",
         "interception",
-        "notifier",
-        "output_limits",
         "pauses",
         "persistence",
         "policies",
@@ -76,34 +86,34 @@ class Services:
         "replication",
         "scripting",
         "state",
-        "tls",
+        "stepped",
         "tracking",
-        "turns",
+        "traffic",
         "watching",
-        "working",
     )
 
     def __init__(self, state: ServerState, disk: Disk) -> None:
         self.state = state
-        self.turns = Turns()
-        self.tls = Tls(state.config, state.log)
-        self.gate = OutputGate()
-        self.output_limits = OutputLimits(lambda: state.clock())
+        self.traffic = traffic = Traffic(state)
         self.access = AccessControl(state)
         self.watching = WatchedKeys(state.keyspace)
         self.blocking = BlockedClients(state)
         self.pubsub = PubSub()
-        self.notifier = KeyspaceNotifier(self.pubsub)
         self.pauses = ClientPause(state)
         self.interception = Interception(
-            state, self.blocking, self.gate, disk if isinstance(disk, FaultyDisk) else None
+            state, self.blocking, traffic.gate, disk if isinstance(disk, FaultyDisk) else None
         )
         self.tracking = KeyTracking(state)
         self.policies = Policies(state, self.blocking)
         self.reactions = Reactions(
-            state, self.watching, self.blocking, self.notifier, self.tracking, self.policies
+            state,
+            self.watching,
+            self.blocking,
+            KeyspaceNotifier(self.pubsub),
+            self.tracking,
+            self.policies,
         )
-        self.working = SteppedCommands(state, self.reactions)
+        self.stepped = SteppedCommands(state, self.reactions)
         self.dispatcher = Dispatcher(
             self,
             state,
@@ -111,7 +121,7 @@ class Services:
             self.watching,
             self.blocking,
             self.reactions,
-            self.working,
+            self.stepped,
         )
         jobs = DiskThread()
         journal = Journal(state, self.reactions)
@@ -119,7 +129,7 @@ class Services:
             state,
             disk,
             self.dispatcher,
-            self.gate,
+            traffic.gate,
             self.watching,
             self.blocking,
             self.reactions,
@@ -127,25 +137,26 @@ class Services:
             jobs,
             journal,
         )
-        self.replication = Primary(state, disk, journal, self.blocking, self.output_limits)
+        self.replication = Primary(state, disk, journal, self.blocking, traffic.limits)
         self.scripting = Scripting(state, self.dispatcher, self.blocking, self.reactions)
         self._wire(jobs, journal)
         self.cron = Cron(
             state,
-            self.turns,
-            self.output_limits,
+            traffic.turns,
+            traffic.limits,
             self.blocking,
             self.reactions,
             self.pauses,
             self.persistence,
             self.replication,
             self.policies,
-            self.tls,
+            traffic.tls,
         )
 
     def _wire(self, jobs: DiskThread, journal: Journal) -> None:
         """Sets every call from a part to one that was made after it."""
         reactions, policies, appender = self.reactions, self.policies, self.persistence.appender
+        gate = self.traffic.gate
         self.blocking.when_due = reactions.pass_time
         reactions.rerun = self.dispatcher.rerun
         reactions.recheck = self.dispatcher.recheck
@@ -156,9 +167,9 @@ class Services:
         self.tracking.settle = reactions.apply
         self.access.before_change = self.tracking.broadcast
         self.state.users.new_rate = self.access.limits.new_rate
-        self.gate.has_news = appender.has_news
-        self.gate.is_waiting = appender.is_waiting
-        self.gate.flush = appender.flush
+        gate.has_news = appender.has_news
+        gate.is_waiting = appender.is_waiting
+        gate.flush = appender.flush
         jobs.when_ended = appender.disk_answered
         self.persistence.when_emptied = self.scripting.functions.forget
         self.persistence.when_loaded = policies.reload
@@ -174,11 +185,11 @@ class Services:
             reasons.BUSY: state.busy is not None,
             reasons.MEMORY: state.memory.exceeded,
             reasons.DISK: state.disk_error is not None,
-            reasons.SAVES: state.save_failed,
-            reasons.REPLICAS: state.short_of_replicas,
+            reasons.SAVES: self.persistence.misses_saves,
+            reasons.REPLICAS: self.replication.is_short,
             reasons.PAUSE: self.pauses.active,
             reasons.FAULTS: self.interception.active,
-            reasons.EVENTS: self.notifier.active,
+            reasons.EVENTS: self.reactions.notifier.active,
             reasons.WATCHED: state.timings.sees_each,
         }
         assert state.reasons == sum(reason for reason, holds in so.items() if holds)

@@ -20,9 +20,8 @@ LAYERS: Final[dict[str, list[str]]] = {
     "protocol": [""],
     "storage": ["errors", "checksums", "engine", "types", "keyspace", "rdb", "aof"],
     "server": [
-        "runtime.arguments",
-        "config",
         "runtime",
+        "config",
         "road.outcomes",
         "road.reasons",
         "road.table",
@@ -32,12 +31,8 @@ LAYERS: Final[dict[str, list[str]]] = {
         "road.state",
         "clients",
         "delivery",
-        "net.turns",
-        "net.output_gate",
-        "net.output",
-        "net.tls",
+        "traffic",
         "faults",
-        "scripting.errors",
         "road",
         "persistence",
         "replication",
@@ -267,6 +262,29 @@ def test_there_is_no_circle_of_imports_typed_or_not() -> None:
     assert circle(GRAPH) == []
 
 
+def knots(graph: Graph) -> list[tuple[str, str]]:
+    """The folders of the server of which each imports something of the other."""
+    folders = {module: ".".join(module.split(".")[:2]) for module in graph}
+    imports = {
+        (folders[module], folders[target])
+        for module, targets in graph.items()
+        for target in targets & folders.keys()
+        if is_in(module, "server") and is_in(target, "server")
+    }
+    return sorted((one, two) for one, two in imports if one < two and (two, one) in imports)
+
+
+def test_folders_do_not_import_each_other_but_for_the_road() -> None:
+    """Its lower half is what a session and the state are, its upper half what runs requests."""
+    rooms = ("acl", "clients", "delivery", "monitoring")
+    assert knots(GRAPH) == [(f"server.{room}", "server.road") for room in rooms]
+
+
+def test_a_knot_is_found() -> None:
+    graph = planted("server.faults.rules", "from server.net.peers import Peer\n")
+    assert ("server.faults", "server.net") in knots(graph)
+
+
 UPWARD: Final = {
     "plainly": "from server.app import Server\n",
     "as a module": "import server.app\n",
@@ -385,6 +403,7 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
 NOTES_REASONS: Final = {
     *("server.road.state", "server.road.session", "server.services", "server.road.reactions"),
     *("server.clients.client_pause", "server.faults.interception", "server.scripting.host_api"),
+    *("server.persistence.manager", "server.replication.primary"),
 }
 """Who notes the reasons for which requests may not run plainly, or checks that they are noted."""
 

@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""Users: who may log in, with which passwords, and what they may do then."""
+"""Users: who may log in, with which passwords, and what they may do then and how often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from server.acl.rate import RateLimit
 from server.acl.selector import Denial, Selector
 from server.road.table import READ, Arguments, Command, Table
 
@@ -21,6 +20,33 @@ _NO_PASSWORD: Final = hashlib.sha256(b"").hexdigest()
 def hashed(password: bytes) -> str:
     """How a password is kept: its SHA-256 in 64 hexadecimal digits."""
     return hashlib.sha256(password).hexdigest()
+
+
+_COST: Final = 1000
+"""What a command costs: a millisecond brings as much as the limit for a second says."""
+
+
+class RateLimit:
+    """A budget of ``limit`` commands a second. It is full at first, and never holds more than what
+    a second brings, so a user that has been quiet may run that many at once."""
+
+    __slots__ = ("_at_ms", "_budget", "limit")
+
+    def __init__(self, limit: int, now_ms: int) -> None:
+        self.limit = limit
+        self._budget = limit * _COST
+        self._at_ms = now_ms
+
+    def admits(self, now_ms: int) -> bool:
+        """Whether one more command may run now, which then is paid for. Time that goes back brings
+        nothing."""
+        gained = max(0, now_ms - self._at_ms) * self.limit
+        self._at_ms = now_ms
+        self._budget = min(self.limit * _COST, self._budget + gained)
+        if self._budget < _COST:
+            return False
+        self._budget -= _COST
+        return True
 
 
 class User:

@@ -4,7 +4,7 @@ of users entail.
 
 **Limits.** How many connections a user may have at a time, and how many commands a second, are
 settings with a number for every user and numbers for single ones; 0 is no limit. A user with a
-limit of commands carries its budget (:class:`~server.acl.rate.RateLimit`), and its sessions are
+limit of commands carries its budget (:class:`~server.acl.users.RateLimit`), and its sessions are
 ``RATED`` (:mod:`server.road.reasons`), so that the dispatcher looks at their requests more closely;
 nobody else's requests are asked anything. Decision 32.
 """
@@ -19,9 +19,8 @@ from protocol.errors import CommandError
 from server.acl import errors as acl_errors
 from server.acl import file, rules
 from server.acl.log import AclLog, LogEntry
-from server.acl.rate import RateLimit
 from server.acl.selector import Denial
-from server.acl.users import DEFAULT_USER, User
+from server.acl.users import DEFAULT_USER, RateLimit, User
 from server.clients.client_line import client_line
 from server.config.file import ConfigError
 from server.config.types import PerUser

@@ -21,11 +21,12 @@ from server.faults import errors as fault_errors
 from server.faults.disk import FaultyDisk
 from server.faults.rules import Action, Conditions, FaultList
 from server.monitoring.monitors import Trace
-from server.net.output_gate import OutputGate
 from server.road import reasons
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments
+from server.traffic.output_gate import OutputGate
+from storage.keyspace.copies import Copy
 
 Resume = Callable[[], None]
 """Lets a client go on that was held."""
@@ -160,8 +161,8 @@ class Delay:
 class Interception:
     """Whatever is looked at before a request of a client runs.
 
-    ``disk`` is the one that the append-only file is on, if it can have faults; those concern no
-    requests, and are only kept here."""
+    ``disk`` is the one that the append-only file is on, if it can have faults, and ``snapshots`` is
+    what tests have kept of the data, by name; both concern no requests, and are only kept here."""
 
     def __init__(
         self,
@@ -175,6 +176,7 @@ class Interception:
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk
+        self.snapshots: dict[bytes, Copy] = {}
         self._delays: dict[Session, Delay] = {}
 
     @property

@@ -26,10 +26,10 @@ from protocol.additions import Form
 from protocol.errors import CommandError
 from server.commands.streams.adding import LONGEST_RUN, addition_of, open_stream
 from server.commands.streams.trimming import trim_key
-from server.net.turns import now_ns
 from server.road.reasons import LIMITED
 from server.road.session import Session
 from server.services import Services
+from server.traffic.turns import now_ns
 from storage.engine.effects import EntriesAdded, EntryAdded
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import USUAL, Moment, Run, text_of

@@ -7,10 +7,9 @@ import socket
 import sys
 
 from server.config.registry import Config
-from server.net.addresses import address_text
 from server.road.session import Session, Waiter
 from server.road.state import ServerState
-from server.runtime.hosts import is_loopback
+from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
 
 
@@ -53,7 +52,7 @@ def farewell(server: Services, session: Session) -> None:
     if isinstance(session.parked, Waiter):
         server.blocking.abandon(session.parked)
     elif session.parked is not None:
-        server.working.abandon(session.parked)
+        server.stepped.abandon(session.parked)
     server.watching.end_transaction(session)
     server.pubsub.leave_all(session)
     server.tracking.forget(session)

@@ -16,15 +16,15 @@ shared. Everything else here is about when not to do that.
 While any of them holds, requests stay in ``_backlog`` in their order. Whatever ends one of these
 states runs requests only if no other is left (``_run_waiting``).
 
-**Turns.** Requests run for a share of time (:mod:`server.net.turns`): the clock is read between two
-requests and between two steps of the parser. A command itself is never interrupted by this; long
-ones return steps.
+**Turns.** Requests run for a share of time (:mod:`server.traffic.turns`): the clock is read between
+two requests and between two steps of the parser. A command itself is never interrupted by this;
+long ones return steps.
 
 **Order.** Replies leave in the order of their requests. What a command pushes to its own client
 waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
 already been answered goes behind that answer. Output that may report changes which are not in the
 append-only file yet is held back, even the end of the connection. Small output may be kept until
-the round of the loop ends (``_kept``, see :mod:`server.net.output`); all else goes behind it.
+the round of the loop ends (``_kept``, see :mod:`server.traffic.output`); all else goes behind it.
 
 **Back-pressure.** A client that does not read is not read from, and neither is one with much
 held-back output. Reading and writing have limits besides: unfinished and waiting requests count
@@ -52,14 +52,14 @@ from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParse
 from server.net.adding import LEAST, Adder
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
-from server.net.output import LARGEST
 from server.net.peers import Connections
-from server.net.tls import common_name
-from server.net.turns import now_ns
 from server.road.reasons import HOLDING
 from server.road.session import Session
 from server.road.state import Phase
 from server.services import Services
+from server.traffic.output import LARGEST
+from server.traffic.tls import common_name
+from server.traffic.turns import now_ns
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         session.seen_ms = self._state.clock()
         self._parser.feed(data)
         if not self._waits:
-            self._process(session, self._server.turns.share_ns)
+            self._process(session, self._server.traffic.turns.share_ns)
         if self._parser.unfinished or session.queue_bytes:
             self._check_query(session)
 
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         """Goes on with requests that were held back."""
         self._waits &= ~HELD
-        self._run_waiting(self._server.turns.share_ns)
+        self._run_waiting(self._server.traffic.turns.share_ns)
 
     def go_on(self, share_ns: int) -> None:
         """Resumes the client for ``share_ns`` nanoseconds: it is its turn again."""
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
         self._write(out)
         if session.closing:
             self._end(session)
-        turns = self._server.turns
+        turns = self._server.traffic.turns
         turns.cycles += 1
         turns.nanoseconds += now_ns() - started
 
@@ -375,7 +375,7 @@ class Connection(asyncio.Protocol):
         """Lets others have their turn; the requests from ``first`` on come in the next one."""
         self._keep(requests, first)
         self._waits |= YIELDED
-        self._server.turns.add(self.go_on)
+        self._server.traffic.turns.add(self.go_on)
         self._follow_reading()
 
     def _next_requests(self) -> list[Request]:
@@ -443,7 +443,7 @@ class Connection(asyncio.Protocol):
                 stats.bytes_out += len(data)
                 if self.session is not None:
                     self.session.link.bytes_out += len(data)
-                if not (self._server.output_limits.normal and self.check_output(len(data))):
+                if not (self._server.traffic.limits.normal and self.check_output(len(data))):
                     self._emit(data)
 
     def send(self, data: bytes) -> None:
@@ -471,7 +471,7 @@ class Connection(asyncio.Protocol):
 
     def _emit(self, data: bytes) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
-        if self._server.gate.holding:
+        if self._server.traffic.gate.holding:
             self._unreleased += len(data)
             session = self.session
             is_stranger = session is not None and not session.authenticated
@@ -479,7 +479,7 @@ class Connection(asyncio.Protocol):
             if self._unreleased > most and not self._waits & SWAMPED:
                 self._waits |= SWAMPED
                 self._follow_reading()
-            self._server.gate.hold(self, data)
+            self._server.traffic.gate.hold(self, data)
         elif self._kept or not self._peers.output.direct:
             self._keep_output(data)
         else:
@@ -543,7 +543,7 @@ class Connection(asyncio.Protocol):
             return False  # It knows itself how much waits for it.
         # Whoever monitors is a normal client by name, but asks for nothing of what is sent to it.
         kind = "pubsub" if session is not None and session.is_pushed_to else "normal"
-        if self._server.output_limits.exceeded(self, kind, self._unsent() + more):
+        if self._server.traffic.limits.exceeded(self, kind, self._unsent() + more):
             self._state.stats.output_limit_disconnections += 1
             self.close()
             return True
@@ -574,8 +574,8 @@ class Connection(asyncio.Protocol):
         """Closes the connection when everything written has been sent."""
         self._leave()
         self._resets = session.ending is not None and session.ending.resets
-        if self._server.gate.holding:
-            self._server.gate.hold(self, None)
+        if self._server.traffic.gate.holding:
+            self._server.traffic.gate.hold(self, None)
         else:
             close(self.transport, self._resets)
 
@@ -595,5 +595,5 @@ class Connection(asyncio.Protocol):
         session, self.session = self.session, None
         if session is not None:
             session.closing = True
-            self._server.output_limits.forget(self)
+            self._server.traffic.limits.forget(self)
             farewell(self._server, session)

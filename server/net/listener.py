@@ -11,13 +11,12 @@ import stat
 from typing import Final
 
 from server.net.adding import Adder
-from server.net.addresses import address_text
 from server.net.connection import Connection
-from server.net.output import RoundOutput
 from server.net.peers import Connections
-from server.net.tls import CurrentContext, TlsError
-from server.runtime.hosts import is_loopback
+from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
+from server.traffic.output import RoundOutput
+from server.traffic.tls import CurrentContext, TlsError
 
 ANY_ADDRESS: Final = {"*": "0.0.0.0", "::*": "::"}
 """How settings name every address of a host, and what the system calls it."""
@@ -27,7 +26,7 @@ ADDRESS_MISSING: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 """How long a handshake of TLS may take. A client whose certificate was refused is waited for as
-long, if it neither goes on nor closes the connection (:class:`server.net.tls.Handshake`)."""
+long, if it neither goes on nor closes the connection (:class:`server.traffic.tls.Handshake`)."""
 
 
 class ListenError(Exception):
@@ -40,7 +39,7 @@ class Listener:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._state = services.state
-        self.connections = Connections(Adder(services), RoundOutput(services.turns))
+        self.connections = Connections(Adder(services), RoundOutput(services.traffic.turns))
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
         for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
@@ -53,10 +52,10 @@ class Listener:
     async def start(self) -> None:
         """Listens on the configured addresses; raises :class:`ListenError`."""
         config = self._state.config
-        self._state.port = config.port
+        self._state.instance.port = config.port
         if config.port or not config.tls_port:
             for address in config.bind.split():
-                await self._listen(address, self._state.port)
+                await self._listen(address, self._state.instance.port)
         if config.tls_port:
             await self._listen_with_tls()
         if config.unixsocket:
@@ -69,7 +68,7 @@ class Listener:
 
     async def _listen_with_tls(self) -> None:
         """Listens on the same addresses with TLS."""
-        config, tls = self._state.config, self._services.tls
+        config, tls = self._state.config, self._services.traffic.tls
         try:
             tls.load()
         except TlsError as error:
@@ -102,8 +101,8 @@ class Listener:
                 return
             raise ListenError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
         self._listeners.append(listener)
-        if context is None or not self._state.port:
-            self._state.port = listener.sockets[0].getsockname()[1]
+        if context is None or not self._state.instance.port:
+            self._state.instance.port = listener.sockets[0].getsockname()[1]
 
     async def _listen_on_path(self, path: str) -> None:
         """Listens on a Unix socket."""

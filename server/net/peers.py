@@ -9,8 +9,8 @@ from typing import Protocol
 from hiredis import Reader
 
 from server.net.adding import Adder
-from server.net.output import RoundOutput
 from server.road.session import Session
+from server.traffic.output import RoundOutput
 
 
 class Peer(Protocol):

@@ -15,16 +15,17 @@ from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
-from server.net.output_gate import OutputGate
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.loader import Loader
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import DumpFile, Rewrite
+from server.road import reasons
 from server.road.dispatcher import Dispatcher
 from server.road.reactions import Reactions
 from server.road.state import ServerState
+from server.traffic.output_gate import OutputGate
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError, Writer
@@ -542,11 +543,14 @@ class Persistence:
         if not self.on:
             self._release()
 
-    def _judge_saving(self, setting: object = None) -> None:
-        """Sees whether commands that write are refused because a save point could not be kept."""
+    @property
+    def misses_saves(self) -> bool:
+        """Whether commands that write are refused because a save point could not be kept."""
         watched = self._state.config.stop_writes_on_bgsave_error and self.saves_by_itself
-        failed = self.rewriting.is_save and not self.rewriting.last_ok
-        self._state.set_save_failed(watched and failed)
+        return watched and self.rewriting.is_save and not self.rewriting.last_ok
+
+    def _judge_saving(self, setting: object = None) -> None:
+        self._state.note(reasons.SAVES, self.misses_saves)
 
     # --- turning it on and off ------------------------------------------------------------
 

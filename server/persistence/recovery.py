@@ -80,7 +80,7 @@ class Recovery:
             if turn.is_over:
                 self._report()
                 await turn.rest()
-                if self._state.stopping.is_set():
+                if self._state.instance.stopping.is_set():
                     raise RecoveryStopped
                 # What clients may do meanwhile takes place at their time.
                 self._state.keyspace.now_ms = 0

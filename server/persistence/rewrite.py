@@ -62,7 +62,7 @@ class Rewrite:
         self.last_ok = True
         self.failures_in_a_row = 0
         self.count = 0
-        self.saved_ms = state.started_ms
+        self.saved_ms = state.instance.started_ms
         """When a base was last made."""
         self._child = NO_CHILD
         self._written = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from server.monitoring.latency import FORK
@@ -27,12 +27,15 @@ NO_CHILD: Final = 0
 
 
 class FullSync:
-    """The snapshot that is being made, and for whom."""
+    """The snapshot that is being made, and for whom; ``replication_id`` tells of which stream."""
 
-    def __init__(self, state: ServerState, disk: Disk, feed: Feed) -> None:
+    def __init__(
+        self, state: ServerState, disk: Disk, feed: Feed, replication_id: Callable[[], str]
+    ) -> None:
         self._state = state
         self._disk = disk
         self._feed = feed
+        self._replication_id = replication_id
         self._child = NO_CHILD
         self._file: SnapshotFile
         self._snapshot: Snapshot
@@ -64,7 +67,7 @@ class FullSync:
         """Tells a replica where the stream begins for it."""
         replica.place(self._position)
         if replica.speaks:
-            text = f"+FULLRESYNC {self._state.replication_id} {self._position}\r\n"
+            text = f"+FULLRESYNC {self._replication_id()} {self._position}\r\n"
             replica.session.link.send(text.encode())
 
     # --- periodic work --------------------------------------------------------------------

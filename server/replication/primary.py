@@ -26,13 +26,14 @@ import secrets
 from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
-from server.net.output import OutputLimits
 from server.persistence.journal import Journal
 from server.replication.feed import Feed
 from server.replication.full_sync import FullSync
 from server.replication.replica import ONLINE, Introduction, Replica
+from server.road import reasons
 from server.road.session import Session
 from server.road.state import ServerState
+from server.traffic.output import OutputLimits
 from storage.aof.disk import Disk
 
 SECOND_MS: Final = 1000
@@ -54,7 +55,9 @@ class Primary:
         self._blocking = blocking
         self._limits = limits
         self.feed = Feed(journal, self._send_news)
-        self.full_sync = FullSync(state, disk, self.feed)
+        self.id = secrets.token_hex(20)
+        """The name of the stream that replicas follow; another one when the data are others."""
+        self.full_sync = FullSync(state, disk, self.feed, lambda: self.id)
         self.replicas: dict[Session, Replica] = {}
         self.partial_syncs = self.refused_partial_syncs = 0
         self._introductions: dict[Session, Introduction] = {}
@@ -83,7 +86,7 @@ class Primary:
         from there; returns the reply. If it cannot, that is empty, and nothing has happened."""
         backlog = self.feed.backlog
         self.feed.flush()
-        known = replication_id == self._state.replication_id
+        known = replication_id == self.id
         if backlog is None or not known or not backlog.holds(position):
             self.refused_partial_syncs += replication_id != "?"
             return b""
@@ -142,7 +145,7 @@ class Primary:
 
     def _begin_history(self) -> None:
         """Begins a stream that nobody has any of yet."""
-        self._state.replication_id = secrets.token_hex(20)
+        self.id = secrets.token_hex(20)
         self.feed.begin()
 
     def forget(self) -> None:
@@ -153,7 +156,7 @@ class Primary:
         for replica in list(self.replicas.values()):
             replica.cut_off("the data have been replaced: it has to synchronise anew")
         self.feed.stop()
-        self._state.replication_id = secrets.token_hex(20)
+        self.id = secrets.token_hex(20)
 
     def _send_news(self) -> None:
         """There is more of the stream: it goes to those who have read all before."""
@@ -222,12 +225,15 @@ class Primary:
         """How many follow that have been heard of lately."""
         return sum(not self._is_late(replica) for replica in self.following())
 
-    def _count_good(self, setting: int = 0) -> None:
-        """Sees whether commands that write are to be refused."""
+    @property
+    def is_short(self) -> bool:
+        """Whether commands that write are refused because fewer replicas follow than
+        ``min-replicas-to-write`` asks for."""
         wanted: int = self._state.config.min_replicas_to_write
-        short = bool(wanted) and self.good_replicas() < wanted
-        if short != self._state.short_of_replicas:
-            self._state.set_short_of_replicas(short)
+        return bool(wanted) and self.good_replicas() < wanted
+
+    def _count_good(self, setting: int = 0) -> None:
+        self._state.note(reasons.REPLICAS, self.is_short)
 
     # --- periodic work --------------------------------------------------------------------
 
@@ -249,7 +255,7 @@ class Primary:
             self._cut_off_silent(now)
         elif self._is_given_up(now):
             self.feed.stop()
-            self._state.replication_id = secrets.token_hex(20)
+            self.id = secrets.token_hex(20)
 
     def _ping(self, now: int) -> None:
         period = self._state.config.repl_ping_replica_period * SECOND_MS

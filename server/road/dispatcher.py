@@ -36,8 +36,8 @@ from server.road.reasons import CLOSELY, LIMITED, MULTI
 from server.road.refusals import SUBSCRIBING, Refusals
 from server.road.session import ClientTracking, Follower, Session, Waiter
 from server.road.state import ServerState
+from server.road.stepped import SteppedCommands
 from server.road.table import NEVER_QUEUED, Arguments, Command, find
-from server.road.working import SteppedCommands
 from storage import errors as storage_errors
 
 FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {
@@ -75,7 +75,7 @@ class Dispatcher:
         watching: WatchedKeys,
         blocking: BlockedClients,
         reactions: Reactions,
-        working: SteppedCommands,
+        stepped: SteppedCommands,
     ) -> None:
         self._services = services
         self._state = state
@@ -86,7 +86,7 @@ class Dispatcher:
         self._watching = watching
         self._blocking = blocking
         self._reactions = reactions
-        self._working = working
+        self._stepped = stepped
         self._timings = state.timings
         self._table = state.table
         self._lookup = state.table.get
@@ -243,7 +243,7 @@ class Dispatcher:
         timings = self._timings
         if type(reply) is Steps:
             timings.announce(session, command, args)
-            return self._working.do(session, command, args, reply, elapsed)
+            return self._stepped.do(session, command, args, reply, elapsed)
         command.calls += 1
         command.nanoseconds += elapsed
         if timings.tracking:

@@ -95,7 +95,7 @@ class Reactions:
         self._effects = state.keyspace.effects
         self._watching = watching
         self._blocking = blocking
-        self._notifier = notifier
+        self.notifier = notifier
         self._tracking = tracking
         self._policies = policies
         self.record: Recorder | None = None
@@ -108,15 +108,15 @@ class Reactions:
         state.config.listen("notify-keyspace-events", self._configure_events)
 
     def _configure_events(self, flags: str) -> None:
-        self._notifier.configure(flags)
-        self._state.note(reasons.EVENTS, self._notifier.active)
-        self._state.keyspace.on_miss = self._missed if self._notifier.tells_misses else None
+        self.notifier.configure(flags)
+        self._state.note(reasons.EVENTS, self.notifier.active)
+        self._state.keyspace.on_miss = self._missed if self.notifier.tells_misses else None
 
     def _missed(self, db: int, key: bytes) -> None:
         """What led to the miss, an expiry perhaps, is announced before it."""
         if self._effects:
             self.apply()
-        self._notifier.announce_miss(db, key)
+        self.notifier.announce_miss(db, key)
 
     # --- waking ---------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Reactions:
         self._state.changes += changes_of(effects)
         if self.record is not None:
             self.record(effects, session)
-        if self._watching.watchers or self._blocking.waiting or self._notifier.active:
+        if self._watching.watchers or self._blocking.waiting or self.notifier.active:
             for effect in effects:
                 self._react(effect)
         if self._tracking.active:
@@ -209,7 +209,7 @@ class Reactions:
         return (
             self.record is not None
             or len(self._watching.watchers) > 0
-            or self._notifier.active
+            or self.notifier.active
             or self._tracking.active
             or self._policies.active
         )
@@ -249,8 +249,8 @@ class Reactions:
             blocking.signal(effect.db, effect.key)
         if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
             self._settle_target(effect)
-        if self._notifier.active:
-            self._notifier.announce(effect)
+        if self.notifier.active:
+            self.notifier.announce(effect)
 
     def _settle_target(self, effect: e.KeyRenamed | e.KeyCopied | e.KeyMoved) -> None:
         db = effect.db if isinstance(effect, e.KeyRenamed) else effect.target_db
@@ -268,8 +268,8 @@ class Reactions:
         if effect.wakes and blocking.waiting:
             for key in effect.keys:
                 blocking.signal(effect.db, key)
-        if self._notifier.active:
-            self._notifier.announce(effect)
+        if self.notifier.active:
+            self.notifier.announce(effect)
 
     def _settle_databases(self, effect: e.Flushed | e.Swapped) -> None:
         held = {effect.db: effect.held}

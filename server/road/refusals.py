@@ -43,7 +43,6 @@ from server.road import reasons
 from server.road.session import CLIENT, EXEC, FILE, SCRIPT, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, find
-from server.scripting import errors as script_errors
 
 ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
 """What a client may call before it has authenticated."""
@@ -75,7 +74,7 @@ class Refusals:
         if command is not None and not (command.subcommands and len(args) > 1):
             return command, self.find(session, command, args)
         if session.caller == SCRIPT:
-            return command, script_errors.SCRIPT_UNKNOWN_COMMAND
+            return command, errors.SCRIPT_UNKNOWN_COMMAND
         if command is None:
             return None, errors.unknown_command(args[0], args[1:])
         return None, errors.unknown_subcommand(command.name, args[1])
@@ -118,7 +117,7 @@ def _arity(on: Refusals, session: Session, command: Command, args: Arguments) ->
     if command.fits(len(args)):
         return None
     if session.caller == SCRIPT:
-        return script_errors.SCRIPT_WRONG_ARITY
+        return errors.SCRIPT_WRONG_ARITY
     return errors.wrong_arity(command.fullname)
 
 
@@ -134,7 +133,7 @@ def _debugging(on: Refusals, session: Session, command: Command, args: Arguments
 def _not_in_scripts(
     on: Refusals, session: Session, command: Command, args: Arguments
 ) -> str | None:
-    return script_errors.SCRIPT_NOT_ALLOWED if "noscript" in command.flags else None
+    return errors.SCRIPT_NOT_ALLOWED if "noscript" in command.flags else None
 
 
 def _not_in_multi(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
@@ -176,7 +175,7 @@ def _monitor(on: Refusals, session: Session, command: Command, args: Arguments) 
 
 
 def _reader(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
-    return script_errors.SCRIPT_READ_ONLY if command.writes else None
+    return errors.SCRIPT_READ_ONLY if command.writes else None
 
 
 # --- the state of the server -----------------------------------------------------------------

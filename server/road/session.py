@@ -12,7 +12,7 @@ from server.acl.users import User
 from server.road import reasons
 from server.road.outcomes import Pieces, Wait, Work
 from server.road.table import Arguments, Command
-from server.runtime.hosts import is_loopback
+from server.runtime.addresses import is_loopback
 from storage.keyspace.databases import Database
 
 Place = tuple[int, bytes]

@@ -7,8 +7,6 @@ other parts that it calls. It has no life cycle of its own: :mod:`server.app` ha
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from enum import Enum
 
 from server.acl.users import Users
@@ -20,9 +18,8 @@ from server.road.table import every, new_table
 from server.runtime.clock import Clock, Reading
 from server.runtime.log import Log
 from server.runtime.memory import MemoryLimit
-from server.runtime.process import resident_memory
+from server.runtime.process import Instance
 from server.runtime.stats import Stats
-from storage.keyspace.copies import Copy
 from storage.keyspace.databases import Keyspace
 
 
@@ -45,36 +42,26 @@ class ServerState:
 
     ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
     here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
-    takes long (``busy``), a disk that fails (``disk_error``, ``save_failed``). They are entered by
-    methods, which note them in ``reasons``: that is all that the fast path looks at
-    (:mod:`server.road.reasons`).
+    takes long (``busy``), a disk that fails (``disk_error``). They are entered by methods, which
+    note them in ``reasons``: that is all that the fast path looks at (:mod:`server.road.reasons`).
     """
 
     __slots__ = (
         "_commands",
-        "active_expiry",
         "busy",
         "changes",
         "clock",
         "config",
         "disk_error",
+        "instance",
         "keyspace",
         "last_id",
         "log",
         "memory",
         "phase",
-        "port",
         "reasons",
-        "replication_id",
-        "run_id",
-        "save_failed",
         "sessions",
-        "short_of_replicas",
-        "snapshots",
-        "started_ms",
-        "startup_memory",
         "stats",
-        "stopping",
         "table",
         "timekeeper",
         "timings",
@@ -86,14 +73,9 @@ class ServerState:
         self.timekeeper = Clock(clock)
         self.clock = self.timekeeper.read
         self.log = log
-        self.started_ms = clock()
-        self.startup_memory = resident_memory()
-        self.run_id = secrets.token_hex(20)
-        self.replication_id = secrets.token_hex(20)
+        self.instance = Instance(clock())
         self.keyspace = Keyspace(config.databases)
-        self.keyspace.now_ms = self.started_ms
-        self.snapshots: dict[bytes, Copy] = {}
-        """What tests have kept of the data, by name (DEBUG SNAPSHOT)."""
+        self.keyspace.now_ms = self.instance.started_ms
         self.stats = Stats()
         self.reasons = reasons.LOADING
         """Why requests may not run plainly: bits of :mod:`server.road.reasons`."""
@@ -104,23 +86,13 @@ class ServerState:
         self.sessions: dict[int, Session] = {}
         self.last_id = 0
         """The number of the client that connected last."""
-        self.port = 0
-        """The TCP port, chosen by the system if the setting is 0, and that of TLS if there is no
-        other; 0 before the start."""
-        self.active_expiry = True
         self.changes = 0
         """How much has changed since a base of the append-only file was last made."""
-        self.stopping = asyncio.Event()
-        """Set when the server is to end."""
         self.phase = Phase.STARTING
         self.busy: str | None = None
         """What other clients are told while a script takes long."""
         self.disk_error: str | None = None
         """What the system said when the append-only file could not be written."""
-        self.save_failed = False
-        """Whether commands that write are refused because a save point could not be kept."""
-        self.short_of_replicas = False
-        """Whether fewer replicas follow than ``min-replicas-to-write`` asks for."""
         self.memory = MemoryLimit(self._note_memory)
         """Whether memory is full, so that commands which may take more are refused."""
 
@@ -150,16 +122,6 @@ class ServerState:
         """The append-only file cannot be written, for this reason; ``None`` when it can."""
         self.disk_error = reason
         self.note(reasons.DISK, reason is not None)
-
-    def set_save_failed(self, failed: bool) -> None:
-        """Whether commands that write are refused because a save point could not be kept."""
-        self.save_failed = failed
-        self.note(reasons.SAVES, failed)
-
-    def set_short_of_replicas(self, short: bool) -> None:
-        """Whether there are too few replicas for commands that write."""
-        self.short_of_replicas = short
-        self.note(reasons.REPLICAS, short)
 
     # --- clients --------------------------------------------------------------------------
 

@@ -1,14 +1,14 @@
-"""The process: what the operating system knows of it and lets it have, and its event loop."""
+"""The process: what the operating system knows of it and lets it have, its event loop, and what
+distinguishes one run of a server from others."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import resource
+import secrets
 import sys
 from typing import Final
-
-from server.config.types import BadSetting
 
 RESERVED: Final = 32
 """File descriptors that are needed for something else than clients."""
@@ -88,14 +88,19 @@ def make_room(clients: int) -> int:
     return max(1, granted - RESERVED)
 
 
-def require_room(clients: int) -> None:
-    """Makes room for ``clients``; raises :class:`BadSetting` if the system has less."""
-    room = make_room(clients)
-    if room < clients:
-        raise BadSetting(
-            "The operating system is not able to handle the specified number of clients,"
-            f" try with {room}"
-        )
+class Instance:
+    """One run of a server: its ``id``, when it began, and how much memory it took then, in bytes.
+
+    ``port`` is the TCP port, chosen by the system if the setting is 0, and that of TLS if there is
+    no other; it is 0 before the start. ``stopping`` is set when the server is to end.
+    """
+
+    def __init__(self, started_ms: int) -> None:
+        self.id = secrets.token_hex(20)
+        self.started_ms = started_ms
+        self.startup_memory = resident_memory()
+        self.port = 0
+        self.stopping = asyncio.Event()
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

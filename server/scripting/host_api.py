@@ -116,7 +116,7 @@ class HostApi:
         args = list(arguments) or self._take_gathered()
         command, refusal = self._refusals.resolve(self._session, args)
         if command is None or refusal is not None:
-            return self._refuse(command, refusal or script_errors.SCRIPT_UNKNOWN_COMMAND)
+            return self._refuse(command, refusal or errors.SCRIPT_UNKNOWN_COMMAND)
         reply = self._run(command, args)
         if not self.interpreter.has_room(GROWTH * len(reply) + PER_VALUE):
             return error_line(script_errors.SCRIPT_MEMORY)

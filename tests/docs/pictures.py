@@ -61,8 +61,8 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/net/, server/faults/",
-        ("listener, connections, turns,", "limits; faults on demand"),
+        "server/net/, server/traffic/",
+        ("listener, connections, turns,", "limits; on demand server/faults/"),
     ),
     Box(
         365,

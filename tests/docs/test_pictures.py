@@ -52,7 +52,7 @@ def test_every_arrow_of_the_import_graph_points_up() -> None:
 
 
 def test_an_import_in_the_wrong_direction_changes_the_picture_or_closes_a_circle() -> None:
-    more = planted("server.net.turns", "from server.clients import pubsub\n")
+    more = planted("server.traffic.turns", "from server.clients import pubsub\n")
     assert import_graph(more) != import_graph()
     with pytest.raises(ValueError, match="a circle of imports among"):
         import_graph(planted("server.road.state", "from server.app import Server\n"))

@@ -140,7 +140,7 @@ class Party:
 def ours() -> Iterator[Server]:
     with PenstockThread() as thread:
         # On a slow machine nothing is put off either: a real server does all that a read brought.
-        turns = thread.server.services.turns
+        turns = thread.server.services.traffic.turns
         turns.share_ns = turns._full_share_ns = 10**12
         server = Server((thread.host, thread.port))
         yield server

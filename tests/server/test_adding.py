@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from server.net.adding import MOST_OPTIONS, Options
-from server.net.turns import Turns
+from server.traffic.turns import Turns
 from storage.engine import effects as e
 from storage.engine.limits import StreamLimits
 from tests.support.direct import START_MS, Direct
@@ -187,7 +187,7 @@ def test_without_a_stream_that_has_ids_left_requests_are_parsed(
 
 async def test_a_turn_that_is_over_goes_on_the_same_way() -> None:
     parties = Parties()
-    parties.services.turns = Turns(0)
+    parties.services.traffic.turns = Turns(0)
     reads = [XADD * 3 + XADD[:5], XADD[5:] * 1 + XADD * 2000]
     replies = parties.read(*reads).count(b"$")
     assert replies < 2004

@@ -185,7 +185,7 @@ async def test_replies_above_the_soft_limit_cut_the_client_off_in_time(start: St
     assert await closed(sock)
     while rig.server.listening.connections.open:
         await asyncio.sleep(0)
-    assert rig.server.services.output_limits.watched() == []
+    assert rig.server.services.traffic.limits.watched() == []
 
 
 async def test_without_a_limit_a_reply_waits_for_as_long_as_it_takes(start: StartRig) -> None:

@@ -83,11 +83,11 @@ TABLES: Final = {
         | DATABASES
         | {e.Released},
     ),
-    "the deadlines of policies change": Table(
+    "policies are other ones, or their deadlines": Table(
         table_of_policies,
-        # What is gone or has become another is found out when it is due.
-        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted, e.GroupDestroyed},
-        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.Changed, e.Flushed, e.ConsumerSeen},
+        # Which entries are gone is found out when they are due.
+        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
+        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()

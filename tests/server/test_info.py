@@ -141,7 +141,7 @@ class TestServer:
     def test_it_tells_where_it_listens(self, tmp_path: Path) -> None:
         path = str(tmp_path / "socket")
         direct = Direct(bind="127.0.0.1 -::1", unixsocket=path)
-        direct.server.state.port = 7000
+        direct.server.state.instance.port = 7000
         found = fields(direct.client(), "server")
         assert found["tcp_port"] == "7000"
         assert found["listener0"] == "name=tcp,bind=127.0.0.1,bind=-::1,port=7000"
@@ -393,13 +393,13 @@ class TestKeySizes:
     def test_of_many_keys_it_gives_way_to_others(
         self, direct: Direct, client: DirectClient
     ) -> None:
-        direct.server.services.working.nanoseconds = itertools.count(0, 10**9).__next__
+        direct.server.services.stepped.nanoseconds = itertools.count(0, 10**9).__next__
         for number in range(10_001):
             client.send("SET", f"k{number}", "v")
         assert client.send("INFO", "keysizes") is None
         assert direct.client().send("DEL", "k1") == b":1\r\n"
         while client.reply_when_woken is None:
-            direct.server.services.working.turn()
+            direct.server.services.stepped.turn()
         lines = b"# Keysizes\r\ndb0_distrib_strings_sizes:1=10001\r\n"
         assert client.reply_when_woken == b"$%d\r\n%b\r\n" % (len(lines), lines)
 

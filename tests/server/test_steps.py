@@ -13,8 +13,8 @@ from server.commands.streams.entries import MANY as MANY_ENTRIES
 from server.net.admission import farewell
 from server.road.outcomes import LONG, Steps, Work
 from server.road.session import Session
+from server.road.stepped import TURN_NS
 from server.road.table import Arguments
-from server.road.working import TURN_NS
 from storage.engine.stream import Stream
 from tests.support.direct import Direct, DirectClient
 
@@ -24,7 +24,7 @@ MANY = 3000
 def one_step_a_turn(direct: Direct) -> None:
     """From now on a turn is over after one step."""
     clock = count(0, TURN_NS)
-    direct.server.services.working.nanoseconds = lambda: next(clock)
+    direct.server.services.stepped.nanoseconds = lambda: next(clock)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def direct() -> Direct:
 def finish(direct: Direct) -> int:
     """Ends all work; returns in how many turns."""
     turns = 0
-    while len(direct.server.services.working):
-        direct.server.services.working.turn()
+    while len(direct.server.services.stepped):
+        direct.server.services.stepped.turn()
         turns += 1
     return turns
 
@@ -66,7 +66,7 @@ def test_others_are_answered_between_the_steps_of_a_command(direct: Direct) -> N
 
 
 def test_a_command_that_takes_a_moment_is_answered_at_once(direct: Direct) -> None:
-    direct.server.services.working.nanoseconds = lambda: 0
+    direct.server.services.stepped.nanoseconds = lambda: 0
     assert keys_in(direct.client().send("KEYS", "*")) == ALL
 
 
@@ -113,9 +113,9 @@ def test_several_clients_take_turns(direct: Direct) -> None:
         assert client.send("KEYS", "*") is None
     ends: list[int] = []
     for turn in count():
-        if not len(direct.server.services.working):
+        if not len(direct.server.services.stepped):
             break
-        direct.server.services.working.turn()
+        direct.server.services.stepped.turn()
         ends += [turn for client in clients if not client.parked and len(ends) < 3]
     assert ends[-1] - ends[0] < 3 * 3
     assert all(keys_in(client.reply_when_woken) == ALL for client in clients)
@@ -124,15 +124,15 @@ def test_several_clients_take_turns(direct: Direct) -> None:
 def test_a_client_that_is_gone_ends_its_work(direct: Direct, client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     farewell(direct.server.services, client.session)
-    assert len(direct.server.services.working) == 0
+    assert len(direct.server.services.stepped) == 0
     assert client.session.awaited is None
-    direct.server.services.working.turn()
+    direct.server.services.stepped.turn()
 
 
 def test_the_end_of_the_server_ends_all_work(direct: Direct, client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
-    direct.server.services.working.close()
-    assert len(direct.server.services.working) == 0
+    direct.server.services.stepped.close()
+    assert len(direct.server.services.stepped) == 0
 
 
 def test_in_a_transaction_all_steps_are_taken_at_once(client: DirectClient) -> None:
@@ -218,7 +218,7 @@ async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
 def full(direct: Direct, client: DirectClient, *change: str) -> bytes | None:
     """The full form of ``s``; while it is written the requests are sent by another client."""
     other = direct.client()
-    direct.server.services.working.nanoseconds = (lambda: 0) if not change else _stepping()
+    direct.server.services.stepped.nanoseconds = (lambda: 0) if not change else _stepping()
     reply = client.send("XINFO", "STREAM", "s", "FULL", "COUNT", "0")
     if not change:
         return reply
@@ -337,7 +337,7 @@ def with_long_strings(edited: bool) -> Direct:
         if edited:
             client.send("SETRANGE", key, "0", value[:1])
     one_step_a_turn(direct)
-    direct.server.services.working._next_turn.scheduled = True  # Only the test lets the work go on.
+    direct.server.services.stepped._next_turn.scheduled = True  # Only the test lets the work go on.
     return direct
 
 
@@ -367,7 +367,7 @@ def test_what_is_told_of_a_long_string_is_of_the_moment_it_was_asked_for(
     direct = with_long_strings(edited)
     client, other = direct.client(), direct.client()
     assert client.send(*request_.split()) is None
-    direct.server.services.working.turn()
+    direct.server.services.stepped.turn()
     for change in changes:
         other.send(*change.format(request_.split()[1]).split())
     finish(direct)
@@ -537,7 +537,7 @@ def test_work_rests_while_a_script_takes_long(direct: Direct) -> None:
     assert client.send("SCAN", "0", "COUNT", "5000") is None
     direct.server.state.set_busy("BUSY")
     for _ in range(10):
-        direct.server.services.working.turn()
+        direct.server.services.stepped.turn()
     assert client.parked
     direct.server.state.set_busy(None)
     one_step_a_turn(direct)

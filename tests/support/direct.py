@@ -28,10 +28,10 @@ from hiredis import Reader
 from server.app import Server
 from server.config.registry import Config
 from server.net.admission import farewell
-from server.net.turns import Turns
 from server.road.session import Session
 from server.road.state import Phase
 from server.runtime.clock import Clock
+from server.traffic.turns import Turns
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000
@@ -178,8 +178,8 @@ class Direct:
         still = Clock(self._clock)
         still.freeze()
         self.server.services.policies.due._deadlines._alarm._clock = still
-        self.server.services.working.nanoseconds = lambda: 0  # No command takes long.
-        self.server.services.turns = Turns(ENDLESS_NS)
+        self.server.services.stepped.nanoseconds = lambda: 0  # No command takes long.
+        self.server.services.traffic.turns = Turns(ENDLESS_NS)
         self.server.services.cron.freeing.nanoseconds = lambda: 0
 
     @property

@@ -63,7 +63,7 @@ def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(server_errors.SHUTDOWN_FAILED)
     server.replication.hurried = b"NOW" in given
     session.closing = True
-    server.state.stopping.set()
+    server.state.instance.stopping.set()
     return NO_REPLY
 
 

@@ -103,7 +103,7 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
 def config_resetstat(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets what has been counted since the start."""
     server.state.forget_counts()
-    server.turns.forget_counts()
+    server.traffic.turns.forget_counts()
     server.policies.tally.reset()
     return OK
 

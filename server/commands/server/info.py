@@ -109,7 +109,7 @@ def _section(name: str, fields: Fields) -> str:
 
 def _server(server: Services) -> Fields:
     now = server.state.clock()
-    uptime = max(0, now - server.state.started_ms) // 1000
+    uptime = max(0, now - server.state.instance.started_ms) // 1000
     system = os.uname()
     return {
         "redis_version": REDIS_VERSION,
@@ -127,8 +127,8 @@ def _server(server: Services) -> Fields:
         "python_version": sys.version.split()[0],
         "process_id": os.getpid(),
         "process_supervised": _supervisor(server),
-        "run_id": server.state.run_id,
-        "tcp_port": server.state.port,
+        "run_id": server.state.instance.id,
+        "tcp_port": server.state.instance.port,
         "server_time_usec": now * 1000,
         "uptime_in_seconds": uptime,
         "uptime_in_days": uptime // 86400,
@@ -156,7 +156,7 @@ def _listeners(server: Services) -> Fields:
     binds = ",".join(f"bind={address}" for address in config.bind.split())
     found: list[str] = []
     if config.port or not config.tls_port:
-        found.append(f"name=tcp,{binds},port={server.state.port}")
+        found.append(f"name=tcp,{binds},port={server.state.instance.port}")
     if config.unixsocket:
         found.append(f"name=unix,bind={config.unixsocket}")
     if config.tls_port:
@@ -166,7 +166,7 @@ def _listeners(server: Services) -> Fields:
 
 def _certificate(server: Services, now: int) -> Fields:
     """When the certificate of TLS expires, in Unix seconds and in days, if there is one."""
-    expires = server.tls.expires
+    expires = server.traffic.tls.expires
     if expires is None:
         return {}
     days = (expires - now // 1000) // 86400
@@ -321,8 +321,8 @@ def _stats(server: Services) -> Fields:
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
         "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
-        "eventloop_cycles": server.turns.cycles,
-        "eventloop_duration_sum": server.turns.nanoseconds // 1000,
+        "eventloop_cycles": server.traffic.turns.cycles,
+        "eventloop_duration_sum": server.traffic.turns.nanoseconds // 1000,
         "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
@@ -362,7 +362,7 @@ def _replication(server: Services) -> Fields:
         "connected_slaves": len(replication.replicas),
         **_replicas(server),
         "master_failover_state": "no-failover",
-        "master_replid": server.state.replication_id,
+        "master_replid": server.replication.id,
         "master_replid2": _NO_REPLICATION_ID,
         "master_repl_offset": feed.end,
         "second_repl_offset": -1,

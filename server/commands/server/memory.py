@@ -53,7 +53,7 @@ def memory_overhead(server: Services) -> int:
     """The bytes that are taken by something else than keys and values, as far as that is known."""
     scripting = server.scripting
     return (
-        server.state.startup_memory
+        server.state.instance.startup_memory
         + client_memory(server, replicas=False)
         + client_memory(server, replicas=True)
         + server.replication.backlog_bytes
@@ -86,7 +86,7 @@ def client_memory(server: Services, *, replicas: bool) -> int:
 def memory_fields(server: Services) -> Fields:
     """Return the section of INFO."""
     used, peak, total = process.resident_memory(), process.peak_memory(), process.total_memory()
-    startup = min(server.state.startup_memory, used)
+    startup = min(server.state.instance.startup_memory, used)
     overhead = min(memory_overhead(server), used)
     peak = max(peak, used)
     of_replicas = client_memory(server, replicas=True)
@@ -211,7 +211,8 @@ help_command("MEMORY", since="4.0.0", text=_HELP)
 def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
     """A map of names and numbers: those of a Redis that mean something here."""
     used = process.resident_memory()
-    startup, peak = min(server.state.startup_memory, used), max(process.peak_memory(), used)
+    startup = min(server.state.instance.startup_memory, used)
+    peak = max(process.peak_memory(), used)
     overhead = min(memory_overhead(server), used)
     databases = [one for one in server.state.keyspace.databases if len(one)]
     keys = sum(map(len, databases))

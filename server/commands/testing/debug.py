@@ -56,7 +56,7 @@ def _leading_number(text: bytes) -> float:
     syntax="SET-ACTIVE-EXPIRE enabled",
 )
 def _set_active_expire(server: Services, session: Session, args: Arguments) -> Reply:
-    server.state.active_expiry = _leading_number(args[2]) != 0
+    server.cron.active_expiry = _leading_number(args[2]) != 0
     return OK
 
 
@@ -68,7 +68,7 @@ def _log(server: Services, session: Session, args: Arguments) -> Reply:
 
 @subcommand(("CHANGE-REPL-ID", "Gives the server another replication ID."))
 def _change_replication_id(server: Services, session: Session, args: Arguments) -> Reply:
-    server.state.replication_id = secrets.token_hex(20)
+    server.replication.id = secrets.token_hex(20)
     return OK
 
 
@@ -268,7 +268,7 @@ def _clock_step(server: Services, way: bytes, number: int | None) -> int:
 
 
 def _take_snapshot(server: Services, name: bytes) -> Reply:
-    server.state.snapshots[name] = copy_of(server.state.keyspace)
+    server.interception.snapshots[name] = copy_of(server.state.keyspace)
     return OK
 
 
@@ -276,7 +276,7 @@ def _restore_snapshot(server: Services, name: bytes) -> Reply:
     """Put a copy back. What was changed is written to the append-only file and to replicas as by
     any command that writes, so a disk that cannot take it prevents it."""
     state = server.state
-    copy = state.snapshots.get(name)
+    copy = server.interception.snapshots.get(name)
     if copy is None:
         raise CommandError(fault_errors.no_such_snapshot(name))
     if state.disk_error is not None:
@@ -287,7 +287,7 @@ def _restore_snapshot(server: Services, name: bytes) -> Reply:
 
 
 def _drop_snapshot(server: Services, name: bytes) -> Reply:
-    return int(server.state.snapshots.pop(name, None) is not None)
+    return int(server.interception.snapshots.pop(name, None) is not None)
 
 
 _SNAPSHOT_WAYS: Final = {
@@ -310,7 +310,7 @@ def _snapshot(server: Services, session: Session, args: Arguments) -> Reply:
     be about other data."""
     way = args[2].upper()
     if way == b"LIST" and len(args) == 3:
-        return [Bulk(name) for name in sorted(server.state.snapshots)]
+        return [Bulk(name) for name in sorted(server.interception.snapshots)]
     run = _SNAPSHOT_WAYS.get(way)
     if run is None or len(args) != 4:
         raise unknown(args)

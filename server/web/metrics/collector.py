@@ -76,7 +76,9 @@ class ServerCollector:
         build["python"] = str(fields["python_version"])
         yield InfoMetricFamily("penstock_build", "Which Penstock it is.", build)
         yield GaugeMetricFamily(
-            "redis_start_time_seconds", "When the server began.", server.state.started_ms / 1000
+            "redis_start_time_seconds",
+            "When the server began.",
+            server.state.instance.started_ms / 1000,
         )
         yield GaugeMetricFamily(
             "redis_config_maxclients", "The setting maxclients.", config.maxclients
@@ -183,7 +185,7 @@ class ServerCollector:
         )
 
     def _certificate(self) -> Iterator[Metric]:
-        expires = self._server.tls.expires
+        expires = self._server.traffic.tls.expires
         if expires is not None:
             yield GaugeMetricFamily(
                 "penstock_tls_certificate_expiry_seconds",

@@ -314,8 +314,8 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
         # No other client comes between these: nothing is awaited.
         for command in _whole(action):
             _run_one(server, session, command)
-        if server.gate.holding:
-            server.gate.hold(answer, b"")
+        if server.traffic.gate.holding:
+            server.traffic.gate.hold(answer, b"")
             if not await answer.safe:
                 raise Refused("It may or may not be on the disk: writing has failed.", 500)
     finally:

@@ -13,8 +13,7 @@ from penstock.html.document import notice, secured
 from penstock.html.markup import Html, joined, tag
 from protocol import errors
 from protocol.errors import CommandError
-from server.net.addresses import address_text
-from server.runtime.hosts import is_loopback
+from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
 from server.web.page.document import document, hidden
 from server.web.page.logins import Login, Logins, Viewer

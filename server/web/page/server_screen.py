@@ -48,8 +48,8 @@ def _durability(request: PageRequest) -> Html:
     limit = f"of {size(config.maxmemory)}" if config.maxmemory else "no limit"
     uptime = (
         "Up for",
-        duration(request.now - state.started_ms),
-        f"since {moment(state.started_ms)}",
+        duration(request.now - state.instance.started_ms),
+        f"since {moment(state.instance.started_ms)}",
     )
     return section(title, facts(uptime, ("Memory", size(memory), limit), *_file(request)))
 

@@ -202,10 +202,10 @@ def test_a_key_that_is_read_and_not_found_is_announced_on_request(
 
 def test_misses_are_announced_no_longer_when_the_setting_changes() -> None:
     direct = Direct(notify_keyspace_events="Em")
-    assert direct.server.services.notifier.active
+    assert direct.server.services.reactions.notifier.active
     direct.server.state.config.set_text("notify-keyspace-events", "m")
     assert direct.server.state.keyspace.on_miss is None
-    assert not direct.server.services.notifier.active
+    assert not direct.server.services.reactions.notifier.active
 
 
 # --- classes and channels --------------------------------------------------------------------
@@ -261,5 +261,5 @@ def test_an_effect_that_is_no_event_announces_nothing() -> None:
     client = direct.client(resp3=True)
     client.send("PSUBSCRIBE", "*")
 
-    direct.server.services.notifier.announce(ConsumerSeen(0, b"k", b"g", b"ann", 1, 1))
+    direct.server.services.reactions.notifier.announce(ConsumerSeen(0, b"k", b"g", b"ann", 1, 1))
     assert client.take_pushed() == b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.acl.rate import RateLimit
+from server.acl.users import RateLimit
 from server.road import reasons
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire

@@ -84,7 +84,7 @@ def test_a_transaction_takes_and_restores_nothing(direct: Direct, client: Direct
     assert client.send("EXEC") == (
         b"*2\r\n-ERR Command not allowed inside a transaction\r\n+OK\r\n"
     )
-    assert direct.server.state.snapshots == {}
+    assert direct.server.services.interception.snapshots == {}
 
 
 def test_a_disk_that_fails_prevents_it(direct: Direct, client: DirectClient) -> None:

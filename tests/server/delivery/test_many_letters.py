@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from server.road.working import TURN_NS
+from server.road.stepped import TURN_NS
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.support.direct import DirectClient, parsed
 
@@ -23,7 +23,7 @@ def kitchen() -> Kitchen:
     while letters(kitchen) < MANY:
         kitchen.direct.advance(1)
     clock = count(0, TURN_NS)
-    kitchen.direct.server.services.working.nanoseconds = lambda: next(clock)
+    kitchen.direct.server.services.stepped.nanoseconds = lambda: next(clock)
     return kitchen
 
 
@@ -37,7 +37,7 @@ def redriving(kitchen: Kitchen, *words: str | int) -> DirectClient:
     client = kitchen.direct.client()
     assert client.send("XGROUP", "REDRIVE", DEAD, *words) is None
     while letters(kitchen) == MANY:
-        kitchen.direct.server.services.working.turn()
+        kitchen.direct.server.services.stepped.turn()
     assert 0 < letters(kitchen) < MANY
     return client
 
@@ -45,7 +45,7 @@ def redriving(kitchen: Kitchen, *words: str | int) -> DirectClient:
 def finish(kitchen: Kitchen, client: DirectClient) -> object:
     """The reply, when the work is done."""
     while client.parked:
-        kitchen.direct.server.services.working.turn()
+        kitchen.direct.server.services.stepped.turn()
     return parsed(client.reply_when_woken)
 
 

@@ -162,12 +162,12 @@ class TestWhatIsLogged:
 
     def test_one_that_is_worked_on_in_steps_counts_them_all(self, rig: Rig) -> None:
         ticks = iter(range(0, 10**15, 6_000_000_000))
-        rig.direct.server.services.working.nanoseconds = lambda: next(ticks)
+        rig.direct.server.services.stepped.nanoseconds = lambda: next(ticks)
         for number in range(5000):
             rig.ask("SET", f"key:{number}", "v")
         reply = rig.client.send("KEYS", "*")
         while reply is None:
-            rig.direct.server.services.working.turn()
+            rig.direct.server.services.stepped.turn()
             reply = rig.client.reply_when_woken
         assert [one.arguments for one in rig.timings.slow_log.entries] == [[b"KEYS", b"*"]]
         assert rig.timings.slow_log.entries[0].microseconds >= 12_000_000

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 import trustme
 
-from server.net.tls import BEGIN, END, expiry
+from server.traffic.tls import BEGIN, END, expiry
 
 
 @pytest.mark.parametrize("year", [1999, 2001, 2049, 2050, 2051, 9999])

@@ -13,7 +13,7 @@ import pytest
 
 from server.clients.client_line import client_line
 from server.net.connection import Connection
-from server.net.turns import Turns
+from server.traffic.turns import Turns
 from tests.support.direct import Direct, LooseWire
 from tests.support.servers import PenstockThread
 from tests.support.wire import TIMEOUT_S, Client, Wire, packed
@@ -496,7 +496,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more(
 def impatient() -> Direct:
     """A server that runs one request of a client in each turn."""
     direct = Direct()
-    direct.server.services.turns = Turns(share_ns=-1)
+    direct.server.services.traffic.turns = Turns(share_ns=-1)
     return direct
 
 
@@ -584,14 +584,14 @@ async def test_the_turns_of_clients_are_counted_as_cycles_of_the_event_loop(
     connection.data_received(PING * 3)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert impatient.server.services.turns.cycles == 3
+    assert impatient.server.services.traffic.turns.cycles == 3
     assert (
-        impatient.server.services.turns.nanoseconds
+        impatient.server.services.traffic.turns.nanoseconds
         >= impatient.server.state.command_nanoseconds()
         > 0
     )
     impatient.client().send("CONFIG", "RESETSTAT")
-    assert impatient.server.services.turns.cycles == 0
+    assert impatient.server.services.traffic.turns.cycles == 0
     transport.close()
 
 
@@ -686,7 +686,7 @@ async def test_a_blocking_command_counts_as_long_as_its_client_waits(direct: Dir
 async def test_replies_that_wait_for_the_disk_count_as_unsent(direct: Direct) -> None:
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0")
     connection, transport = open_connection(direct)
-    direct.server.services.gate.holding = True
+    direct.server.services.traffic.gate.holding = True
     connection.data_received(packed("ECHO " + "x" * 500))
     assert line_of(connection, "omem oll") == {"omem": "508", "oll": "1"}
     connection.data_received(packed("ECHO " + "x" * 500))
@@ -723,7 +723,7 @@ async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit(
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1000 0 0")
     connection, transport = open_connection(direct)
     connection.data_received(packed("MONITOR"))
-    direct.server.services.gate.holding = True
+    direct.server.services.traffic.gate.holding = True
     client = direct.client()
     client.send("ECHO", "x" * 900)
     assert not transport.aborted
@@ -734,10 +734,10 @@ async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit(
 
 async def test_what_is_released_counts_no_more(direct: Direct) -> None:
     connection, transport = open_connection(direct)
-    direct.server.services.gate.holding = True
+    direct.server.services.traffic.gate.holding = True
     connection.data_received(PING)
     connection.release(PONG)
-    direct.server.services.gate.holding = False
+    direct.server.services.traffic.gate.holding = False
     assert transport.written == PONG
     assert line_of(connection, "omem") == {"omem": "0"}
     transport.close()
@@ -763,7 +763,7 @@ def test_little_is_held_back_for_a_stranger() -> None:
     stranger, client = Wire(direct), Wire(direct)
     client.read(packed("AUTH sesame"))
     client.take()
-    gate = direct.server.services.gate
+    gate = direct.server.services.traffic.gate
     gate.holding = True
     for wire in (stranger, client):
         for _ in range(3000):

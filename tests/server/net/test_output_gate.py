@@ -49,7 +49,7 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
     length = UNRELEASED // 8
     direct.client().send("SET", "k", bytes(length))
     connection, transport = open_connection(direct)
-    gate = direct.server.services.gate
+    gate = direct.server.services.traffic.gate
     held = gate._held
     gate.holding = True
     for _ in range(1 if pipelined else 100):
@@ -63,7 +63,7 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
             del held[0]
             owner.release(data)
             await asyncio.sleep(0)
-    direct.server.services.gate.holding = False
+    direct.server.services.traffic.gate.holding = False
     assert transport.reading
     assert len(transport.written) == replies * (length + len(b"$%d\r\n\r\n" % length))
     transport.close()

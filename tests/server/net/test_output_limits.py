@@ -8,7 +8,7 @@ import pytest
 
 from server.config.registry import Config
 from server.net.connection import Connection
-from server.net.output import OutputLimits
+from server.traffic.output import OutputLimits
 
 
 class Rig:

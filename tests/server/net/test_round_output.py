@@ -6,8 +6,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from server.net.output import DIRECT, FEW, LARGEST, MOST, PATIENCE_NS, RoundOutput
-from server.net.turns import Turns
+from server.traffic.output import DIRECT, FEW, LARGEST, MOST, PATIENCE_NS, RoundOutput
+from server.traffic.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
 from tests.support.wire import Wire
@@ -154,7 +154,7 @@ def test_what_was_kept_leaves_before_output_that_is_too_large_to_be_kept() -> No
 
 def test_what_was_kept_leaves_before_what_was_held_back_for_the_file() -> None:
     def steps(clients: Clients) -> None:
-        gate = clients.direct.server.services.gate
+        gate = clients.direct.server.services.traffic.gate
         clients.read(clients.a, "PING")
         gate.update(waiting=True)
         clients.read(clients.a, "PING two")

@@ -18,8 +18,8 @@ from server import cron
 from server.config.registry import BadSetting, Config
 from server.net import listener
 from server.net.listener import ListenError
-from server.net.tls import Tls, TlsError, common_name, make_context
 from server.runtime.log import Log
+from server.traffic.tls import Tls, TlsError, common_name, make_context
 from tests.support.certificates import EXPIRES, Certificates
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess, run_penstock
@@ -120,7 +120,7 @@ def test_memory_of_handshakes_that_clients_give_up_is_given_back(
     monkeypatch.setattr(cron, "give_memory_back", lambda: given.append(1))
     monkeypatch.setattr(cron, "MANY_ENDED", 20)
     server, half = secure.thread.server, hello(secure.context())[:100]
-    handshakes = server.services.tls.context.connections
+    handshakes = server.services.traffic.tls.context.connections
     for wave in (1, 2):
         socks = [socket.create_connection(("127.0.0.1", secure.port)) for _ in range(30)]
         for sock in socks[::2]:

@@ -14,8 +14,8 @@ from hiredis import ReplyError
 
 from server.app import Server
 from server.config.registry import Config
-from server.net.turns import Turns
 from server.runtime.log import Log
+from server.traffic.turns import Turns
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
 from tests.support.checksum_lines import without_lines
@@ -63,7 +63,9 @@ class Rig:
         config = Config(**{**own, "enable_debug_command": "yes", **settings})
         log = Log(self._output, "notice")
         self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
-        self.server.services.turns = Turns(ENDLESS_NS)  # What a client sends at once is one round.
+        self.server.services.traffic.turns = Turns(
+            ENDLESS_NS
+        )  # What a client sends at once is one round.
         self.persistence = self.server.services.persistence
         self.clients: list[RigClient] = []
         self.first: RigClient

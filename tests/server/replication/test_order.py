@@ -16,14 +16,14 @@ async def test_what_was_held_back_until_the_file_was_written_comes_before_what_w
     services = direct.server.services
     stream = services.replication.feed
     replica = Wire(direct)
-    replica.read(f"PSYNC {direct.server.state.replication_id} 1\r\n".encode())
+    replica.read(f"PSYNC {direct.server.services.replication.id} 1\r\n".encode())
     assert replica.take() == b"+CONTINUE\r\n"
-    services.gate.holding = True
+    services.traffic.gate.holding = True
     sent = b"".join(b"%7d\n" % number for number in range(UNSENT // 4))
     stream.say(sent)  # Which is more than is given to a connection at once.
     stream.flush()
     assert replica.take() == b""
-    services.gate.let_go(waiting=False)
+    services.traffic.gate.let_go(waiting=False)
     for _ in range(10):  # Rounds of the loop, of which it takes a few.
         await asyncio.sleep(0)
     assert replica.take().endswith(sent + b"\r\n")

@@ -11,7 +11,7 @@ from tests.support.process import TIMEOUT_S
 async def test_nobody_waits_for_a_replica_that_has_gone_meanwhile(direct: Direct) -> None:
     direct.client().send("PSYNC", "?", "-1")  # The stream begins.
     replica = direct.client()
-    assert replica.send("PSYNC", direct.server.state.replication_id, "1") == b"+CONTINUE\r\n"
+    assert replica.send("PSYNC", direct.server.services.replication.id, "1") == b"+CONTINUE\r\n"
     direct.client().send("SET", "key", "value")
     settling = asyncio.ensure_future(direct.server.services.replication.settle(3600))
     await asyncio.sleep(0)

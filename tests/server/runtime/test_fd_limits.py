@@ -6,8 +6,9 @@ import resource
 
 import pytest
 
+from penstock.cli import require_room
 from server.config.types import BadSetting
-from server.runtime.process import make_room, require_room
+from server.runtime.process import make_room
 
 
 class System:

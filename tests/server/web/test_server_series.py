@@ -148,7 +148,7 @@ async def test_a_certificate_has_a_time_left(tmp_path: Path) -> None:
     direct = Direct()
     assert value(await samples_of(direct), "penstock_tls_certificate_expiry_seconds") is None
     direct = Direct(**Certificates(tmp_path).settings(tls_port=1))
-    direct.server.services.tls.load()
+    direct.server.services.traffic.tls.load()
     left = value(await samples_of(direct), "penstock_tls_certificate_expiry_seconds")
     assert left == EXPIRES.timestamp() - START_MS / 1000
 
@@ -160,7 +160,7 @@ async def test_the_server_says_what_it_is(direct: Direct) -> None:
     assert (build["version"], build["build"]) == (PENSTOCK_VERSION, BUILD)
     (instance,) = (dict(labels) for name, labels in found if name == "redis_instance_info")
     assert instance["role"] == "master"
-    assert instance["run_id"] == state.run_id
+    assert instance["run_id"] == state.instance.id
     assert instance["maxmemory_policy"] == "noeviction"
     assert value(found, "redis_up") == 1
     assert value(found, "redis_start_time_seconds") == START_MS / 1000

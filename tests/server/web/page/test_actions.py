@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from server.net.output_gate import OutputGate
+from server.traffic.output_gate import OutputGate
 from server.web.page import actions
 from server.web.page.actions import Action
 from server.web.page.page_request import Refused
@@ -421,7 +421,7 @@ async def test_no_client_is_left_behind(direct: Direct) -> None:
 @pytest.mark.parametrize("safe", [True, False])
 async def test_an_answer_waits_for_the_file(safe: bool) -> None:
     services = Direct().server.services
-    gate: OutputGate = services.gate
+    gate: OutputGate = services.traffic.gate
     gate.holding = True
     running = asyncio.create_task(actions.run(services, b"default", "", SET))
     await asyncio.sleep(0)

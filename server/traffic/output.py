@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from server.config.types import Limits
-from server.net.turns import Turns
 from server.runtime.clockwork import EndOfRound
+from server.traffic.turns import Turns
 
 DIRECT: Final = 64
 """How many pieces of output are sent directly before a round is looked at again."""

@@ -1,4 +1,4 @@
-"""Addresses of hosts, as sockets name them."""
+"""Addresses of hosts and of sockets."""
 
 from __future__ import annotations
 
@@ -20,3 +20,13 @@ def is_loopback(host: str) -> bool:
         raise ValueError(f"{host!r} does not appear to be an IPv4 or IPv6 address") from None
     packed = packed.removeprefix(_MAPPED)
     return packed == _LOOPBACK_6 or (len(packed) == 4 and packed[0] == 127)
+
+
+def address_text(peer: object, own: object) -> str:
+    """Return ``host:port``, ``[host]:port`` for IPv6, or the path of a Unix socket, which only the
+    own end may have."""
+    if isinstance(peer, tuple):
+        host, port = peer[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    path = peer or own
+    return f"{path.decode() if isinstance(path, bytes) else path}:0"

@@ -1,0 +1,1 @@
+"""What all connections share: turns, limits and holding back of output, TLS."""
