@@ -11,7 +11,7 @@ from typing import Final
 
 from storage.engine import nodes
 from storage.engine.compression import Packed, Packer
-from storage.engine.entries import decode_entry, pack, unpack
+from storage.engine.entries import decode_entry, pack
 from storage.engine.ids import HALF, MIN
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
@@ -274,10 +274,8 @@ class Block:
         if self._unmeasured:
             self.open()
             low = len(self.ids) - self._unmeasured
-            payloads = self.payloads[low:]
-            entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
-            for identity, entry in zip(self.ids[low:], entries, strict=True):
-                self._measured += nodes.entry_size(identity, self.first, entry[1], self._names)
+            self._measured += nodes.ids_size(self.ids[low:], self.first)
+            self._measured += nodes.items_size(self.payloads[low:], self._names)
             self._unmeasured = self._bound = 0
 
     def remove(self, low: int, high: int) -> None:

@@ -97,7 +97,7 @@ class Field:
         """Where the value of the first field of this name begins, as a bulk string; -1 without one.
         ``payload`` is the RESP form of the entry."""
         mark, size = self._mark, self._size
-        at = next_line(payload, bulk_end(payload, _ID_AT))
+        at = items_at(payload)
         end = len(payload)
         while at < end:
             value = bulk_end(payload, at)
@@ -111,7 +111,8 @@ class Field:
         at = self.position_in(payload)
         if at < 0:
             return None
-        return payload[next_line(payload, at) : bulk_end(payload, at) - _LINE_END]
+        start, end = text_at(payload, at)
+        return payload[start:end]
 
     def time_in(self, payload: bytes) -> int:
         """The time in Unix milliseconds that the field holds; 0 if it holds none."""
@@ -128,9 +129,9 @@ def next_line(data: bytes, at: int) -> int:
     return at + 1
 
 
-def bulk_end(data: bytes, at: int) -> int:
-    """Return where the bulk string at ``at`` ends, with the line break behind it. It is there, as
-    entries are; :mod:`protocol.scanner` proves what clients send."""
+def text_at(data: bytes, at: int) -> tuple[int, int]:
+    """Return where the text of the bulk string at ``at`` begins and ends. It is there, as entries
+    are; :mod:`protocol.scanner` proves what clients send."""
     length = 0
     at += 1
     digit = data[at]
@@ -138,7 +139,18 @@ def bulk_end(data: bytes, at: int) -> int:
         length = length * 10 + digit - _ZERO
         at += 1
         digit = data[at]
-    return at + _LINE_END + length + _LINE_END
+    at += _LINE_END
+    return at, at + length
+
+
+def bulk_end(data: bytes, at: int) -> int:
+    """Return where the bulk string at ``at`` ends, with the line break behind it."""
+    return text_at(data, at)[1] + _LINE_END
+
+
+def items_at(payload: bytes) -> int:
+    """Return where the fields and values begin in the RESP form of an entry."""
+    return next_line(payload, bulk_end(payload, _ID_AT))
 
 
 class Condition:

@@ -12,8 +12,8 @@ IDs. A lookup bisects the first IDs, then the IDs of one block; an append touche
 only; trimming drops whole blocks from the front. A block ends where a node of Redis would end under
 ``stream-node-max-entries`` and ``stream-node-max-bytes`` (:mod:`storage.engine.nodes`), because
 clients can see it: ``MAXLEN ~`` removes whole nodes, and XINFO STREAM counts them. The exact size
-of an entry costs more than the rest of XADD, so a block keeps an upper bound, and computes the size
-only when the bound does not prove that the entry fits.
+of an entry costs half of what the rest of XADD does, so a block keeps an upper bound, and computes
+the size only when the bound does not prove that the entry fits.
 
 **Memory.** A full block is handed to the packer (:mod:`storage.engine.compression`), which turns it
 into one byte string and compresses that. A large deletion hands blocks to

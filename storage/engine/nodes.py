@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
-from storage.engine.ids import HALF
+from storage.engine.entries import items_at, text_at, unpack
+from storage.engine.ids import HALF, split
 
 FRAME: Final = 7
 """Bytes of a listpack without elements: its length, the number of its elements, the end mark."""
@@ -26,17 +27,35 @@ LARGEST: Final = 2**30
 _KEY_BYTES: Final = 16
 """An ID as the radix tree of the nodes holds it."""
 
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""Whether a loop over bytes is quicker than objects made in C."""
+_LINE_END: Final = len(b"\r\n")
 _NINE: Final = 0x39
 """No integer begins with a byte above this one; most texts do, so they need no further check."""
 _MINUS: Final = 0x2D
 _ZERO: Final = 0x30
-_SHORT: Final = 10
-"""More digits than these take the bytes of the largest integers, whatever they are."""
 _LONGEST: Final = 19
 """No integer has more digits, and not all numbers of so many digits are integers."""
-_MOST: Final = b"%d" % (2**63 - 1)
-_LEAST: Final = b"%d" % 2**63
-"""The digits of the highest and of the lowest integer."""
+_LEAST: Final = -(2**63)
+_SIZES: Final = [
+    (b"", 0, 0),
+    (b"9", 2, 2),
+    (b"99", 2, 2),
+    (b"127", 2, 3),
+    (b"4095", 3, 4),
+    (b"32767", 4, 5),
+    (b"999999", 5, 5),
+    (b"8388607", 5, 6),
+    *[(b"9" * digits, 6, 6) for digits in (8, 9)],
+    (b"2147483647", 6, 10),
+    *[(b"9" * digits, 10, 10) for digits in range(11, _LONGEST)],
+    (b"%d" % (2**63 - 1), 10, 0),
+]
+"""By the number of its digits, what tells how many bytes an integer takes: the first of these sizes
+up to the number, the second above; 0 where it is no integer any more. So no number is made."""
+_CLOSE: Final = 2**32
+"""From one ID with a sequence number below this to another, less than this above, it is the same
+millisecond."""
 
 
 def integer_size(value: int) -> int:
@@ -54,28 +73,34 @@ def integer_size(value: int) -> int:
 
 def element_size(data: bytes) -> int:
     """Bytes of an element that holds this text."""
-    length = len(data)
+    return _text_size(data, 0, len(data))
+
+
+def _text_size(data: bytes, start: int, end: int) -> int:
+    """Return how many bytes an element takes that holds the text from place to place."""
+    length = end - start
     if length < 64:
-        if 0 < length <= _LONGEST + 1 and data[0] <= _NINE:
-            return _number_size(data, length)
+        if 0 < length <= _LONGEST + 1 and data[start] <= _NINE:
+            return _number_size(data, start, end)
         return length + 2
     size = length + (2 if length < 4096 else 5)
     return size + _back_length(size)
 
 
-def _number_size(data: bytes, length: int) -> int:
+def _number_size(data: bytes, start: int, end: int) -> int:
     """Return the size of a short text, stored as an integer if that would be written so."""
-    negative = data[0] == _MINUS
-    digits = data[1:] if negative else data
-    count = len(digits)
+    length = end - start
+    negative = data[start] == _MINUS
+    digits = data[start + 1 : end] if negative else data[start:end]
     if not digits.isdigit() or (digits[0] == _ZERO and length > 1):
         return length + 2
-    if count <= _SHORT:
-        return integer_size(int(data))
-    if count < _LONGEST:
-        return 10
-    fits = count == _LONGEST and digits <= (_LEAST if negative else _MOST)
-    return 10 if fits else length + 2
+    if negative:
+        value = -int(digits)
+        return integer_size(value) if value >= _LEAST else length + 2
+    if len(digits) > _LONGEST:
+        return length + 2
+    most, size, above = _SIZES[len(digits)]
+    return size if digits <= most else above or length + 2
 
 
 def _back_length(size: int) -> int:
@@ -102,20 +127,57 @@ def _distance_size(distance: int) -> int:
     return integer_size(distance)
 
 
-def entry_size(identity: int, first: int, items: list[bytes], names: list[bytes]) -> int:
-    """Bytes of an entry in the node that begins with ``first`` and has these field names."""
-    count = len(items) // 2
-    milliseconds = (identity >> 64) - (first >> 64)
-    sequence = (identity & HALF) - (first & HALF) if milliseconds else identity - first
-    size = 2 + _distance_size(milliseconds) + _distance_size(sequence)
-    if items[::2] == names:
-        items = items[1::2]
-        size += integer_size(count + 3)
-    else:
-        size += integer_size(count) + integer_size(2 * count + 4)
-    for item in items:
-        size += element_size(item)
+def ids_size(identities: list[int], first: int) -> int:
+    """Bytes of the ascending IDs of entries, with the flags before them, in the node that begins
+    with ``first``."""
+    first_ms, first_seq = split(first)
+    before, ms, seq = first, first_ms, first_seq
+    size = 2 * len(identities)
+    for identity in identities:
+        step = identity - before
+        if seq < _CLOSE and step < _CLOSE:
+            seq += step  # Shifts of large integers take longer than the rest.
+        else:
+            ms, seq = split(identity)
+        before = identity
+        size += _distance_size(ms - first_ms) + _distance_size(seq - first_seq)
     return size
+
+
+def items_size(payloads: list[bytes], names: list[bytes]) -> int:
+    """Bytes of the fields and values of entries, given in their RESP forms, with their numbers, in
+    the node that has these field names."""
+    if IS_COMPILED:
+        return sum([_size_in(payload, items_at(payload), names) for payload in payloads])
+    entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
+    return sum([_size_of(items, names) for _, items in entries])
+
+
+def _size_of(items: list[bytes], names: list[bytes]) -> int:
+    """Return the size of these fields and values."""
+    count = len(items) // 2
+    if items[::2] == names:
+        size, items = integer_size(count + 3), items[1::2]
+    else:
+        size = integer_size(count) + integer_size(2 * count + 4)
+    return size + sum([_text_size(item, 0, len(item)) for item in items])
+
+
+def _size_in(payload: bytes, at: int, names: list[bytes]) -> int:
+    """Return the size of the fields and values from ``at`` on, without making objects of them."""
+    count = of_names = of_values = 0
+    alike = True
+    while at < len(payload):
+        start, end = text_at(payload, at)
+        alike = alike and count < len(names) and payload[start:end] == names[count]
+        of_names += _text_size(payload, start, end)
+        start, end = text_at(payload, end + _LINE_END)
+        of_values += _text_size(payload, start, end)
+        at = end + _LINE_END
+        count += 1
+    if alike and count == len(names):
+        return integer_size(count + 3) + of_values
+    return integer_size(count) + integer_size(2 * count + 4) + of_names + of_values
 
 
 def head_size(live: int, deleted: int, names: list[bytes]) -> int:

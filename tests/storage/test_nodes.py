@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage.engine import ids, nodes
+from storage.engine.entries import encode_entry
 
 
 def _integer(value: int) -> bytes:
@@ -73,6 +75,12 @@ def _entry(
     if list(items[::2]) == list(names):
         return [2, *distance, *items[1::2], count + 3]
     return [0, *distance, count, *items, 2 * count + 4]
+
+
+def _size(identity: int, first: int, items: list[bytes], names: Sequence[bytes]) -> int:
+    """The size of an entry, given as the engine has it."""
+    size = nodes.items_size([encode_entry(identity, items)], list(names))
+    return nodes.ids_size([identity], first) + size
 
 
 EDGES = [0, 1, 63, 64, 125, 126, 127, 4095, 4096, 16376, 16377, 16378, 16379]
@@ -150,7 +158,7 @@ def test_an_entry_with_names_of_its_own_takes_them_along(
     first: int, identity: int, items: list[bytes], names: list[bytes]
 ) -> None:
     expected = len(_listpack(_entry(identity, first, items, names[::2]))) - nodes.FRAME
-    assert nodes.entry_size(identity, first, items, names[::2]) == expected
+    assert _size(identity, first, items, names[::2]) == expected
 
 
 @given(first=IDS, identity=IDS, items=ITEMS)
@@ -159,7 +167,28 @@ def test_an_entry_with_the_names_of_its_node_takes_its_values_alone(
 ) -> None:
     names = items[::2]
     expected = len(_listpack(_entry(identity, first, items, names))) - nodes.FRAME
-    assert nodes.entry_size(identity, first, items, names) == expected
+    assert _size(identity, first, items, names) == expected
+
+
+@given(first=IDS, steps=st.lists(st.sampled_from([1, 2**32 - 1, 2**32, 2**64, 2**80]), max_size=9))
+def test_ids_take_together_what_they_take_one_by_one(first: int, steps: list[int]) -> None:
+    identities = list(accumulate(steps, initial=first))
+    assert nodes.ids_size(identities, first) == sum(
+        nodes.ids_size([identity], first) for identity in identities
+    )
+
+
+@given(names=ITEMS, entries=st.lists(ITEMS, max_size=5))
+def test_entries_take_the_same_whether_objects_are_made_of_them_or_not(
+    names: list[bytes], entries: list[list[bytes]]
+) -> None:
+    payloads = [encode_entry(7, items) for items in entries]
+    sizes = []
+    with pytest.MonkeyPatch.context() as patch:
+        for walks in (False, True):
+            patch.setattr(nodes, "IS_COMPILED", walks)
+            sizes.append(nodes.items_size(payloads, names[::2]))
+    assert sizes[0] == sizes[1]
 
 
 @given(live=st.integers(0, 2**20), deleted=st.integers(0, 2**20), items=ITEMS)
@@ -173,9 +202,9 @@ def test_a_node_begins_with_counts_and_names(live: int, deleted: int, items: lis
 def test_a_node_that_can_be_counted_by_hand() -> None:
     head = 7 + 2 + 2 + 2 + 3 + 2  # frame, live, deleted, number of names, "a", a zero
     assert nodes.head_size(1, 0, [b"a"]) == head
-    assert nodes.entry_size(5 << 64, 5 << 64, [b"a", b"hello"], [b"a"]) == (
+    assert _size(5 << 64, 5 << 64, [b"a", b"hello"], [b"a"]) == (
         2 + 2 + 2 + 7 + 2  # flags, milliseconds, sequence, "hello", number of elements
     )
-    assert nodes.entry_size(9 << 64, 5 << 64, [b"b", b"300"], [b"a"]) == (
+    assert _size(9 << 64, 5 << 64, [b"b", b"300"], [b"a"]) == (
         2 + 2 + 2 + 2 + 3 + 3 + 2  # ..., number of pairs, "b", 300, number of elements
     )
