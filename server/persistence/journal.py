@@ -15,8 +15,9 @@ splits an open unit first.
 **Encoding.** The commands are those of :mod:`storage.aof.encode_effects`, which a real Redis runs.
 They follow each other: a database is selected when it is another than before, and a delivery may
 be added to the one with which ``log`` ends, as long as no reader has taken that. So where there are
-two readers, a cut of one makes the other be told the database anew, and deliveries share a unit up
-to the end of a round. Either does no harm.
+two readers, deliveries share a unit up to the end of a round. A reader that begins anew is told the
+database, and the other one is not told again what it knows: that SELECT is left out of what it
+gets.
 
 **Rejected.** An encoder for each reader: it would encode everything twice to save a SELECT.
 """
@@ -29,6 +30,7 @@ from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.clockwork import EndOfRound
+from storage.aof.commands import SELECT
 from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
 
@@ -40,6 +42,10 @@ class Journal:
         self._state = state
         self._reactions = reactions
         self._readers: list[Reader] = []
+        self._beginning: list[Reader] = []
+        """Those that have begun anew, and have not been told since which database is selected."""
+        self._selected = b""
+        """The SELECT that the others were told last."""
         self._encoder = EffectEncoder(state.keyspace)
         self.log: list[bytes] = []
         """What has been encoded and no reader has been given yet."""
@@ -69,6 +75,8 @@ class Journal:
         """Lets a reader have nothing any more."""
         self.share()
         self._readers.remove(reader)
+        if reader in self._beginning:
+            self._beginning.remove(reader)
         self._note_readers()
 
     def _note_readers(self) -> None:
@@ -80,15 +88,28 @@ class Journal:
         if self.log:
             for reader in self._readers:
                 reader.pieces += self.log
+            if self._beginning:
+                self._spare_others()
             self.log.clear()
 
-    def begin(self, out: list[bytes]) -> None:
-        """Begins a file or a stream with ``out``: what a reader gets from now on depends on nothing
-        before."""
+    def _spare_others(self) -> None:
+        """Takes back the first SELECT from those who know it: it is for those who begin anew."""
+        first = next((piece for piece in self.log if piece.startswith(SELECT)), b"")
+        for reader in self._readers if first and first == self._selected else ():
+            if reader not in self._beginning:
+                del reader.pieces[reader.pieces.index(first, -len(self.log))]
+        if first:
+            self._beginning.clear()
+
+    def begin(self, reader: Reader) -> None:
+        """Begins a file or a stream: what the reader gets from now on depends on nothing before."""
         if len(self._readers) > 1:
             self._encoder.write_new_settings(self.log)
             self.share()
-        self._encoder.begin(out)
+            if not self._beginning:
+                self._selected = self._encoder.selected
+            self._beginning.append(reader)
+        self._encoder.begin(reader.pieces)
 
     def _end_round(self) -> None:
         for reader in self._readers[:]:
@@ -242,7 +263,7 @@ class Reader:
 
     def begin(self) -> None:
         """Begins a file or a stream: what the reader gets from now on depends on nothing before."""
-        self._journal.begin(self.pieces)
+        self._journal.begin(self)
 
     def say(self, data: bytes) -> None:
         """Adds what is no effect, for this reader alone."""

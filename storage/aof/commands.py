@@ -19,6 +19,8 @@ _pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+SELECT: Final = b"*2\r\n$6\r\nSELECT\r\n"
+"""How a SELECT begins."""
 
 _REWRITTEN: Final = b"$6\r\nJUSTID\r\n$5\r\nFORCE\r\n"
 _FORCED: Final = b"$5\r\nFORCE\r\n$6\r\nJUSTID\r\n"

@@ -213,6 +213,11 @@ class EffectEncoder:
         self._db = _NO_DATABASE
         self._write_settings(out)
 
+    @property
+    def selected(self) -> bytes:
+        """The SELECT that was written last, empty where there was none since the beginning."""
+        return b"" if self._db == _NO_DATABASE else command(b"SELECT", number(self._db))
+
     def append(self, effects: Sequence[e.Effect], out: list[bytes]) -> None:
         """Appends what says the effects of one command, or of one whole transaction, to ``out``."""
         if not effects:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from server.persistence.journal import Journal, Reader
@@ -65,6 +65,14 @@ class Read:
         """All that there was for it."""
         self.take()
         return b"".join(self.taken)
+
+
+class Remaining(Read):
+    """A reader that only takes what there is where another one begins anew."""
+
+    def begin(self, direct: Direct) -> None:
+        journal_of(direct).split_unit()
+        self.take()
 
 
 def journal_of(direct: Direct) -> Journal:
@@ -151,6 +159,24 @@ def test_one_that_begins_anew_and_one_that_does_not_come_to_the_same_data(
         loaded = Direct()
         load(loaded, read.all)
         assert contents(loaded) == contents(case.direct)
+
+
+@given(STEPS)
+@example(["SET s v", "first begins", "SET s v"])
+@example(["SELECT 5", "SET s v", "SELECT 0", "first begins", "first begins", "SET s v"])
+@example([*COMMANDS[:5], "first begins", "first takes", *COMMANDS[4:7]])
+def test_whoever_begins_anew_is_told_the_database_and_nobody_else(steps: list[str]) -> None:
+    """New settings are written before somebody begins; so there are none here."""
+    steps = [step for step in steps if not step.startswith("CONFIG")]
+    read: list[bytes] = []
+    for kind in (Read, Remaining):
+        case = Case()
+        first, second = kind(case.journal), Read(case.journal)
+        first.reader.attach()
+        second.reader.attach()
+        play(case, steps, first, second)
+        read.append(second.all)
+    assert read[0] == read[1]
 
 
 @given(STEPS)
