@@ -24,6 +24,15 @@ def redact(text: str) -> str:
     return _CREDENTIALS.sub("***@", text)
 
 
+def plural(number: int, noun: str) -> str:
+    """Return a number and its noun: ``1 entry``, ``2 entries``, ``5 batches``, ``1,000 keys``."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("ry"):
+        return f"{number:,} {noun.removesuffix('y')}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
 class Parser(argparse.ArgumentParser):
     """Does not repeat passwords when it quotes arguments."""
 

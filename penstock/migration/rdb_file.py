@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from rich.console import Console
 
 from penstock.client import Address, ClientError, CommandRefused, Connection
-from penstock.migration.report import Outcome, Row, list_names, plural, print_summary, shown
+from penstock.migration.report import Outcome, Row, list_names, print_summary, shown
+from penstock.terminal import plural
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.glob import matches

@@ -12,6 +12,8 @@ from rich.progress import Progress as RichProgress
 from rich.table import Column, Table
 from rich.text import Text
 
+from penstock.terminal import plural
+
 EQUAL_SHOWN: Final = 50
 """How many equal streams without a remark the table lists."""
 
@@ -19,13 +21,6 @@ NAMES_SHOWN: Final = 10
 
 
 # --- texts ---------------------------------------------------------------------------------------
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 entry``, ``2 entries``, ``1,000 streams``."""
-    if number != 1:
-        noun = noun.removesuffix("ry") + "ries" if noun.endswith("ry") else noun + "s"
-    return f"{number:,} {noun}"
 
 
 def shown(name: bytes) -> str:

@@ -32,11 +32,11 @@ from penstock.migration.report import (
     Progress,
     Row,
     list_names,
-    plural,
     print_summary,
     shown,
 )
 from penstock.migration.verify import verify_stream
+from penstock.terminal import plural
 
 _BATCH: Final = 50
 """Keys at a time; a value may be large."""

@@ -33,7 +33,8 @@ from penstock.migration.read import (
     read_pending,
     read_pending_ids,
 )
-from penstock.migration.report import Depth, Findings, plural, shown
+from penstock.migration.report import Depth, Findings, shown
+from penstock.terminal import plural
 from storage.engine import ids
 
 # --- the stream ----------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
-from penstock.terminal import Parser, console
+from penstock.terminal import Parser, console, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,58 +25,38 @@ if TYPE_CHECKING:
     from penstock.pipeline.samples.cases import Entry
     from penstock.pipeline.samples.propose import Wanted
 
-    Commands = argparse._SubParsersAction[Parser]
-
-
 OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 
-
-def command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    """Adds a command with its function and the line that describes it; returns its parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, allow_abbrev=False
-    )
-    parser.set_defaults(command=run)
-    return parser
-
-
-def output() -> Console:
-    """Standard output, whose lines are not broken."""
-    return console(soft_wrap=True)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1; raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
-    return int(text)
-
+LOCAL: Final = "redis://127.0.0.1:6379"
+SHOWN: Final = 20
+"""The most streams that are listed to choose from."""
 
 _EPILOG: Final = """\
 Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
 docs/pipeline.md describes the file.
 """
 
+Run = Callable[[argparse.Namespace], int]
+Option = tuple[tuple[str, ...], dict[str, Any]]
+
+_COMMANDS: Final[list[tuple[str, str, tuple[Option, ...], Run]]] = []
+"""The name, description, options and function of each command, in the order of the help."""
+
 
 def main(args: Sequence[str]) -> int:
-    """Runs a command with the arguments behind ``pipeline``; returns the exit status."""
+    """Run a command with the arguments behind ``pipeline``; return the exit status."""
     try:
         given = parser().parse_args(args)
     except SystemExit as end:
         return int(end.code or 0)
-    command: Callable[[argparse.Namespace], int] = given.command
+    run: Run = given.command
     try:
-        return command(given)
-    except PipelineError as error:
-        print(error, file=sys.stderr)
-        return FAILED
-    except OSError as error:
-        # A disk that is full, a folder that can't be made: the text names the file.
+        return run(given)
+    except (PipelineError, OSError) as error:
+        # The text of an OSError names the file: a disk that is full, a folder that can't be made.
         print(error, file=sys.stderr)
         return FAILED
     except ModuleNotFoundError as error:
@@ -88,243 +68,85 @@ def main(args: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = Parser(
+    """Return the parser of all commands."""
+    whole = Parser(
         prog="penstock pipeline",
         description="Pipelines from streams through Spark SQL to tables and other streams.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for add in _COMMANDS:
-        add(commands)
-    return parser
+    commands = whole.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for name, text, options, run in _COMMANDS:
+        part = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        part.set_defaults(command=run)
+        for names, settings in options:
+            part.add_argument(*names, **settings)
+    return whole
 
 
-# --- run, validate, plan -----------------------------------------------------------------------
+def arg(*names: str, **settings: Any) -> Option:
+    """Return an argument of a command, in the words of argparse."""
+    return names, settings
 
 
-def _add_run(commands: Commands) -> None:
-    parser = command(commands, "run", _run, "Runs the pipeline of a file.")
-    parser.add_argument("file", metavar="FILE.toml", type=Path)
-    parser.add_argument(
-        "--once", action="store_true", help="end when everything that is there now is done"
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print a line of JSON for each batch, failure and warning, and nothing else",
-    )
-    parser.add_argument("--master", metavar="URL", help="where Spark runs, as spark://host:7077")
-    add_watching(parser)
+def command(name: str, text: str, *options: Option) -> Callable[[Run], Run]:
+    """Declare the function that is decorated as a command, with the line that describes it."""
+
+    def declared(run: Run) -> Run:
+        _COMMANDS.append((name, text, options, run))
+        return run
+
+    return declared
 
 
-def _run(given: argparse.Namespace) -> int:
-    from penstock.pipeline.file import load
-
-    pipeline = load(given.file)
-    from penstock.pipeline.queries import query_names
-    from penstock.pipeline.report import Bars, Reporter, open_records
-    from penstock.pipeline.status import Watch, watched
-    from penstock.pipeline.supervise import run
-
-    screen = output()
-    screen.quiet = given.json
-    kind = Bars if given.once and screen.is_terminal and not given.json else Reporter
-    with ExitStack() as stack:
-        records = [sys.stdout] if given.json else []
-        if pipeline.metrics is not None:
-            records.append(stack.enter_context(open_records(pipeline.metrics)))
-        where = given.metrics_bind, given.metrics_port, given.metrics_hosts
-        watch = Watch(given.status_file, *where)
-        state = stack.enter_context(watched(pipeline, query_names(pipeline), watch))
-        reporter = partial(kind, screen, pipeline.name, records, observers=[state])
-        run(pipeline, reporter, given.once, given.master, given.spark_ui)
-    return OK
+def output() -> Console:
+    """Return standard output, whose lines are not broken."""
+    return console(soft_wrap=True)
 
 
-def _add_validate(commands: Commands) -> None:
-    parser = command(commands, "validate", _validate, "Checks a file without looking at data.")
-    parser.add_argument("file", metavar="FILE.toml", type=Path)
-    parser.add_argument(
-        "--sql", action="store_true", help="start Spark as well, and check the SQL with it"
-    )
-    parser.add_argument(
-        "--connect",
-        action="store_true",
-        help="ask the servers as well: which streams and groups are there",
-    )
+def positive(text: str) -> int:
+    """Return a whole number from 1; raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
+    return int(text)
 
 
-def _validate(given: argparse.Namespace) -> int:
-    from penstock.pipeline.file import load
-
-    pipeline = load(given.file)
-    if given.connect:
-        from penstock.pipeline.servers import look_at_servers
-
-        report = look_at_servers(pipeline)
-        print(*report.lines, sep="\n")
-        if report.problems:
-            count = len(report.problems)
-            problems = "1 problem" if count == 1 else f"{count} problems"
-            print(f"{given.file}: {problems} on the servers", file=sys.stderr)
-            return FAILED
-    if given.sql:
-        from penstock.pipeline.supervise import check_sql
-
-        check_sql(pipeline)
-    print(f"{given.file}: no problems")
-    return OK
+def port(text: str) -> int:
+    """Return a port, of which 0 is any; raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port")
+    return int(text)
 
 
-def _add_plan(commands: Commands) -> None:
-    parser = command(commands, "plan", _plan, "Prints what a pipeline will do.")
-    parser.add_argument("file", metavar="FILE.toml", type=Path)
+FILE: Final = arg("file", metavar="FILE.toml", type=Path)
 
-
-def _plan(given: argparse.Namespace) -> int:
-    from penstock.pipeline.file import load
-    from penstock.pipeline.plan import describe
-
-    output().print(describe(load(given.file)), end="", markup=False)
-    return OK
-
-
-# --- redrive, archive, replay ------------------------------------------------------------------
-
-
-def _add_server(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--file", metavar="FILE.toml", type=Path, help="take server and streams from a pipeline"
-    )
-    parser.add_argument("--url", metavar="URL", help="the server; ${NAME} is read from outside")
-    parser.add_argument(
+SERVER: Final = (
+    arg("--file", metavar="FILE.toml", type=Path, help="take server and streams from a pipeline"),
+    arg("--url", metavar="URL", help="the server; ${NAME} is read from outside"),
+    arg(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="another option of the server, as redis.ssl_ca_certs=FILE; may be repeated",
-    )
+    ),
+)
+"""Which server commands are about that need no pipeline."""
 
 
-def _add_redrive(commands: Commands) -> None:
-    text = "Sends dead letters back to the streams they are from, or to another."
-    parser = command(commands, "redrive", _redrive, text)
-    _add_server(parser)
-    add = parser.add_argument
-    add("--dead-letters", metavar="STREAM", help="where they are, if no file says so")
-    add("--to", metavar="STREAM", help="send them there instead of where they are from")
-    add("--stream", metavar="STREAM", help="only letters from this stream")
-    add("--reason", metavar="TEXT", help="only letters whose reason contains this")
-    add("--limit", metavar="N", type=int, help="at most so many")
-    add("--dry-run", action="store_true", help="say what would be sent, and change nothing")
+# --- new, preview, test --------------------------------------------------------------------------
 
 
-def _redrive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.dead_letters import Choice, redrive
-    from penstock.pipeline.servers import open_client
-
-    with open_client(given.file, given.url, given.option) as client:
-        choice = Choice(given.stream, given.reason, given.to, given.limit)
-        redrive(
-            client,
-            client.dead_letters(given.dead_letters),
-            choice,
-            given.dry_run,
-            output(),
-        )
-    return OK
-
-
-def _add_archive(commands: Commands) -> None:
-    text = "Copies streams to Parquet, and may trim what has been copied."
-    parser = command(commands, "archive", _archive, text)
-    _add_server(parser)
-    add = parser.add_argument
-    add("folder", metavar="FOLDER", type=Path, help="the archive; it goes on where it was")
-    add("--stream", action="append", default=[], metavar="STREAM", help="may be repeated")
-    add("--pattern", action="append", default=[], metavar="GLOB", help="may be repeated")
-    add("--trim", action="store_true", help="then remove what is archived and no group needs")
-    add("--file-rows", metavar="N", type=int, default=500_000, help="the most rows of a file")
-
-
-def _archive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.archive import archive
-    from penstock.pipeline.servers import open_client
-
-    with open_client(given.file, given.url, given.option) as client:
-        streams = client.streams(given.stream, given.pattern)
-        return archive(client, streams, given.folder, given.trim, given.file_rows, output())
-
-
-def _add_replay(commands: Commands) -> None:
-    text = "Adds what is archived to a stream again, with the same IDs."
-    parser = command(commands, "replay", _replay, text)
-    _add_server(parser)
-    add = parser.add_argument
-    add("folder", metavar="FOLDER", type=Path, help="the archive")
-    add("--stream", required=True, metavar="STREAM", help="the stream that was archived")
-    add("--to", metavar="STREAM", help="the stream that gets the entries (default: the same)")
-    add("--since", metavar="ID|TIME", help="from this ID or time on")
-    add("--until", metavar="ID|TIME", help="up to this ID, or before this time")
-
-
-def _replay(given: argparse.Namespace) -> int:
-    from penstock.pipeline.archive import replay, window
-    from penstock.pipeline.servers import open_client
-
-    bounds = window(given.since, given.until)
-    with open_client(given.file, given.url, given.option) as client:
-        replay(
-            client,
-            given.folder,
-            given.stream,
-            given.to or given.stream,
-            bounds,
-            output(),
-        )
-    return OK
-
-
-LOCAL = "redis://127.0.0.1:6379"
-SHOWN = 20
-"""The most streams that are listed to choose from."""
-
-
-def add_new(commands: Commands) -> None:
-    """Adds the command ``new``."""
-    text = "Writes a pipeline file for a stream, with columns and types from its last entries."
-    parser = command(commands, "new", _new, text)
-    add = parser.add_argument
-    add("file", metavar="FILE.toml", type=Path, nargs="?", help="default: the stream's name")
-    add("--url", metavar="URL", help="the server; with a password it is not written to the file")
-    add("--stream", metavar="STREAM", help="the stream to read")
-    add("--output", metavar="PLACE", help="a folder for Parquet, stream:NAME, or console")
-    add("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)")
-
-
-def add_demo(commands: Commands) -> None:
-    """Adds the command ``demo``."""
-    text = "Starts a server, runs a pipeline over made-up orders, and shows the table."
-    parser = command(commands, "demo", _demo, text)
-    parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, default=Path("penstock-demo"), help="a new folder"
-    )
-
-
-def _demo(given: argparse.Namespace) -> int:
-    # What it runs in another process would say that packages are missing, but later.
-    import pyarrow  # noqa: F401
-    import pyspark  # noqa: F401
-
-    from penstock.pipeline.demo import demo
-
-    demo(given.out.resolve(), lambda line: print(line, flush=True))
-    return OK
-
-
+@command(
+    "new",
+    "Writes a pipeline file for a stream, with columns and types from its last entries.",
+    arg("file", metavar="FILE.toml", type=Path, nargs="?", help="default: the stream's name"),
+    arg("--url", metavar="URL", help="the server; with a password it is not written to the file"),
+    arg("--stream", metavar="STREAM", help="the stream to read"),
+    arg("--output", metavar="PLACE", help="a folder for Parquet, stream:NAME, or console"),
+    arg("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)"),
+)
 def _new(given: argparse.Namespace) -> int:
     if not (given.url and given.stream and given.output) and not sys.stdin.isatty():
         print(
@@ -332,26 +154,18 @@ def _new(given: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return USAGE
+    from penstock.pipeline.samples.propose import Wanted
     from penstock.pipeline.servers import reached, single
 
     url = given.url or _asked("Server", LOCAL)
     with reached(single({"url": url})[0]) as client:
         stream = given.stream or _asked("Stream", _offered(client))
-        file = given.file or Path(f"{_name(stream)}.toml")
+        name = Wanted(url, stream, "").name
+        file = given.file or Path(f"{name}.toml")
         _refuse_existing(file)
-        output = given.output or _asked("Folder for Parquet, stream:NAME or console", _name(stream))
-        _write(file, client, _wanted(url, stream, output), given.last)
+        output = given.output or _asked("Folder for Parquet, stream:NAME or console", name)
+        _write(file, client, Wanted(url, stream, output), given.last)
     return OK
-
-
-def _wanted(url: str, stream: str, output: str) -> Wanted:
-    from penstock.pipeline.samples.propose import Wanted
-
-    return Wanted(url, stream, output)
-
-
-def _name(stream: str) -> str:
-    return _wanted(LOCAL, stream, "").name
 
 
 def _asked(question: str, default: str) -> str:
@@ -395,8 +209,7 @@ def _write(file: Path, client: RetryingClient, wanted: Wanted, most: int) -> Non
     load(file, {**os.environ, VARIABLE: wanted.url})
     if wanted.has_secret:
         print(f"The URL holds credentials, so the file reads it from the variable {VARIABLE}.")
-    columns = "1 column" if len(proposed.columns) == 1 else f"{len(proposed.columns)} columns"
-    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    columns, count = plural(len(proposed.columns), "column"), plural(len(entries), "entry")
     print(f"{file}: {columns} from {count} of '{wanted.stream}'")
     print(f"Now look at its rows: penstock pipeline preview {file}")
 
@@ -406,49 +219,21 @@ def _refuse_existing(file: Path) -> None:
         raise PipelineError(f"'{file}' is there already, and stays as it is: name another file")
 
 
-def add_test(commands: Commands) -> None:
-    """Adds the command ``test``."""
-    text = "Runs cases: entries in, and the rows that are expected of them. No server is asked."
-    parser = command(commands, "test", _test, text)
-    parser.add_argument("file", metavar="FILE.toml", type=Path)
-    parser.add_argument(
-        "cases", metavar="CASES.toml", type=Path, nargs="?", help="default: FILE.test.toml"
-    )
-    parser.add_argument(
-        "--case", action="append", metavar="NAME", help="only this case; may be repeated"
-    )
-
-
-def _test(given: argparse.Namespace) -> int:
-    from penstock.pipeline.file import load
-    from penstock.pipeline.samples.cases import chosen, default_file, read_cases
-
-    pipeline = load(given.file)
-    cases = chosen(read_cases(given.cases or default_file(given.file), pipeline), given.case)
-    from penstock.pipeline.samples.tables import run_cases, small_session
-
-    with small_session(pipeline) as spark:
-        return OK if run_cases(spark, pipeline, cases, console()) else FAILED
-
-
-def add_preview(commands: Commands) -> None:
-    """Adds the command ``preview``."""
-    text = "Shows the first rows of each table, and dead letters with their reasons."
-    parser = command(commands, "preview", _preview, text)
-    add = parser.add_argument
-    add("file", metavar="FILE.toml", type=Path)
-    add("--rows", metavar="N", type=positive, default=10, help="the most rows of a table (10)")
-    add("--entries", metavar="FILE", type=Path, help="sample entries, a line of JSON for each")
-    add(
+@command(
+    "preview",
+    "Shows the first rows of each table, and dead letters with their reasons.",
+    FILE,
+    arg("--rows", metavar="N", type=positive, default=10, help="the most rows of a table (10)"),
+    arg("--entries", metavar="FILE", type=Path, help="sample entries, a line of JSON for each"),
+    arg(
         "--last",
         metavar="N",
         type=positive,
         default=200,
         help="without a file: so many last entries of each stream (200)",
-    )
-    add("--save", metavar="FILE", type=Path, help="write the sample entries to a new file")
-
-
+    ),
+    arg("--save", metavar="FILE", type=Path, help="write the sample entries to a new file"),
+)
 def _preview(given: argparse.Namespace) -> int:
     from penstock.pipeline.file import load
 
@@ -473,12 +258,10 @@ def _preview(given: argparse.Namespace) -> int:
 
 
 def _entries(given: argparse.Namespace, pipeline: Pipeline) -> list[Entry]:
-    from penstock.pipeline.samples.cases import read_lines, single_stream
+    from penstock.pipeline.samples.cases import last_entries, read_lines, single_stream
 
     if given.entries is not None:
         return read_lines(given.entries, single_stream(pipeline.source))
-    from penstock.pipeline.samples.cases import last_entries
-
     return last_entries(pipeline, given.last)
 
 
@@ -492,40 +275,132 @@ def _save(file: Path, entries: list[Entry]) -> None:
         raise PipelineError(f"'{file}' is there already, and stays as it is") from None
 
 
-def add_watching(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``run`` for those who watch."""
-    add = parser.add_argument
-    add(
+@command(
+    "test",
+    "Runs cases: entries in, and the rows that are expected of them. No server is asked.",
+    FILE,
+    arg("cases", metavar="CASES.toml", type=Path, nargs="?", help="default: FILE.test.toml"),
+    arg("--case", action="append", metavar="NAME", help="only this case; may be repeated"),
+)
+def _test(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+    from penstock.pipeline.samples.cases import chosen, default_file, read_cases
+
+    pipeline = load(given.file)
+    cases = chosen(read_cases(given.cases or default_file(given.file), pipeline), given.case)
+    from penstock.pipeline.samples.tables import run_cases, small_session
+
+    with small_session(pipeline) as spark:
+        return OK if run_cases(spark, pipeline, cases, console()) else FAILED
+
+
+# --- validate, plan, run, status -----------------------------------------------------------------
+
+
+@command(
+    "validate",
+    "Checks a file without looking at data.",
+    FILE,
+    arg("--sql", action="store_true", help="start Spark as well, and check the SQL with it"),
+    arg(
+        "--connect",
+        action="store_true",
+        help="ask the servers as well: which streams and groups are there",
+    ),
+)
+def _validate(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+
+    pipeline = load(given.file)
+    if given.connect:
+        from penstock.pipeline.servers import look_at_servers
+
+        report = look_at_servers(pipeline)
+        print(*report.lines, sep="\n")
+        if report.problems:
+            problems = plural(len(report.problems), "problem")
+            print(f"{given.file}: {problems} on the servers", file=sys.stderr)
+            return FAILED
+    if given.sql:
+        from penstock.pipeline.supervise import check_sql
+
+        check_sql(pipeline)
+    print(f"{given.file}: no problems")
+    return OK
+
+
+@command("plan", "Prints what a pipeline will do.", FILE)
+def _plan(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+    from penstock.pipeline.plan import describe
+
+    output().print(describe(load(given.file)), end="", markup=False)
+    return OK
+
+
+@command(
+    "run",
+    "Runs the pipeline of a file.",
+    FILE,
+    arg("--once", action="store_true", help="end when everything that is there now is done"),
+    arg(
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each batch, failure and warning, and nothing else",
+    ),
+    arg("--master", metavar="URL", help="where Spark runs, as spark://host:7077"),
+    arg(
         "--metrics-port",
         metavar="PORT",
-        type=_port,
+        type=port,
         help="serve series for Prometheus (/metrics) and a page there; 0 takes a free port",
-    )
-    add(
+    ),
+    arg(
         "--metrics-bind",
         metavar="HOST",
         default="127.0.0.1",
         help="the address for that (default: 127.0.0.1, which others can't reach)",
-    )
-    add(
+    ),
+    arg(
         "--metrics-hosts",
         metavar="NAMES",
         default="",
         help="names with a dot under which that is asked for, with blanks between; * for any",
-    )
-    add("--status-file", metavar="FILE", type=Path, help="where the status goes")
-    add("--spark-ui", action="store_true", help="turn on Spark's own page, and say where it is")
+    ),
+    arg("--status-file", metavar="FILE", type=Path, help="where the status goes"),
+    arg("--spark-ui", action="store_true", help="turn on Spark's own page, and say where it is"),
+)
+def _run(given: argparse.Namespace) -> int:
+    from penstock.pipeline.file import load
+
+    pipeline = load(given.file)
+    from penstock.pipeline.queries import query_names
+    from penstock.pipeline.report import Bars, Reporter, open_records
+    from penstock.pipeline.status import Watch, watched
+    from penstock.pipeline.supervise import run
+
+    screen = output()
+    screen.quiet = given.json
+    kind = Bars if given.once and screen.is_terminal and not given.json else Reporter
+    with ExitStack() as stack:
+        records = [sys.stdout] if given.json else []
+        if pipeline.metrics is not None:
+            records.append(stack.enter_context(open_records(pipeline.metrics)))
+        where = given.metrics_bind, given.metrics_port, given.metrics_hosts
+        watch = Watch(given.status_file, *where)
+        state = stack.enter_context(watched(pipeline, query_names(pipeline), watch))
+        reporter = partial(kind, screen, pipeline.name, records, observers=[state])
+        run(pipeline, reporter, given.once, given.master, given.spark_ui)
+    return OK
 
 
-def add_status(commands: Commands) -> None:
-    """Adds the command ``status``."""
-    text = "Shows how a run is doing: rate, lag, ages, the last error; also when it is dead."
-    parser = command(commands, "status", _status, text)
-    parser.add_argument("file", metavar="FILE.toml", type=Path)
-    parser.add_argument("--status-file", metavar="FILE", type=Path, help="where the run puts it")
-    parser.add_argument("--json", action="store_true", help="print an object of JSON")
-
-
+@command(
+    "status",
+    "Shows how a run is doing: rate, lag, ages, the last error; also when it is dead.",
+    FILE,
+    arg("--status-file", metavar="FILE", type=Path, help="where the run puts it"),
+    arg("--json", action="store_true", help="print an object of JSON"),
+)
 def _status(given: argparse.Namespace) -> int:
     from penstock.pipeline.file import load
     from penstock.pipeline.status import GOOD, default_path, read_status, show_status, state_of
@@ -540,14 +415,82 @@ def _status(given: argparse.Namespace) -> int:
     return OK if show_status(console(), status, now) else FAILED
 
 
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port")
-    return int(text)
+# --- redrive, archive, replay, demo --------------------------------------------------------------
 
 
-_COMMANDS: Final = (
-    *(add_new, add_preview, add_test, _add_validate, _add_plan, _add_run, add_status),
-    *(_add_redrive, _add_archive, _add_replay, add_demo),
+@command(
+    "redrive",
+    "Sends dead letters back to the streams they are from, or to another.",
+    *SERVER,
+    arg("--dead-letters", metavar="STREAM", help="where they are, if no file says so"),
+    arg("--to", metavar="STREAM", help="send them there instead of where they are from"),
+    arg("--stream", metavar="STREAM", help="only letters from this stream"),
+    arg("--reason", metavar="TEXT", help="only letters whose reason contains this"),
+    arg("--limit", metavar="N", type=int, help="at most so many"),
+    arg("--dry-run", action="store_true", help="say what would be sent, and change nothing"),
 )
-"""The functions that add each command, in the order of the help."""
+def _redrive(given: argparse.Namespace) -> int:
+    from penstock.pipeline.dead_letters import Choice, redrive
+    from penstock.pipeline.servers import open_client
+
+    with open_client(given.file, given.url, given.option) as client:
+        choice = Choice(given.stream, given.reason, given.to, given.limit)
+        letters = client.dead_letters(given.dead_letters)
+        redrive(client, letters, choice, given.dry_run, output())
+    return OK
+
+
+@command(
+    "archive",
+    "Copies streams to Parquet, and may trim what has been copied.",
+    *SERVER,
+    arg("folder", metavar="FOLDER", type=Path, help="the archive; it goes on where it was"),
+    arg("--stream", action="append", default=[], metavar="STREAM", help="may be repeated"),
+    arg("--pattern", action="append", default=[], metavar="GLOB", help="may be repeated"),
+    arg("--trim", action="store_true", help="then remove what is archived and no group needs"),
+    arg("--file-rows", metavar="N", type=int, default=500_000, help="the most rows of a file"),
+)
+def _archive(given: argparse.Namespace) -> int:
+    from penstock.pipeline.archive import archive
+    from penstock.pipeline.servers import open_client
+
+    with open_client(given.file, given.url, given.option) as client:
+        streams = client.streams(given.stream, given.pattern)
+        return archive(client, streams, given.folder, given.trim, given.file_rows, output())
+
+
+@command(
+    "replay",
+    "Adds what is archived to a stream again, with the same IDs.",
+    *SERVER,
+    arg("folder", metavar="FOLDER", type=Path, help="the archive"),
+    arg("--stream", required=True, metavar="STREAM", help="the stream that was archived"),
+    arg("--to", metavar="STREAM", help="the stream that gets the entries (default: the same)"),
+    arg("--since", metavar="ID|TIME", help="from this ID or time on"),
+    arg("--until", metavar="ID|TIME", help="up to this ID, or before this time"),
+)
+def _replay(given: argparse.Namespace) -> int:
+    from penstock.pipeline.archive import replay, window
+    from penstock.pipeline.servers import open_client
+
+    bounds = window(given.since, given.until)
+    with open_client(given.file, given.url, given.option) as client:
+        target = given.to or given.stream
+        replay(client, given.folder, given.stream, target, bounds, output())
+    return OK
+
+
+@command(
+    "demo",
+    "Starts a server, runs a pipeline over made-up orders, and shows the table.",
+    arg("--out", metavar="FOLDER", type=Path, default=Path("penstock-demo"), help="a new folder"),
+)
+def _demo(given: argparse.Namespace) -> int:
+    # What it runs in another process would say that packages are missing, but later.
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+
+    from penstock.pipeline.demo import demo
+
+    demo(given.out.resolve(), lambda line: print(line, flush=True))
+    return OK

@@ -26,12 +26,10 @@ from penstock.pipeline.sinks.base import Sink, Surroundings
 from penstock.pipeline.sinks.consumers import StreamSink, stream_options
 from penstock.pipeline.sinks.kinds import read_sinks
 from penstock.pipeline.toml_file import (
-    Checked,
     Choice,
     File,
     Key,
     Names,
-    Needed,
     Parsed,
     Place,
     Raw,
@@ -54,9 +52,11 @@ FIXED: Final = frozenset({"spark.sql.adaptive.enabled"})
 SQL_NAME: Final = matching(r"[A-Za-z_]\w*", "letters, digits and _, as SQL has it")
 TABLE_KINDS: Final = ("parquet", "csv", "delta", "jdbc")
 
-ROOT: Final = (Checked("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -")),)
-CHECKPOINT: Final = (Place("path", what="the folder where queries keep their positions and state"),)
-TRIGGER: Final = (Checked("every", check=duration),)
+ROOT: Final = (Key("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -")),)
+CHECKPOINT: Final = (
+    Place("path", "", what="the folder where queries keep their positions and state"),
+)
+TRIGGER: Final = (Key("every", check=duration),)
 METRICS: Final = (Place("file", what="where a line of JSON goes for each batch"),)
 RETRY: Final = (
     Whole("attempts", Retry.attempts),
@@ -65,28 +65,26 @@ RETRY: Final = (
 SPARK: Final = (
     Key("master"),
     Choice("log_level", "OFF", allowed=LOG_LEVELS),
-    Texts("conf", fractions=True),
+    Texts("conf", {}, fractions=True),
 )
-TRANSFORM: Final = (
-    Checked("name", what="the name of the table that is made", check=SQL_NAME, needed=True),
-)
+TRANSFORM: Final = (Key("name", what="the name of the table that is made", check=SQL_NAME),)
 STATEMENT: Final = (Raw("sql"), File("file"))
 FROM: Final = Choice("from")
 WATERMARK: Final = (
-    Needed("column", what="a column of the type timestamp"),
-    Checked("delay", what="how late a row may come, as '10 minutes'", check=duration, needed=True),
+    Key("column", what="a column of the type timestamp"),
+    Key("delay", what="how late a row may come, as '10 minutes'", check=duration),
 )
 DEDUPLICATE: Final = (Names("keys"),)
 TABLE: Final = (
-    Checked("name", what="the name that SQL has for the table", check=SQL_NAME, needed=True),
+    Key("name", what="the name that SQL has for the table", check=SQL_NAME),
     Choice("type", "parquet", allowed=TABLE_KINDS),
     Choice("refresh", "once", allowed=("once", "batch")),
 )
 TABLE_OF_FILES: Final = (Place("path", what="the file or folder of the table"),)
 TABLE_OF_DELTA: Final = (*TABLE_OF_FILES, Texts("storage"))
 TABLE_OF_DATABASE: Final = (
-    Needed("url", what="where the database is, as postgresql://host/database"),
-    Needed("table", what="the table of the database"),
+    Key("url", what="where the database is, as postgresql://host/database"),
+    Key("table", what="the table of the database"),
     Key("user"),
     Key("password"),
 )
@@ -115,6 +113,8 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
     transforms = read_transforms(root)
     tables = (ENTRIES, *(transform.name for transform in transforms))
     spark = _spark(root)
+    if not root.has("checkpoint"):
+        root.wrong("checkpoint", "is missing: a table with 'path', where queries keep positions")
     pipeline = Pipeline(
         name=name,
         file=file.resolve(),
@@ -123,10 +123,10 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
         dead_letters=dead_letters if parse is not None else None,
         transforms=transforms,
         sinks=read_sinks(root, Surroundings(folder, source), tables, DEAD_LETTERS),
-        checkpoint=_checkpoint(root),
-        every=(root.part("trigger", TRIGGER) or {}).get("every"),
-        metrics=(root.part("metrics", METRICS) or {}).get("file"),
-        retry=_retry(root),
+        checkpoint=root.part("checkpoint", CHECKPOINT)["path"],
+        every=root.part("trigger", TRIGGER)["every"],
+        metrics=root.part("metrics", METRICS)["file"],
+        retry=Retry(*root.part("retry", RETRY).values()),
         master=spark["master"],
         spark=spark["conf"],
         log_level=spark["log_level"],
@@ -164,22 +164,8 @@ def _dead_letters(
     return StreamSink(DEAD_LETTERS, ENTRIES, stream, "append", options=options)
 
 
-def _checkpoint(root: Table) -> str:
-    found = root.part("checkpoint", CHECKPOINT)
-    if found is None:
-        root.wrong("checkpoint", "is missing: a table with 'path', where queries keep positions")
-        return ""
-    place: str = found["path"]
-    return place
-
-
-def _retry(root: Table) -> Retry:
-    found = root.part("retry", RETRY)
-    return Retry() if found is None else Retry(found["attempts"], found["pause"])
-
-
 def _spark(root: Table) -> dict[str, Any]:
-    found = root.part("spark", SPARK) or {"master": None, "conf": {}, "log_level": "OFF"}
+    found = root.part("spark", SPARK)
     for name in FIXED & found["conf"].keys():
         path = ("spark", "conf")
         root.findings.add(path, f"'{name}' can't be changed: a repeated batch would be another one")
@@ -203,8 +189,8 @@ def _transform(table: Table, before: list[str]) -> Transform:
         table.wrong("name", f"is '{name}', but there is a table of this name before")
     origin = replace(FROM, default=before[-1], allowed=before).read(table)
     sql, line = _sql(table, origin)
-    mark = table.part("watermark", WATERMARK)
-    watermark = None if mark is None else Watermark(mark["column"], mark["delay"])
+    mark = table.part("watermark", WATERMARK).values()
+    watermark = Watermark(*mark) if table.has("watermark") else None
     deduplicate = _deduplicate(table, watermark)
     table.end()
     return Transform(name, origin, sql, line, watermark, deduplicate)

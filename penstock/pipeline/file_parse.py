@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from penstock.pipeline.decode.avro import columns_of, read_record
 from penstock.pipeline.decode.payload import FORMS
 from penstock.pipeline.decode.protobuf import columns_of_message, find_message, read_descriptors
-from penstock.pipeline.decode.values import ALLOWED, EPOCHS, Type, is_simple, is_type
+from penstock.pipeline.decode.values import ALLOWED, EPOCHS, Type, is_type
 from penstock.pipeline.decode.values import NESTED as NESTED_TYPES
 from penstock.pipeline.errors import Unavailable
 from penstock.pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
@@ -21,7 +21,6 @@ from penstock.pipeline.toml_file import (
     Flag,
     Key,
     Names,
-    Needed,
     Parsed,
     Table,
     Whole,
@@ -43,7 +42,7 @@ _TIMES: Final = ("timestamp", "timestamp_ntz")
 
 PARSE: Final = (Names("nulls"), Key("unknown"))
 COLUMN: Final = (
-    Needed("type", what="the type of the column"),
+    Key("type", what="the type of the column"),
     Key("from"),
     Flag("required", False),
     Key("format"),
@@ -166,8 +165,7 @@ def _check_format(table: Table, form: str, type_: str, format: str | None) -> No
 
 def _check_type(table: Table, type_: str, format: str | None) -> None:
     is_nested = format in NESTED
-    fits = is_type if is_nested else is_simple
-    if type_ and not fits(type_):
+    if type_ and not is_type(type_, is_nested):
         allowed = NESTED_TYPES if is_nested else ALLOWED
         table.wrong("", f"type is '{type_}'; allowed: {allowed}")
 

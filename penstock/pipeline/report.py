@@ -18,6 +18,7 @@ from rich.table import Column
 from rich.text import Text
 
 from penstock.pipeline.errors import Failure, PipelineError
+from penstock.terminal import plural
 from pyspark_redis_streams.progress import lag
 
 # --- Times ---------------------------------------------------------------------------------------
@@ -218,8 +219,7 @@ class Reporter:
     def summary(self) -> None:
         """The totals of each query in this run."""
         for query, (batches, rows) in self._totals.items():
-            count = "1 batch" if batches == 1 else f"{batches:,} batches"
-            self.say(f"{query}: {rows:,} rows in {count}")
+            self.say(f"{query}: {rows:,} rows in {plural(batches, 'batch')}")
 
     def __enter__(self) -> Reporter:
         return self

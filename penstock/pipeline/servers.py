@@ -18,6 +18,7 @@ from penstock.pipeline.file import load
 from penstock.pipeline.model import DEAD_LETTERS, Pipeline
 from penstock.pipeline.options import server_options
 from penstock.pipeline.toml_file import expand
+from penstock.terminal import plural
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.ids import SEQUENCE_BITS
 from pyspark_redis_streams.options import ReadSettings, ServerSettings
@@ -329,8 +330,7 @@ def _stream(report: Report, found: Looked, settings: ReadSettings, pipeline: Pip
 def _size(info: StreamInfo) -> str:
     if info.first is None:
         return f"empty, {info.added:,} entries were added once"
-    count = "1 entry" if info.length == 1 else f"{info.length:,} entries"
-    return f"{count}, from {_time(info.first)} to {_time(info.last)}"
+    return f"{plural(info.length, 'entry')}, from {_time(info.first)} to {_time(info.last)}"
 
 
 def _time(id: int) -> str:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 
@@ -246,10 +246,10 @@ class Table:
         self.end()
         return found
 
-    def part(self, key: str, keys: Iterable[Key]) -> dict[str, Any] | None:
-        """The values of the table at a key; None if there is none."""
+    def part(self, key: str, keys: Iterable[Key]) -> dict[str, Any]:
+        """Return the values of the table at a key; the defaults if there is none."""
         table = self.table(key)
-        return None if table is None else table.section(keys)
+        return {key.name: key.default for key in keys} if table is None else table.section(keys)
 
     def take(self, key: str, kind: type[T]) -> T | None:
         """The value of a key; None, and a problem, if it has another type."""
@@ -363,52 +363,51 @@ def read_text(file: Path) -> str:
 
 @dataclass(frozen=True)
 class Key:
-    """A key that holds a text; ``what`` says what it is for.
+    """A key that holds a text. With ``what``, which says what it is for, it has to be there.
 
-    Other kinds are subclasses, which differ in what they read, and report as wrong.
+    ``check`` finds nothing wrong with the text, or else raises ValueError. Other kinds are
+    subclasses, which differ in what they read, and report as wrong.
     """
 
     name: str
     default: Any = None
     what: str = ""
+    check: Callable[[str], object] = str
 
     def read(self, table: Table) -> Any:
-        """The value, or the default, also where a problem with it has been reported."""
-        return table.text(self.name, self.default)
+        """Read the value, or the default, also where a problem with it has been reported."""
+        value = table.needed(self.name, self.what) if self.what else table.text(self.name)
+        try:
+            if value:
+                self.check(value)
+        except ValueError as error:
+            table.wrong(self.name, str(error))
+        return self.default if value is None else value
 
 
 class Raw(Key):
     """A text in which nothing is replaced, as SQL."""
 
+    kind: ClassVar[type] = str
+
     def read(self, table: Table) -> Any:
-        """The text."""
-        value = table.take(self.name, str)
+        """Read the value as it is."""
+        value = table.take(self.name, self.kind)
         return self.default if value is None else value
 
 
-class Needed(Key):
-    """A text that has to be there."""
-
-    def read(self, table: Table) -> Any:
-        """The text; empty, and a problem that says what it is for, if it is missing."""
-        return table.needed(self.name, self.what)
-
-
-class Place(Needed):
-    """A file or folder that has to be there; relative ones are beside the file."""
+class Place(Key):
+    """A file or folder, of which relative ones are beside the file."""
 
     def read(self, table: Table) -> Any:
         """The absolute path, or the URL."""
         return resolve(super().read(table), table.findings.folder)
 
 
-class Flag(Key):
+class Flag(Raw):
     """True or false."""
 
-    def read(self, table: Table) -> Any:
-        """The value."""
-        value = table.take(self.name, bool)
-        return self.default if value is None else value
+    kind = bool
 
 
 class Names(Key):
@@ -471,26 +470,8 @@ class Parsed(Key):
             return self.default
 
 
-@dataclass(frozen=True)
-class Checked(Key):
-    """A text that a function finds nothing wrong with, for which it would raise ValueError."""
-
-    check: Callable[[str], object] = str
-    needed: bool = False
-
-    def read(self, table: Table) -> Any:
-        """The text."""
-        value = table.needed(self.name, self.what) if self.needed else table.text(self.name)
-        try:
-            if value:
-                self.check(value)
-        except ValueError as error:
-            table.wrong(self.name, str(error))
-        return self.default if value is None else value
-
-
 def matching(pattern: str, allowed: str) -> Callable[[str], object]:
-    """A check for :class:`Checked` that raises ValueError for texts of another form."""
+    """Return a check for :class:`Key` that raises ValueError for texts of another form."""
 
     def check(text: str) -> None:
         if not re.fullmatch(pattern, text):

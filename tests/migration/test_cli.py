@@ -13,8 +13,9 @@ import pytest
 
 from penstock.client import parse
 from penstock.migration.cli import Direction, parse_arguments
-from penstock.migration.report import Depth, plural
+from penstock.migration.report import Depth
 from penstock.migration.runner import Options
+from penstock.terminal import plural
 from tests.migration.running import copy, migrate
 from tests.migration.streams import RICH, Client, everything
 from tests.support.process import ROOT

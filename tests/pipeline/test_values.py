@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.decode.values import is_simple, is_type
+from penstock.pipeline.decode.values import is_type
 from penstock.pipeline.toml_file import duration, expand, resolve
 
 ENVIRONMENT = {"USER": "ada", "EMPTY": ""}
@@ -44,13 +44,13 @@ def test_what_a_reference_lacks_is_told(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["int", " STRING ", "decimal(38,2)", "decimal", "timestamp"])
 def test_types_of_single_values_are_known(text: str) -> None:
-    assert is_simple(text)
+    assert is_type(text, nested=False)
     assert is_type(text)
 
 
 @pytest.mark.parametrize("text", ["", "strin", "decimal(39,2)", "decimal(2,3)", "int int", "int("])
 def test_other_words_are_no_types(text: str) -> None:
-    assert not is_simple(text)
+    assert not is_type(text, nested=False)
     assert not is_type(text)
 
 
@@ -64,7 +64,7 @@ def test_other_words_are_no_types(text: str) -> None:
 )
 def test_types_may_hold_others(text: str) -> None:
     assert is_type(text)
-    assert not is_simple(text)
+    assert not is_type(text, nested=False)
 
 
 @pytest.mark.parametrize(

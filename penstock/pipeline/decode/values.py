@@ -156,21 +156,12 @@ ALLOWED: Final = (
 NESTED: Final = f"{ALLOWED}, array<T>, map<string,V>, struct<name:T,...>"
 
 
-def is_simple(text: str) -> bool:
-    """Whether the text names a type that is not nested."""
+def is_type(text: str, nested: bool = True) -> bool:
+    """Tell whether the text names a type, which must be a simple one unless it may be nested."""
     try:
-        return not parse_type(text).is_nested
+        return not parse_type(text).is_nested or nested
     except ValueError:
         return False
-
-
-def is_type(text: str) -> bool:
-    """Whether the text names a type, nested or not."""
-    try:
-        parse_type(text)
-    except ValueError:
-        return False
-    return True
 
 
 # --- Dates and times -----------------------------------------------------------------------------
@@ -285,12 +276,8 @@ def converter(type: Type, format: str | None = None) -> Convert:
     It returns None for None and for what is wrong, and adds one text for each wrong value, as
     ``member 'inner.x' is "a", not double``, to the list that it is given.
     """
-    if type.name == "array":
-        return _array(type)
-    if type.name == "map":
-        return _map(type)
-    if type.name == "struct":
-        return _struct(type)
+    if type.is_nested:
+        return _nested(type)
     make = _maker(type, format)
     as_format = "" if format is None else f" as {format}"
 
@@ -310,48 +297,39 @@ def _not_of(value: Any, path: str, type: Type) -> str:
     return f"member '{path}' is {shown(value)}, not {type}"
 
 
-def _array(type: Type) -> Convert:
-    assert type.element is not None
-    inner = converter(type.element)
+def _nested(type: Type) -> Convert:
+    kind, make = (list | tuple, _list_of(type)) if type.name == "array" else (Mapping, _of(type))
 
     def convert(value: Any, path: str, wrong: list[str]) -> Any:
         if value is None:
             return None
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, kind):
             wrong.append(_not_of(value, path, type))
             return None
-        return [inner(each, f"{path}[{n}]", wrong) for n, each in enumerate(value)]
+        return make(value, path, wrong)
 
     return convert
 
 
-def _map(type: Type) -> Convert:
+def _list_of(type: Type) -> Convert:
     assert type.element is not None
     inner = converter(type.element)
-
-    def convert(value: Any, path: str, wrong: list[str]) -> Any:
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            wrong.append(_not_of(value, path, type))
-            return None
-        return [(str(k), inner(each, f"{path}.{k}", wrong)) for k, each in value.items()]
-
-    return convert
+    return lambda value, path, wrong: [
+        inner(each, f"{path}[{n}]", wrong) for n, each in enumerate(value)
+    ]
 
 
-def _struct(type: Type) -> Convert:
+def _of(type: Type) -> Convert:
+    """Return the function for a mapping: the pairs of a map, or the members of a struct."""
+    if type.element is not None:
+        inner = converter(type.element)
+        return lambda value, path, wrong: [
+            (str(k), inner(each, f"{path}.{k}", wrong)) for k, each in value.items()
+        ]
     members = [(name, converter(each)) for name, each in type.members]
-
-    def convert(value: Any, path: str, wrong: list[str]) -> Any:
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            wrong.append(_not_of(value, path, type))
-            return None
-        return {name: each(value.get(name), f"{path}.{name}", wrong) for name, each in members}
-
-    return convert
+    return lambda value, path, wrong: {
+        name: each(value.get(name), f"{path}.{name}", wrong) for name, each in members
+    }
 
 
 def _maker(type: Type, format: str | None) -> Callable[[Any], Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from penstock.pipeline.file_parse import OWN, RESERVED
 from penstock.pipeline.samples.cases import Entry
+from penstock.terminal import plural
 from pyspark_redis_streams.values import parse_urls
 
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
@@ -225,7 +226,7 @@ def file_text(wanted: Wanted, proposed: Proposed) -> str:
 
 
 def _lines(wanted: Wanted, proposed: Proposed) -> Iterator[str]:
-    count = "1 entry" if proposed.samples == 1 else f"{proposed.samples} entries"
+    count = plural(proposed.samples, "entry")
     yield f"# Proposed by 'penstock pipeline new' from {count}. Check the types of the columns."
     yield f"name = {quoted(wanted.name)}"
     yield ""

@@ -26,6 +26,7 @@ from penstock.pipeline.queries import parsed, table
 from penstock.pipeline.samples.cases import LETTER_KEYS, Case, Entry
 from penstock.pipeline.samples.compare import Difference, Rows, compare, show_difference
 from penstock.pipeline.session import JAVA, start
+from penstock.terminal import plural
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
 from pyspark_redis_streams.read.columns import default_schema
 
@@ -139,7 +140,7 @@ def run_cases(
         for difference in found:
             show_difference(console, difference)
         bad += bool(found)
-    count = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    count = plural(len(cases), "case")
     console.print(Text(f"{count}, {f'{bad} not as expected' if bad else 'all as expected'}"))
     return not bad
 

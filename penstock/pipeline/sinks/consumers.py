@@ -17,7 +17,7 @@ from penstock.pipeline.options import (
     server_options,
 )
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock.pipeline.toml_file import Checked, Flag, Needed, Table, Texts, Whole, matching
+from penstock.pipeline.toml_file import Flag, Key, Table, Texts, Whole, matching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +32,7 @@ class StreamSink(Sink):
     ids: bool = False
 
     kind = "stream"
-    keys = (Flag("ids", False), Needed("stream", what="the stream that gets the rows"))
+    keys = (Flag("ids", False), Key("stream", what="the stream that gets the rows"))
     output_modes = ("append", "update")
     guarantees: ClassVar = {
         "offsets": "each row once",
@@ -122,7 +122,7 @@ class ConsoleSink(Sink):
 
     kind = "console"
     output_modes = ("append", "update", "complete")
-    keys = (Whole("rows", 20, "The most rows that are shown of a batch.", lowest=1),)
+    keys = (Whole("rows", 20, lowest=1),)
     guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
 
     @classmethod
@@ -158,11 +158,10 @@ class PythonSink(Sink):
 
     kind = "python"
     keys = (
-        Checked(
+        Key(
             "function",
             what="the function that gets each batch, as 'module:name'",
             check=matching(r"[\w.]+:\w+", "'module:name', as 'sinks:write'"),
-            needed=True,
         ),
         Texts("options"),
     )

@@ -14,7 +14,7 @@ from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.sinks.changes import FREEZE, UPSERT, read_changes
 from penstock.pipeline.sinks.table import LakeSink, first_line
-from penstock.pipeline.toml_file import Checked, Names, Table, Texts, matching, resolve
+from penstock.pipeline.toml_file import Key, Names, Table, Texts, matching, resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,11 +40,10 @@ class IcebergSink(LakeSink):
 
     kind = "iceberg"
     keys = (
-        Checked(
+        Key(
             "table",
             what="the table in the catalog, as 'shop.customers'",
             check=matching(r"[^.\s]+(\.[^.\s]+)+", "names with dots, as 'shop.customers'"),
-            needed=True,
         ),
         Names("partition_by"),
         *LakeSink.lake_keys,

@@ -17,7 +17,7 @@ from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.sinks.changes import APPEND, EVOLVE, SCHEMA, Changes, read_changes
 from penstock.pipeline.sinks.databases import KINDS, Database, database
 from penstock.pipeline.sinks.table import TableSink, first_line
-from penstock.pipeline.toml_file import Key, Needed, Table, beside
+from penstock.pipeline.toml_file import Key, Table, beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,8 @@ class JdbcSink(TableSink):
 
     kind = "jdbc"
     keys = (
-        Needed("url", what="where the database is, as jdbc:postgresql://host/database"),
-        Needed("table", what="the table that gets the rows"),
+        Key("url", what="where the database is, as jdbc:postgresql://host/database"),
+        Key("table", what="the table that gets the rows"),
         Key("driver"),
         Key("user"),
         Key("password"),

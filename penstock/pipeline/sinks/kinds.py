@@ -11,7 +11,7 @@ from penstock.pipeline.sinks.delta import DeltaSink
 from penstock.pipeline.sinks.iceberg import IcebergSink
 from penstock.pipeline.sinks.jdbc import JdbcSink
 from penstock.pipeline.sinks.parquet import ParquetSink
-from penstock.pipeline.toml_file import Checked, Choice, Table, matching
+from penstock.pipeline.toml_file import Choice, Key, Table, matching
 
 KINDS: Final[dict[str, type[Sink]]] = {
     kind.kind: kind
@@ -24,7 +24,7 @@ KINDS: Final[dict[str, type[Sink]]] = {
 
 TYPE: Final = Choice("type", next(iter(KINDS)))
 FROM: Final = Choice("from")
-NAME: Final = Checked("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -"))
+NAME: Final = Key("name", check=matching(r"[\w.-]+", "letters, digits, and the signs . _ -"))
 OUTPUT_MODE: Final = Choice("output_mode")
 
 
