@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from penstock.testing.control import PenstockError
+from penstock.testing.control import PenstockError, as_dict
 from penstock.testing.remote import RemoteServer
 from penstock.testing.waiting import TIMEOUT_S
 
@@ -126,12 +126,8 @@ def _tell(words: list[str], reply: Any) -> None:
     """Prints a reply: a line, or one for each element of an array."""
     named = [word.lower() for word in words[:2]]
     if named[0] == "group" or named == ["trace", "status"]:
-        reply = [_as_object(reply)]
+        reply = [as_dict(reply)]
     elif named == ["fault", "list"]:
-        reply = [_as_object(fault) for fault in reply]
+        reply = [as_dict(fault) for fault in reply]
     for line in reply if isinstance(reply, list) else [reply]:
         print(line if isinstance(line, str) else json.dumps(line, ensure_ascii=False))
-
-
-def _as_object(pairs: list[Any]) -> dict[str, Any]:
-    return dict(zip(pairs[::2], pairs[1::2], strict=True))

@@ -265,6 +265,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     The planner connects when it is first used: readers are pickled for the tasks.
     """
 
+    _planner: OffsetsPlanner | GroupPlanner
+
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
         self._settings = settings
         self._schema = schema
@@ -283,6 +285,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(limits.bytes)
         return ReadAllAvailable() if limits.least is None else ReadMinRows(limits.least)
 
+    def reportLatestOffset(self) -> Json | None:
+        """Return where the streams ended, and the group stood, when they were last asked."""
+        return self._planner.report()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Takes what is there now as the end of the query."""
+        self._planner.stop_at_what_is_there()
+
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow batches."""
         assert isinstance(partition, Partition)
@@ -295,6 +305,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 class OffsetsStreamReader(StreamReader):
     """Reads on from where the checkpoint says."""
+
+    _planner: OffsetsPlanner
 
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
         super().__init__(settings, schema)
@@ -318,14 +330,6 @@ class OffsetsStreamReader(StreamReader):
         end = self._planner.latest(begin, limits_of(limit, self._settings))
         self._pace.found(end is not None)
         return start if end is None else self._json(end)
-
-    def reportLatestOffset(self) -> Json | None:
-        """Where the streams ended when they were last asked."""
-        return self._planner.report()
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Takes what is there now as the end of the query."""
-        self._planner.stop_at_what_is_there()
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """The tasks of a batch. ``start`` may be another one than that the end was made for."""
@@ -360,6 +364,8 @@ class GroupStreamReader(StreamReader):
     Spark asks for the one after it.
     """
 
+    _planner: GroupPlanner
+
     def __init__(self, settings: ReadSettings, schema: StructType) -> None:
         super().__init__(settings, schema)
         self._planner = GroupPlanner(self._servers, settings, time.monotonic)
@@ -376,14 +382,6 @@ class GroupStreamReader(StreamReader):
             end = self._planner.latest(self._parsed(start), limits)
         self._pace.found(end is not None)
         return start if end is None else end.to_json(self._settings)
-
-    def reportLatestOffset(self) -> Json | None:
-        """Where streams and group stood when they were last asked."""
-        return self._planner.report()
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Takes what is there now as the end of the query."""
-        self._planner.stop_at_what_is_there()
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """The tasks of a batch, for which ``end`` alone says everything."""

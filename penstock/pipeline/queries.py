@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
@@ -251,16 +252,10 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink, loaded: Load
     def write_one(rows: DataFrame, batch: int) -> None:
         output.write(rows, Batch(_query_id(rows), batch, ordered))
 
+    every = pipeline.interval(output)
     return Query(
         output.name,
-        lambda once: _started(
-            pipeline,
-            frame,
-            output.name,
-            output.output_mode,
-            write_one,
-            None if once else pipeline.interval(output),
-        ),
+        partial(_started, pipeline, frame, output.name, output.output_mode, write_one, every),
     )
 
 
@@ -278,16 +273,10 @@ def _for_all(spark: SparkSession, pipeline: Pipeline, loaded: Loaded) -> Query:
     def write_all(rows: DataFrame, batch: int) -> None:
         write_group(rows, pipeline, _query_id(rows), batch)
 
+    every = pipeline.interval()
     return Query(
         GROUP_QUERY,
-        lambda once: _started(
-            pipeline,
-            frame,
-            GROUP_QUERY,
-            "append",
-            write_all,
-            None if once else pipeline.interval(),
-        ),
+        partial(_started, pipeline, frame, GROUP_QUERY, "append", write_all, every),
         poison_counts="maxDeliveries" in pipeline.source,
     )
 
@@ -361,12 +350,13 @@ def _started(
     name: str,
     mode: str,
     write_batch: Callable[[DataFrame, int], None],
-    every: str | None,
+    every: str,
+    once: bool,
 ) -> Any:
-    """Starts a query with a batch so often, or to the end of what is there now (None)."""
+    """Starts a query with a batch so often, or, ``once``, to the end of what is there now."""
     writer = frame.writeStream.foreachBatch(write_batch).outputMode(mode)
     writer = writer.queryName(f"{pipeline.name}.{name}")
     writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
-    if every is None:
+    if once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=every).start()

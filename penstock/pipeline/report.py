@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from rich.console import Console
@@ -224,12 +223,7 @@ class Reporter:
     def __enter__(self) -> Reporter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Ends the output."""
 
 
@@ -256,19 +250,11 @@ class Bars(Reporter):
 
     def show(self, batch: Batch, rows: int) -> None:
         """Advances the query's bar; the lag is what remains to be done."""
-        more: dict[str, Any] = {
-            "batch": batch.number,
-            "speed": batch.rows_per_second,
-            "lag": batch.lag,
-        }
-        self._bars.update(self._tasks[batch.query], completed=rows, total=rows + batch.lag, **more)
+        more: dict[str, Any] = {"batch": batch.number, "speed": batch.rows_per_second}
+        more |= {"lag": batch.lag, "completed": rows, "total": rows + batch.lag}
+        self._bars.update(self._tasks[batch.query], **more)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stops updating the bars, which stay on the screen."""
         for task in self._tasks.values():
             if self._bars.tasks[task].total is None and error is None:

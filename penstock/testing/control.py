@@ -120,3 +120,8 @@ def _request(words: tuple[str | int, ...]) -> bytes:
 
 
 Ask = Callable[..., Any]
+
+
+def as_dict(pairs: list[Any]) -> dict[str, Any]:
+    """Return a reply of names and values, side by side, as a dictionary."""
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))

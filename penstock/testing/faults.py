@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.testing.control import Ask
+from penstock.testing.control import Ask, as_dict
 
 
 class Fault:
@@ -19,7 +19,7 @@ class Fault:
     @property
     def struck(self) -> int:
         """How many commands it has struck; after :meth:`clear`, until then."""
-        counts = [fault["struck"] for fault in listed(self._ask) if fault["id"] == self.number]
+        counts = [fault["struck"] for fault in _listed(self._ask) if fault["id"] == self.number]
         return int(counts[0] if counts else self._struck_at_end or 0)
 
     def clear(self) -> None:
@@ -76,7 +76,7 @@ class Faults:
 
     def list(self) -> list[dict[str, Any]]:
         """The faults that are not over, as DEBUG FAULT LIST describes them."""
-        return listed(self._ask)
+        return _listed(self._ask)
 
     def clear(self) -> None:
         """Ends all faults, those of the disk and of a failover too."""
@@ -97,7 +97,5 @@ class Faults:
         self._ask("DEBUG", "FAULT", "DISK", state, *(() if ms is None else (ms,)))
 
 
-def listed(ask: Ask) -> list[dict[str, Any]]:
-    """Return the reply of DEBUG FAULT LIST, a dictionary for each fault."""
-    faults = ask("DEBUG", "FAULT", "LIST")
-    return [dict(zip(fault[::2], fault[1::2], strict=True)) for fault in faults]
+def _listed(ask: Ask) -> list[dict[str, Any]]:
+    return [as_dict(fault) for fault in ask("DEBUG", "FAULT", "LIST")]

@@ -7,9 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.clock import ServerClock
 from penstock.testing.control import PenstockError
-from penstock.testing.faults import Faults
 from penstock.testing.process import Loss
 from penstock.testing.server import PenstockServer
 from penstock.testing.tools import LocalTools, Snapshot
@@ -32,6 +30,7 @@ class Penstock(LocalTools):
 
     def __init__(self, server: PenstockServer) -> None:
         self.server = server
+        self.clock, self.faults = server.clock, server.faults
         self._closing = contextlib.ExitStack()
 
     @property
@@ -49,16 +48,6 @@ class Penstock(LocalTools):
         """``redis://host:port``, as client libraries take it."""
         return self.server.url
 
-    @property
-    def clock(self) -> ServerClock:
-        """The server's clock, which the test may move."""
-        return self.server.clock
-
-    @property
-    def faults(self) -> Faults:
-        """What goes wrong on the server, if the test wants that."""
-        return self.server.faults
-
     @cached_property
     def aio(self) -> AsyncTools:
         """The methods of this object, and of its clock and faults, to be awaited."""
@@ -69,11 +58,7 @@ class Penstock(LocalTools):
     # --- the server -------------------------------------------------------------------------
 
     def ask(self, *words: str | int, db: int | None = None) -> Any:
-        """The server's reply to a command, without a client library.
-
-        The command is for the database ``db``, or the one that was last selected so. Raises
-        :class:`PenstockError` if the reply is an error, or if there is none.
-        """
+        """Return the server's reply, without a client library; see :meth:`Tools.ask`."""
         return self.server.ask(*words, db=db)
 
     def flush(self) -> None:
@@ -108,12 +93,15 @@ class Penstock(LocalTools):
         return self.new_async_client(decode_responses=True)
 
     def new_client(self, **options: Any) -> Redis:
-        """Another client, with options of ``redis.Redis``.
+        """Return another client, with options of ``redis.Redis``.
 
         Raises :class:`PenstockError` if redis-py is not installed.
         """
-
-        client = new_client(self.url, options)
+        try:
+            from redis import Redis
+        except ModuleNotFoundError as error:
+            raise _missing() from error
+        client = Redis.from_url(self.url, **options)
         self._closing.callback(client.close)
         return client
 
@@ -142,15 +130,6 @@ Options = tuple[str, ...]
 
 
 # --- clients ----------------------------------------------------------------------------------
-
-
-def new_client(url: str, options: dict[str, Any]) -> Redis:
-    """A client with these options of ``redis.Redis``; its owner closes it."""
-    try:
-        from redis import Redis
-    except ModuleNotFoundError as error:
-        raise _missing() from error
-    return Redis.from_url(url, **options)
 
 
 def _missing() -> PenstockError:

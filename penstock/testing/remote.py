@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from types import TracebackType
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -27,35 +26,17 @@ class RemoteServer(Tools):
 
     def __init__(self, url: str) -> None:
         self._control = _control(url)
-        self._clock = ServerClock(self.ask)
-        self._faults = Faults(self.ask)
+        self.clock = ServerClock(self.ask)
+        self.faults = Faults(self.ask)
 
     def __enter__(self) -> RemoteServer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def clock(self) -> ServerClock:
-        """The server's clock, which tests may move."""
-        return self._clock
-
-    @property
-    def faults(self) -> Faults:
-        """What goes wrong on the server, if a test wants that."""
-        return self._faults
-
     def ask(self, *words: str | int, db: int | None = None) -> Any:
-        """The server's reply to a command: ``None``, an integer, a string, or a list of them.
-
-        Raises :class:`PenstockError` if the reply is an error, or if there is none.
-        """
+        """Return the server's reply to a command; see :meth:`Tools.ask`."""
         try:
             return self._control.ask(*words, db=db)
         except OSError as error:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, get_args
 
 from penstock.testing import process as processes
 from penstock.testing.clock import ServerClock
-from penstock.testing.control import Control, PenstockError
+from penstock.testing.control import Control, PenstockError, as_dict
 from penstock.testing.faults import Faults
 from penstock.testing.process import DataFiles, Loss, Mark, Process, find_command
 from penstock.testing.tools import LocalTools
@@ -43,8 +42,8 @@ class PenstockServer(LocalTools):
         self._settings: dict[str, str] = {}
         self._mark = Mark("", False, {})
         self._promises = 0
-        self._clock = ServerClock(self.ask)
-        self._faults = Faults(self.ask)
+        self.clock = ServerClock(self.ask)
+        self.faults = Faults(self.ask)
 
     # --- life -----------------------------------------------------------------------------
 
@@ -52,10 +51,11 @@ class PenstockServer(LocalTools):
         """Returns when the server accepts connections; raises :class:`PenstockError`."""
         with contextlib.ExitStack() as stack:
             if self._folder is None:
-                self._folder = Path(stack.enter_context(_temporary_folder()))
+                name = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-"))
+                self._folder = Path(name)
                 stack.callback(setattr, self, "_folder", None)
             process = self._run(None)
-            stack.callback(self._stop_process)
+            stack.callback(lambda: self._running.stop())
             self._control = Control(process.host, process.port)
             stack.callback(self._control.close)
             self._settings = self._read_settings()
@@ -68,9 +68,6 @@ class PenstockServer(LocalTools):
         self._process = Process(command, self._folder, before)
         return self._process
 
-    def _stop_process(self) -> None:
-        self._running.stop()
-
     def stop(self) -> None:
         """Shuts the server down and returns when its process has ended."""
         self._cleaning.close()
@@ -79,12 +76,7 @@ class PenstockServer(LocalTools):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -112,16 +104,6 @@ class PenstockServer(LocalTools):
         return f"redis://{host}:{self.port}"
 
     @property
-    def clock(self) -> ServerClock:
-        """The server's clock, which tests may move."""
-        return self._clock
-
-    @property
-    def faults(self) -> Faults:
-        """What goes wrong on the server, if a test wants that."""
-        return self._faults
-
-    @property
     def output(self) -> list[str]:
         """The last lines that the server has printed."""
         return list(self._running.lines)
@@ -129,11 +111,7 @@ class PenstockServer(LocalTools):
     # --- what it does ---------------------------------------------------------------------
 
     def ask(self, *words: str | int, db: int | None = None) -> Any:
-        """The server's reply to a command: ``None``, an integer, a string, or a list of them.
-
-        The command is for the database ``db``, or the one that was last selected here. Raises
-        :class:`PenstockError` if the reply is an error, or if there is none.
-        """
+        """Return the server's reply to a command; see :meth:`Tools.ask`."""
         process = self._running
         try:
             return self._control.ask(*words, db=db)
@@ -180,14 +158,7 @@ class PenstockServer(LocalTools):
         return int(found[1]) if found else 0
 
     def restart(self, lose: Loss = "nothing") -> None:
-        """Ends the server and starts it again, on the same port and with the settings of its start.
-
-        What is lost is ``"nothing"``, as when it is shut down, or ``"everything"``, or
-        ``"unsynced"``, as when the power fails: with ``appendfsync always`` nothing that was
-        answered, else what was written since :meth:`sync`, or since the test began. Data is kept
-        with ``appendonly no`` too. Connections are lost, with faults, traces and snapshots; the
-        clock goes on as it was. Raises :class:`PenstockError` if the server does not end or start.
-        """
+        """Ends the server and starts it again; see :meth:`LocalTools.restart`."""
         if lose not in get_args(Loss):
             raise ValueError(f"lose is one of {', '.join(get_args(Loss))}, and not {lose!r}")
         set_clock = self.clock.reading()
@@ -233,14 +204,7 @@ class PenstockServer(LocalTools):
         self._set_mark(safe=True)
 
     def _read_settings(self) -> dict[str, str]:
-        reply = self.ask("CONFIG", "GET", "*")
-        return dict(zip(reply[::2], reply[1::2], strict=True))
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="penstock-") as name:
-        yield name
+        return as_dict(self.ask("CONFIG", "GET", "*"))
 
 
 def _why_silent(process: Process, words: tuple[str | int, ...], error: OSError) -> str:

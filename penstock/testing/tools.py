@@ -48,23 +48,18 @@ class Tools(ABC):
     text says what there was instead.
     """
 
+    clock: ServerClock
+    """The server's clock, which tests may move."""
+    faults: Faults
+    """What goes wrong on the server, if a test wants that."""
+
     @abstractmethod
     def ask(self, *words: str | int, db: int | None = None) -> Any:
-        """The server's reply to a command: ``None``, an integer, a string, or a list of them.
+        """Return the server's reply to a command: ``None``, a number, a string, or a list of them.
 
         The command is for the database ``db``, or the one that was last selected here. Raises
         :class:`PenstockError` if the reply is an error, or if there is none.
         """
-
-    @property
-    @abstractmethod
-    def clock(self) -> ServerClock:
-        """The server's clock, which tests may move."""
-
-    @property
-    @abstractmethod
-    def faults(self) -> Faults:
-        """What goes wrong on the server, if a test wants that."""
 
     def flush(self) -> None:
         """Deletes all data."""
@@ -104,10 +99,7 @@ class Tools(ABC):
     def wait_until_idle(self, *, timeout: float = TIMEOUT_S) -> None:
         """Waits until every group of every stream, in all databases, has got and acknowledged every
         entry."""
-        waiting.until_idle(self.ask, self._ask_in, timeout)
-
-    def _ask_in(self, db: int, *words: str | int) -> Any:
-        return self.ask(*words, db=db)
+        waiting.until_idle(self.ask, timeout)
 
     # --- assertions -------------------------------------------------------------------------
 

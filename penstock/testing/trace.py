@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final
 
-from penstock.testing.control import Ask, PenstockError
+from penstock.testing.control import Ask, PenstockError, as_dict
 
 OWN_ACCOUNT: Final = frozenset({"AUTH", "CLIENT", "COMMAND", "HELLO", "QUIT", "RESET", "SELECT"})
 """What client libraries send on their own account, most of it on a new connection."""
@@ -82,7 +82,7 @@ class Trace:
         for time_ms, client_id, name, db, words in self._ask("DEBUG", "TRACE", "GET"):
             command = TracedCommand(time_ms, client_id, name, db, tuple(words), self._ask)
             self._seen.append(command)
-        self._lost = dict(zip(status[::2], status[1::2], strict=True))["lost"]
+        self._lost = as_dict(status)["lost"]
 
     @property
     def all(self) -> list[TracedCommand]:

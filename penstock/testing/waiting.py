@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from time import sleep
 from typing import Any, Final
 
-from penstock.testing.control import Ask, PenstockError, WaitTimeout
+from penstock.testing.control import Ask, PenstockError, WaitTimeout, as_dict
 
 TIMEOUT_S: Final = 10.0
 """How long is waited, unless a test says otherwise."""
@@ -18,9 +19,6 @@ SHOWN: Final = 5
 _FIRST_PAUSE_S: Final = 0.001
 
 _LONGEST_PAUSE_S: Final = 0.02
-
-AskIn = Callable[..., Any]
-"""The reply to a command in a database: its number, and the words."""
 
 
 def until_acknowledged(ask: Ask, stream: str, group: str, timeout: float) -> None:
@@ -38,10 +36,10 @@ def until_readers(ask: Ask, number: int, timeout: float) -> None:
     _wait(f"until {number} {noun}", lambda: _other_readers(ask, number), timeout)
 
 
-def until_idle(ask: Ask, ask_in: AskIn, timeout: float) -> None:
-    """Waits until every group of every stream has acknowledged everything."""
+def until_idle(ask: Ask, timeout: float) -> None:
+    """Waits until every group of every stream, in all databases, has acknowledged everything."""
     text = "until every group has acknowledged everything"
-    _wait(text, lambda: _busy_groups(ask, ask_in), timeout)
+    _wait(text, lambda: _busy_groups(ask), timeout)
 
 
 def until_saved(ask: Ask, timeout: float) -> None:
@@ -102,11 +100,6 @@ def groups_of(ask: Ask, stream: str) -> dict[str, dict[str, Any]]:
     return {str(row["name"]): row for row in rows}
 
 
-def as_dict(pairs: list[Any]) -> dict[str, Any]:
-    """A reply of names and values, side by side, as a dictionary."""
-    return dict(zip(pairs[::2], pairs[1::2], strict=True))
-
-
 def _left(ask: Ask, stream: str, group: str, row: dict[str, Any]) -> str:
     found = [_pending(ask, stream, group, row["pending"]), _undelivered(ask, stream, row)]
     return ", and ".join(filter(None, found))
@@ -128,21 +121,22 @@ def _undelivered(ask: Ask, stream: str, row: dict[str, Any]) -> str:
     return f"{_entries(lag)} not delivered" if lag else ""
 
 
-def _busy_groups(ask: Ask, ask_in: AskIn) -> str:
+def _busy_groups(ask: Ask) -> str:
+    numbers = map(int, re.findall(r"^db(\d+):", ask("INFO", "keyspace"), re.MULTILINE))
     found = [
         f"{group!r} of {stream!r} in database {db}: {left}"
-        for db in map(int, re.findall(r"^db(\d+):", ask("INFO", "keyspace"), re.MULTILINE))
-        for stream in _streams(ask_in, db)
-        for group in groups_of(lambda *words, db=db: ask_in(db, *words), stream)
-        if (left := unfinished(lambda *words, db=db: ask_in(db, *words), stream, group))
+        for db, ask_in in ((db, partial(ask, db=db)) for db in numbers)
+        for stream in _streams(ask_in)
+        for group in groups_of(ask_in, stream)
+        if (left := unfinished(ask_in, stream, group))
     ]
     return "; ".join(found[:SHOWN]) + ("; ..." if len(found) > SHOWN else "")
 
 
-def _streams(ask_in: AskIn, db: int) -> list[str]:
+def _streams(ask: Ask) -> list[str]:
     found, cursor = list[str](), "0"
     while True:
-        cursor, keys = ask_in(db, "SCAN", cursor, "TYPE", "stream", "COUNT", 1000)
+        cursor, keys = ask("SCAN", cursor, "TYPE", "stream", "COUNT", 1000)
         found += keys
         if cursor == "0":
             return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -242,6 +243,11 @@ class TaskWrite:
         self._markers = Markers(query, batch, seconds, str(partition), parts)
         self._names: set[tuple[bytes, bytes]] = set()
 
+    def write_batches(self, batches: Iterable[Any], schema: T.StructType) -> None:
+        """Adds all rows of Arrow batches of that schema; raises as :meth:`write`."""
+        rows = Rows(self._settings, schema)
+        self.write(entry for batch in batches for entry in rows.entries(batch))
+
     def write(self, rows: Iterable[Entry]) -> None:
         """Adds all rows; raises ServerError, and RedisStreamsError for one that is refused."""
         with Servers(self._settings.servers) as servers:
@@ -332,10 +338,10 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Adds the rows of one task."""
-        rows = Rows(self._settings, self._schema)
         seconds = min(self._settings.idempotence_seconds, REPEATED_S)
-        task = TaskWrite(self._settings, self._job, _context().partitionId(), "0", seconds=seconds)
-        task.write(entry for batch in iterator for entry in rows.entries(batch))
+        partition = _context().partitionId()
+        task = TaskWrite(self._settings, self._job, partition, "0", seconds=seconds)
+        task.write_batches(iterator, self._schema)
         return WriterCommitMessage()
 
 
@@ -350,18 +356,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Adds the rows of one task of a micro-batch."""
-        rows = Rows(self._settings, self._schema)
         context = _context()
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
         task = TaskWrite(self._settings, query, context.partitionId(), str(batch))
-        task.write(entry for batch in iterator for entry in rows.entries(batch))
+        task.write_batches(iterator, self._schema)
         return WriterCommitMessage()
 
 
 def _context() -> TaskContext:
     context = TaskContext.get()
-    assert context is not None, "write() runs in a task"
+    assert context is not None, "rows are written in a task"
     return context
 
 
@@ -392,28 +397,19 @@ def write_batch(
     Rows(settings, frame.schema)
     # Rows with names are the same in whichever partition.
     parts = "" if settings.idempotence_columns else str(frame.rdd.getNumPartitions())
-    task = _Task(settings, frame.schema, query, batch, parts)
+    task = partial(_write_part, settings, frame.schema, query, str(batch), parts)
     frame.mapInArrow(task, "done int").count()
 
 
-class _Task:
-    """The part of a batch that one task adds."""
-
-    def __init__(
-        self, settings: WriteSettings, schema: T.StructType, query: str, batch: int, parts: str
-    ) -> None:
-        self._settings = settings
-        self._schema = schema
-        self._query = query
-        self._batch = batch
-        self._parts = parts
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Adds the rows; gives none back."""
-        context = TaskContext.get()
-        assert context is not None
-        rows = Rows(self._settings, self._schema)
-        partition = context.partitionId()
-        task = TaskWrite(self._settings, self._query, partition, str(self._batch), self._parts)
-        task.write(entry for batch in batches for entry in rows.entries(batch))
-        yield from ()
+def _write_part(
+    settings: WriteSettings,
+    schema: T.StructType,
+    query: str,
+    batch: str,
+    parts: str,
+    batches: Iterable[Any],
+) -> Iterator[Any]:
+    """Adds the rows of a batch that are one task's; gives none back."""
+    task = TaskWrite(settings, query, _context().partitionId(), batch, parts)
+    task.write_batches(batches, schema)
+    yield from ()
