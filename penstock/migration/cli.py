@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from penstock.client import AddressError, ClientError, parse
+from penstock.client import Address, AddressError, ClientError, parse
 from penstock.migration import rdb_file
-from penstock.migration.rdb_file import FileOptions
 from penstock.migration.report import Depth
 from penstock.migration.runner import AGAIN, Options, run
 from penstock.terminal import Parser, console
@@ -53,11 +52,8 @@ def main(args: Sequence[str], direction: Direction) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     try:
-        if isinstance(options, FileOptions):
-            fine = rdb_file.run(options, console())
-        else:
-            fine = run(options, console())
-        return EQUAL if fine else NOT_EQUAL
+        copy = rdb_file.run if isinstance(options.source, str) else run
+        return EQUAL if copy(options, console()) else NOT_EQUAL
     except ClientError as error:
         return _give_up(f"{error}", NOT_EQUAL, direction)
     except KeyboardInterrupt:
@@ -72,11 +68,10 @@ def _give_up(text: str, status: int, direction: Direction) -> int:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def parse_arguments(args: Sequence[str], direction: Direction) -> Options | FileOptions:
+def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
     """The options that the arguments ask for; ends with SystemExit after help or a wrong use."""
     parser = _parser(direction)
     given = parser.parse_args(args)
-    globs = tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"])
     try:
         if direction == "import" and _is_file(given.url):
             near = parse(given.other or LOCAL)
@@ -84,9 +79,7 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options | File
                 parser.error(_DATABASE_TWICE)
             if near.server.cluster:
                 parser.error("an RDB file can be copied to one server, not to a cluster")
-            databases = _databases(given.db)
-            choices = (given.replace, given.strings, given.dry_run)
-            return FileOptions(given.url, near, globs, databases, *choices)
+            return _options(given, given.url, near)
         near, far = parse(given.other or LOCAL), parse(given.url)
     except AddressError as error:
         parser.refuse(str(error))
@@ -95,16 +88,13 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options | File
     if given.db and (far.server.cluster or near.server.cluster):
         parser.error("--db does not go with a cluster, whose keys are all in database 0")
     source, target = (far, near) if direction == "import" else (near, far)
-    return Options(
-        source,
-        target,
-        globs,
-        _databases(given.db),
-        given.replace,
-        given.strings,
-        Depth(given.verify),
-        given.dry_run,
-    )
+    return _options(given, source, target)
+
+
+def _options(given: argparse.Namespace, source: Address | str, target: Address) -> Options:
+    globs = tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"])
+    what = (globs, _databases(given.db), given.replace, given.strings)
+    return Options(source, target, *what, Depth(given.verify), given.dry_run)
 
 
 def _is_file(text: str) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.console import Console
 
-from penstock.client import Address, ClientError, CommandRefused, Connection
-from penstock.migration.report import Outcome, Row, list_names, print_summary, shown
+from penstock.client import ClientError, CommandRefused, Connection
+from penstock.migration.report import Outcome, Row, left_out, print_summary, shown
+from penstock.migration.runner import Options
 from penstock.terminal import plural
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
@@ -27,20 +28,6 @@ from storage.types.kinds import STREAM, STRING
 
 _CHUNK: Final = 1024 * 1024
 _IN_THE_WAY: Final = "the target has something else there; --replace puts the file's in its place"
-
-
-class FileOptions(NamedTuple):
-    """The options of the command line."""
-
-    path: str
-    target: Address
-    globs: tuple[bytes, ...] = (b"*",)
-    databases: tuple[int, ...] | None = None
-    """Numbers of databases to copy, each into the one of the same number; an empty tuple for all
-    that hold keys, ``None`` for the first, into the one that the address names."""
-    replace: bool = False
-    strings: bool = False
-    dry_run: bool = False
 
 
 class _FileFailed(ClientError):
@@ -60,7 +47,7 @@ class _Contents:
         """How many keys are to be copied, by database."""
 
 
-def run(options: FileOptions, console: Console) -> bool:
+def run(options: Options, console: Console) -> bool:
     """Copies what is wanted; whether all of it is on the target then. Raises
     :class:`ClientError`."""
     contents = _look_through(options)
@@ -70,7 +57,7 @@ def run(options: FileOptions, console: Console) -> bool:
     for db in sorted(contents.wanted):
         number = (options.target.db or 0) if options.databases is None else db
         with Connection("target", options.target, number) as target:
-            console.print(f"{options.path} -> {target.name}", highlight=False, markup=False)
+            console.print(f"{options.source} -> {target.name}", highlight=False, markup=False)
             copying = _Copying(options, db, target)
             copying.run()
             copying.tell_of_strings(console)
@@ -91,14 +78,14 @@ def _items(path: str) -> Iterator[Item]:
         raise _FileFailed(f"{path}: {error.strerror}") from None
 
 
-def _is_in(db: int, options: FileOptions) -> bool:
+def _is_in(db: int, options: Options) -> bool:
     """Whether a database of the file is to be copied."""
     if options.databases is None:
         return db == 0
     return not options.databases or db in options.databases
 
 
-def _is_wanted(key: Key, options: FileOptions) -> bool:
+def _is_wanted(key: Key, options: Options) -> bool:
     """Whether a key is to be copied."""
     return (
         _is_in(key.db, options)
@@ -107,9 +94,9 @@ def _is_wanted(key: Key, options: FileOptions) -> bool:
     )
 
 
-def _look_through(options: FileOptions) -> _Contents:
+def _look_through(options: Options) -> _Contents:
     contents = _Contents()
-    for item in _items(options.path):
+    for item in _items(str(options.source)):
         if isinstance(item, Library):
             contents.libraries += 1
         elif not isinstance(item, Key):
@@ -123,26 +110,22 @@ def _look_through(options: FileOptions) -> _Contents:
     return contents
 
 
-def _list_left_out(contents: _Contents, options: FileOptions, console: Console) -> None:
-    lines = [
-        f"{plural(len(names), f'{kind} key')}{' (--strings copies them)' * (kind == 'string')}:"
-        f" {list_names(names)}"
-        for kind, names in sorted(contents.others.items())
-    ]
+def _list_left_out(contents: _Contents, options: Options, console: Console) -> None:
+    lines = left_out(contents.others)
     lines += [
-        f"{plural(count, 'key')} of database {db} (--db {db} copies them)"
+        f"left out: {plural(count, 'key')} of database {db} (--db {db} copies them)"
         for db, count in sorted(contents.elsewhere.items())
     ]
     if contents.libraries:
-        lines.append("libraries of functions (FUNCTION LOAD takes their code)")
+        lines.append("left out: libraries of functions (FUNCTION LOAD takes their code)")
     for line in lines:
-        console.print(f"left out: {line}", highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False)
 
 
 class _Copying:
     """The work on one database of the file."""
 
-    def __init__(self, options: FileOptions, db: int, target: Connection) -> None:
+    def __init__(self, options: Options, db: int, target: Connection) -> None:
         self.rows: list[Row] = []
         """The rows of streams in the summary."""
         self._options = options
@@ -153,7 +136,7 @@ class _Copying:
 
     def run(self) -> None:
         """Copies what is wanted of the database."""
-        for item in _items(self._options.path):
+        for item in _items(str(self._options.source)):
             if isinstance(item, Key) and item.db == self._db and _is_wanted(item, self._options):
                 self._take(item)
 

@@ -126,7 +126,7 @@ def read_head(server: Connection, key: bytes) -> Head | None:
     return Head(
         length,
         ids.parse(fields[b"last-generated-id"]),
-        _optional_id(fields.get(b"max-deleted-entry-id")),
+        ids.parse(deleted) if (deleted := fields.get(b"max-deleted-entry-id")) else None,
         # Redis 7.0 counts the same way when it loads a stream that an older version has saved.
         fields.get(b"entries-added", length),
         fields[b"first-entry"],
@@ -134,10 +134,6 @@ def read_head(server: Connection, key: bytes) -> Head | None:
         _settings(fields),
         fields.get(b"iids-tracked", 0),
     )
-
-
-def _optional_id(text: bytes | None) -> int | None:
-    return None if text is None else ids.parse(text)
 
 
 def _settings(fields: dict[bytes, Reply]) -> Settings | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -26,11 +28,10 @@ NAMES_SHOWN: Final = 10
 def shown(name: bytes) -> str:
     """A name for people: UTF-8, with an escape for whatever a terminal might act on."""
     text = name.decode("utf-8", "backslashreplace")
-    return "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
 
 
 def list_names(keys: list[bytes]) -> str:
@@ -38,6 +39,15 @@ def list_names(keys: list[bytes]) -> str:
     names = ", ".join(map(shown, keys[:NAMES_SHOWN]))
     more = len(keys) - NAMES_SHOWN
     return f"{names} and {more:,} more" if more > 0 else names
+
+
+def left_out(others: Mapping[str, list[bytes]]) -> list[str]:
+    """Say which keys are left out, by the names of their types."""
+    hints = {"string": " (--strings copies them)"}
+    return [
+        f"left out: {plural(len(names), f'{kind} key')}{hints.get(kind, '')}: {list_names(names)}"
+        for kind, names in sorted(others.items())
+    ]
 
 
 # --- findings ------------------------------------------------------------------------------------
@@ -76,8 +86,10 @@ class Progress:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def start(self, title: str, streams: int, entries: int) -> None:
-        """Begins a pass over so many streams with so many entries."""
+    @contextmanager
+    def over(self, title: str, streams: int, entries: int) -> Iterator[Progress]:
+        """Show a pass over so many streams with so many entries, until the block ends."""
+        yield self
 
     def skip(self, entries: int) -> None:
         """Reports entries that need no work."""
@@ -90,15 +102,13 @@ class Progress:
         if line:
             self._console.print(Text(line))
 
-    def stop(self) -> None:
-        """Ends the pass."""
-
 
 class Bar(Progress):
     """Shows a pass on a terminal: a bar for entries, a count of streams, entries a second."""
 
-    def start(self, title: str, streams: int, entries: int) -> None:
-        """Begins a pass over so many streams with so many entries."""
+    @contextmanager
+    def over(self, title: str, streams: int, entries: int) -> Iterator[Progress]:
+        """Show the bar of a pass; it stays on the screen when the block ends."""
         self._bar = RichProgress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
@@ -109,7 +119,8 @@ class Bar(Progress):
             expand=True,
         )
         self._task = self._bar.add_task(title, total=entries, streams=streams, done=0)
-        self._bar.start()
+        with self._bar:
+            yield self
 
     def skip(self, entries: int) -> None:
         """Takes entries off what there is to do."""
@@ -123,10 +134,6 @@ class Bar(Progress):
     def end(self, line: str) -> None:
         """Counts the stream."""
         self._bar.update(self._task, done=self._bar.tasks[self._task].fields["done"] + 1)
-
-    def stop(self) -> None:
-        """Stops updating the bar, which stays on the screen."""
-        self._bar.stop()
 
 
 class _Count(ProgressColumn):
@@ -207,14 +214,8 @@ def _table(rows: list[Row]) -> Table:
     table.add_column("result", overflow="fold")
     for row in rows:
         numbers = (row.entries, row.added, row.groups, row.pending)
-        table.add_row(Text(row.name), *map(_number, numbers), _result(row))
+        shown_numbers = ("" if number is None else f"{number:,}" for number in numbers)
+        text = row.outcome.value + (f": {row.remark}" if row.remark else "")
+        result = Text(text, style=_STYLES.get(row.outcome, "red"))
+        table.add_row(Text(row.name), *shown_numbers, result)
     return table
-
-
-def _number(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
-
-
-def _result(row: Row) -> Text:
-    text = row.outcome.value + (f": {row.remark}" if row.remark else "")
-    return Text(text, style=_STYLES.get(row.outcome, "red"))

@@ -31,6 +31,7 @@ from penstock.migration.report import (
     Outcome,
     Progress,
     Row,
+    left_out,
     list_names,
     print_summary,
     shown,
@@ -45,12 +46,13 @@ _BATCH: Final = 50
 class Options(NamedTuple):
     """The options of the command line."""
 
-    source: Address
+    source: Address | str
+    """A server, or the path of an RDB file."""
     target: Address
     globs: tuple[bytes, ...] = (b"*",)
     databases: tuple[int, ...] | None = None
     """Numbers of databases to copy, each into the one of the same number; an empty tuple for all
-    that hold keys, ``None`` for those that the addresses name."""
+    that hold keys, ``None`` for those that the addresses name, and the first of a file."""
     replace: bool = False
     strings: bool = False
     depth: Depth = Depth.FULL
@@ -70,7 +72,8 @@ def run(options: Options, console: Console) -> bool:
     """Copies and verifies; whether everything is equal then. Raises :class:`ClientError`."""
     rows: list[Row] = []
     fine = True
-    for source_db, target_db in _database_pairs(options):
+    assert not isinstance(options.source, str)
+    for source_db, target_db in _database_pairs(options.source, options):
         with (
             Nodes("source", options.source, source_db) as source,
             Nodes("target", options.target, target_db) as target,
@@ -87,14 +90,14 @@ def run(options: Options, console: Console) -> bool:
     return fine and all(row.fine for row in rows)
 
 
-def _database_pairs(options: Options) -> list[tuple[int, int]]:
-    """The numbers of the databases on the source and on the target."""
+def _database_pairs(source: Address, options: Options) -> list[tuple[int, int]]:
+    """Return the numbers of the databases on the source and on the target."""
     if options.databases is None:
-        return [(options.source.db or 0, options.target.db or 0)]
+        return [(source.db or 0, options.target.db or 0)]
     numbers = list(options.databases)
     if not numbers:
-        with Connection("source", options.source, 0) as source:
-            numbers = list_databases(source)
+        with Connection("source", source, 0) as connection:
+            numbers = list_databases(connection)
     return [(number, number) for number in numbers]
 
 
@@ -129,10 +132,8 @@ class _Migration:
         others = dict(keys.others)
         if keys.strings and not self._options.strings:
             others["string"] = keys.strings
-        for kind, names in sorted(others.items()):
-            hint = " (--strings copies them)" if kind == "string" else ""
-            what = plural(len(names), f"{kind} key")
-            self._say(f"left out: {what}{hint}: {list_names(names)}")
+        for line in left_out(others):
+            self._say(line)
 
     def _endpoints(self, key: bytes) -> Endpoints:
         return Endpoints(self._source.of(key), self._target.of(key))
@@ -169,17 +170,15 @@ class _Migration:
 
     def _copy(self, streams: list[bytes]) -> list[Copied]:
         """Copies what can be copied."""
-        progress, done = self._progress, list[Copied]()
-        progress.start("Copying", len(streams), count_entries(self._source, streams))
-        try:
+        done: list[Copied] = []
+        count = count_entries(self._source, streams)
+        with self._progress.over("Copying", len(streams), count) as progress:
             for key in streams:
                 try:
                     done.append(self._copy_one(key))
                 except (CommandRefused, StreamGone, StreamRefused) as error:
                     self._fail(key, error)
                     progress.end(f"{self._name(key)}: {error}")
-        finally:
-            progress.stop()
         return done
 
     def _copy_one(self, key: bytes) -> Copied:
@@ -192,17 +191,14 @@ class _Migration:
 
     def _verify(self, copied: list[Copied]) -> None:
         """Compares what has been copied."""
-        progress = self._progress
-        progress.start("Verifying", len(copied), sum(each.plan.source.length for each in copied))
-        try:
+        count = sum(each.plan.source.length for each in copied)
+        with self._progress.over("Verifying", len(copied), count) as progress:
             for each in copied:
                 try:
                     self._verify_one(each)
                 except (CommandRefused, StreamGone) as error:
                     self._fail(each.plan.key, error)
                 progress.end("")
-        finally:
-            progress.stop()
 
     def _verify_one(self, copied: Copied) -> None:
         endpoints = self._endpoints(copied.plan.key)

@@ -299,16 +299,14 @@ def window(since: str | None, until: str | None) -> Window:
 
     An ID is included; a time is included as the start and excluded as the end.
     """
-    first = 0 if since is None else _bound(since, "--since")
+    first = 0
+    if since is not None:
+        first = parse_id(since) if _is_id(since) else _time(since, "--since") << SEQUENCE_BITS
     if until is None:
         return Window(first)
     is_id = _is_id(until)
     last = parse_id(until) if is_id else before_millisecond(_time(until, "--until"))
     return Window(first, last)
-
-
-def _bound(text: str, option: str) -> int:
-    return parse_id(text) if _is_id(text) else _time(text, option) << 64
 
 
 def _is_id(text: str) -> bool:
@@ -346,18 +344,14 @@ def replay(
     key = key_of(target)
     last = client.info(key).last
     there = added = 0
-    for entries in (page for file in files for page in _within(read(file), bounds)):
+    for page in (page for file in files for page in read(file)):
+        entries = [each for each in page if bounds.first <= parse_id(each[0]) <= bounds.last]
         old = [entry for entry in entries if parse_id(entry[0]) <= last]
         _need_equal(client, key, old, target)
         _add(client, key, entries[len(old) :], target)
         there, added = there + len(old), added + len(entries) - len(old)
     console.print(Text(f"{target}: {added:,} entries added, {there:,} were there"))
     return added
-
-
-def _within(pages: Iterator[list[Entry]], bounds: Window) -> Iterator[list[Entry]]:
-    for page in pages:
-        yield [entry for entry in page if bounds.first <= parse_id(entry[0]) <= bounds.last]
 
 
 def _need_equal(client: StreamClient, key: bytes, entries: list[Entry], target: str) -> None:

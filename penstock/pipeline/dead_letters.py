@@ -11,7 +11,8 @@ there the entry is added first, with a mark that lets a command that was killed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from redis.exceptions import WatchError
 from rich.console import Console
@@ -20,6 +21,7 @@ from rich.text import Text
 from penstock.pipeline.decode.sql import REASON, text
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.servers import StreamClient, shown
+from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.write.idempotence import once
 
@@ -107,7 +109,8 @@ def redrive(
     """Sends letters back, the oldest first, and returns how many; raises PipelineError."""
     counts: dict[bytes, int] = {}
     sent = 0
-    for portion in _portions(_chosen(client, key, choice)):
+    chosen = _chosen(client, key, choice)
+    while portion := list(islice(chosen, PORTION)):
         if not dry_run:
             portion = _send(client, key, choice, portion)
         for _, letter in portion:
@@ -117,18 +120,13 @@ def redrive(
     verb = "would be sent" if dry_run else "sent"
     for target, count in sorted(counts.items()):
         console.print(Text(f"{shown(target)}: {count:,} {verb}"))
-    console.print(Text(f"{shown(key)}: {sent:,} {verb}, {_left(client, key):,} there"))
+    console.print(Text(f"{shown(key)}: {sent:,} {verb}, {client.info(key).length:,} there"))
     return sent
-
-
-def _left(client: StreamClient, key: bytes) -> int:
-    return client.info(key).length
 
 
 def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]:
     """The letters to send, of those that are there at the start."""
-    last = client.info(key).last
-    to = f"{last >> 64}-{last & (1 << 64) - 1}"
+    to = format_id(client.info(key).last)
     after = b"-"
     left = choice.limit
     while page := client.call("XRANGE", key, after, to, "COUNT", PAGE):
@@ -141,17 +139,6 @@ def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]
             left = None if left is None else left - 1
             yield id, letter
         after = b"(" + page[-1][0]
-
-
-def _portions(found: Iterator[Found]) -> Iterator[list[Found]]:
-    portion: list[Found] = []
-    for each in found:
-        portion.append(each)
-        if len(portion) == PORTION:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
 
 
 def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
@@ -172,11 +159,12 @@ def _send_together(
     _need_streams(client, {choice.target(letter) for _, letter in portion})
     with client.transaction() as pipeline:
         pipeline.watch(key)
-        there = [each for each in portion if _is_there(pipeline, key, each[0])]
+        ask = pipeline.execute_command
+        there = [each for each in portion if ask("XRANGE", key, each[0], each[0])]
         pipeline.multi()
         for id, letter in there:
-            pipeline.execute_command("XADD", choice.target(letter), "*", *letter.fields)
-            pipeline.execute_command("XDEL", key, id)
+            ask("XADD", choice.target(letter), "*", *letter.fields)
+            ask("XDEL", key, id)
         pipeline.execute()
     return there
 
@@ -190,10 +178,6 @@ def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
         kind = client.call("TYPE", target)
         if kind not in (b"stream", b"none"):
             raise PipelineError(f"'{shown(target)}' is no stream but a {kind.decode()}")
-
-
-def _is_there(pipeline: Any, key: bytes, id: bytes) -> bool:
-    return bool(pipeline.execute_command("XRANGE", key, id, id))
 
 
 def _send_apart(

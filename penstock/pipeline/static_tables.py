@@ -43,7 +43,7 @@ def register(spark: SparkSession, loaded: Loaded) -> None:
             spark.dataSource.register(TableSource)
             reader = spark.read.format(FORMAT).schema(from_arrow_schema(rows.schema))
             # The name of the option keeps Spark from showing what may be a password.
-            frame = reader.option("secret", _packed(table)).load()
+            frame = reader.option("secret", b64encode(pickle.dumps(table)).decode()).load()
         else:
             frame = spark.createDataFrame(rows)
         frame.createOrReplaceTempView(table.name)
@@ -95,10 +95,6 @@ def _jdbc(table: StaticTable) -> pa.Table:
 
 
 _READERS: Final = {"parquet": _parquet, "csv": _csv, "delta": _delta, "jdbc": _jdbc}
-
-
-def _packed(table: StaticTable) -> str:
-    return b64encode(pickle.dumps(table)).decode()
 
 
 class TableSource(DataSource):

@@ -192,10 +192,10 @@ def _run_queries(
         for output in pipeline.outputs:
             output.require_of(spark)
         runs: list[Run] = []
-        stack.callback(_stop_all, runs)
         try:
             for query in queries(spark, pipeline):
                 runs.append(Run(query, pipeline.retry, once, reporter))
+                stack.callback(_quietly, runs[-1].stop)
             follow(runs, stopping)
         except (Py4JNetworkError, ConnectionError):
             raise PipelineError(JAVA_IS_GONE) from None
@@ -210,11 +210,6 @@ def follow(runs: Sequence[Run], stopping: Stopping) -> None:
             time.sleep(POLL_S)
     while waiting := [each for each in waiting if not each.finish()]:
         time.sleep(POLL_S / 5)
-
-
-def _stop_all(runs: Sequence[Run]) -> None:
-    for each in runs:
-        _quietly(each.stop)
 
 
 def _quietly(stop: Callable[[], object]) -> None:

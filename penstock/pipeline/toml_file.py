@@ -91,7 +91,8 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     depth = 0
     parts: list[str] = []
     for token in _TOKEN.findall(text.replace("\r\n", "\n")):
-        if token == "\n" and not (depth and _is_value(parts)):
+        # Brackets may also be open because of a header.
+        if token == "\n" and not (depth and _ASSIGNMENT.match("".join(parts))):
             yield begin, "".join(parts)
             parts, depth, begin = [], 0, line + 1
         else:
@@ -99,11 +100,6 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             depth += (token in ("[", "{")) - (token in ("]", "}"))
         line += token.count("\n")
     yield begin, "".join(parts)
-
-
-def _is_value(parts: list[str]) -> bool:
-    """Whether brackets are open because of a value, and not in a header."""
-    return _ASSIGNMENT.match("".join(parts)) is not None
 
 
 # --- Values --------------------------------------------------------------------------------------

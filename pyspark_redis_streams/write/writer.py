@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from redis.exceptions import ResponseError
 
 from pyspark_redis_streams.errors import RedisStreamsError, SchemaError, ServerError
-from pyspark_redis_streams.ids import parse_id
+from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.read.columns import FIELD_TYPES
 from pyspark_redis_streams.servers import Servers
@@ -210,7 +210,7 @@ def trimming(settings: WriteSettings) -> tuple[Any, ...]:
     if settings.maxlen is not None:
         return ("MAXLEN", how, settings.maxlen)
     if settings.minid is not None:
-        return ("MINID", how, f"{settings.minid >> 64}-{settings.minid & (1 << 64) - 1}")
+        return ("MINID", how, format_id(settings.minid))
     return ()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.client import parse
 from penstock.migration.cli import parse_arguments
-from penstock.migration.rdb_file import FileOptions
+from penstock.migration.runner import Options
 from storage.rdb.write import raw
 from tests.conformance.reference import RealServer
 from tests.migration.running import Ended, migrate
@@ -126,10 +126,10 @@ def test_what_the_target_refuses_is_told(tmp_path: Path) -> None:
 
 def test_options_are_understood() -> None:
     local = parse("redis://127.0.0.1:6379/0")
-    assert parse_arguments(["x.rdb"], "import") == FileOptions("x.rdb", local)
+    assert parse_arguments(["x.rdb"], "import") == Options("x.rdb", local)
     args = "x.rdb --match a* --db 3 --replace --strings --dry-run --to redis://far"
-    assert parse_arguments(args.split(), "import") == FileOptions(
-        "x.rdb", parse("redis://far"), (b"a*",), (3,), True, True, True
+    assert parse_arguments(args.split(), "import") == Options(
+        "x.rdb", parse("redis://far"), (b"a*",), (3,), True, True, dry_run=True
     )
     ended = migrate("x.rdb", "--to", "redis://far/1", "--db", "3")
     assert "a database may be named by --db or in a URL, not in both ways" in ended.err

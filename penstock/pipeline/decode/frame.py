@@ -242,10 +242,11 @@ def records_udf(payload: Payload, parse: Parse) -> Any:
     """Return a function of a record: the problem, the columns' values, and those unknown."""
     columns, unknown = parse.columns, parse.unknown is not None
     types = [parse_type(column.type) for column in columns]
+    kind = pa.struct([(f"c{number}", _arrow(type)) for number, type in enumerate(types)])
 
     def decode(values: pa.Array) -> pa.Array:
         rows = _rows(_made(record_row, payload, columns, unknown), values)
-        return _structs(rows, {"values": (_by_name(rows, types), _struct_of(types))}, True)
+        return _structs(rows, {"values": (_by_name(rows, types), kind)}, True)
 
     inner = ", ".join(f"c{number}: {type}" for number, type in enumerate(types))
     return _decoder(decode, f"struct<problem: string, values: struct<{inner}>, {_MORE}>")
@@ -254,10 +255,6 @@ def records_udf(payload: Payload, parse: Parse) -> Any:
 def _by_name(rows: Sequence[Row], types: Sequence[Type]) -> list[Any]:
     names = [f"c{number}" for number in range(len(types))]
     return [None if r.values is None else dict(zip(names, r.values, strict=True)) for r in rows]
-
-
-def _struct_of(types: Sequence[Type]) -> pa.DataType:
-    return pa.struct([(f"c{number}", _arrow(type)) for number, type in enumerate(types)])
 
 
 _SIMPLE: Final = {

@@ -102,7 +102,7 @@ def _at(pool: Any, id: int, indexes: tuple[int, ...]) -> list[Any]:
     Places count messages as the text has them; but some clients also count those that the compiler
     makes of maps.
     """
-    places = [_count(pool, indexes, is_meant) for is_meant in (_is_written, lambda message: True)]
+    places = [_count(pool, indexes, with_maps) for with_maps in (False, True)]
     found = [message for message in places if message is not None]
     if not found:
         place = ".".join(map(str, indexes))
@@ -110,18 +110,15 @@ def _at(pool: Any, id: int, indexes: tuple[int, ...]) -> list[Any]:
     return found
 
 
-def _is_written(message: Any) -> bool:
-    return not message.GetOptions().map_entry
-
-
-def _count(pool: Any, indexes: tuple[int, ...], is_meant: Callable[[Any], bool]) -> Any:
+def _count(pool: Any, indexes: tuple[int, ...], with_maps: bool) -> Any:
     messages = list(pool.FindFileByName(MAIN).message_types_by_name.values())
     found = None
     for index in indexes:
         if not 0 <= index < len(messages):
             return None
         found = messages[index]
-        messages = [message for message in found.nested_types if is_meant(message)]
+        inner = found.nested_types
+        messages = [each for each in inner if with_maps or not each.GetOptions().map_entry]
     return found
 
 
@@ -203,16 +200,11 @@ def _getter(field: Any) -> Get:
         value = _plain(field.message_type.fields_by_name["value"])
         return lambda m: {_key(k): value(v) for k, v in getattr(m, name).items()}
     plain = _plain(field)
-    if is_repeated(field):
+    if field.is_repeated:
         return lambda m: [plain(each) for each in getattr(m, name)]
     if field.has_presence:
         return lambda m: plain(getattr(m, name)) if m.HasField(name) else None
     return lambda m: plain(getattr(m, name))
-
-
-def is_repeated(field: Any) -> bool:
-    """Whether a field holds several values."""
-    return bool(field.is_repeated)
 
 
 def is_map(field: Any) -> bool:
@@ -285,7 +277,7 @@ def _type(field: Any, within: tuple[str, ...]) -> Type:
     if is_map(field):
         return Type("map", element=_single(field.message_type.fields_by_name["value"], within))
     single = _single(field, within)
-    return Type("array", element=single) if is_repeated(field) else single
+    return Type("array", element=single) if field.is_repeated else single
 
 
 def _single(field: Any, within: tuple[str, ...]) -> Type:

@@ -71,7 +71,8 @@ class RegistryClient:
         references: dict[str, str] = {}
         for name, text in self._references(answer, id, set()):
             references.setdefault(name, text)
-        return Schema(_kind(answer), self._text(answer), tuple(references.items()))
+        kind = str(answer.get("schemaType") or "AVRO").upper()
+        return Schema(kind, self._text(answer), tuple(references.items()))
 
     def _references(
         self, answer: dict[str, Any], id: int, seen: set[tuple[str, int]]
@@ -156,10 +157,6 @@ class _NoRedirects(HTTPRedirectHandler):
 def _opener(registry: Registry) -> OpenerDirector:
     context = ssl.create_default_context(cadata=registry.ca)
     return build_opener(_NoRedirects(), HTTPSHandler(context=context))
-
-
-def _kind(answer: dict[str, Any]) -> str:
-    return str(answer.get("schemaType") or "AVRO").upper()
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

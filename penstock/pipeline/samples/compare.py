@@ -169,20 +169,13 @@ def show_rows(console: Console, found: Rows) -> None:
     if not found.rows:
         console.print(Text("  no rows"))
     else:
-        console.print(_table(found.columns, [_texts(row, found.columns) for row in found.rows]))
+        rows = [[canonical(row.get(name)) for name in found.columns] for row in found.rows]
+        table = _empty(found.columns, rows)
+        for row in rows:
+            table.add_row(*(Text(_cut(value)) for value in row))
+        console.print(table)
     if found.more:
         console.print(Text("  ... and more"))
-
-
-def _texts(row: Any, columns: Sequence[str]) -> list[str]:
-    return [canonical(row.get(name)) for name in columns]
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = _empty(columns, rows)
-    for row in rows:
-        table.add_row(*(Text(_cut(value)) for value in row))
-    return table
 
 
 def _empty(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -15,7 +15,6 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.text import Text
 
@@ -57,10 +56,7 @@ class Samples:
         form = "array" if pipeline.parse else pipeline.source.get("fieldsFormat", "map")
         schema = default_schema(form)
         rows = [_row(entry, form == "array") for entry in entries]
-        self._parsed = parsed(self._frame(rows, schema), pipeline)
-
-    def _frame(self, rows: list[tuple[Any, ...]], schema: StructType) -> DataFrame:
-        return self._session.createDataFrame(rows, schema)
+        self._parsed = parsed(self._session.createDataFrame(rows, schema), pipeline)
 
     def table(self, name: str, most: int | None = None) -> Rows:
         """The rows of a table, at most so many; raises PipelineError for SQL that fails."""
@@ -77,7 +73,8 @@ class Samples:
 
     def _rows(self, name: str, frame: DataFrame, most: int | None) -> Rows:
         limited = frame if most is None else frame.limit(most + 1)
-        rows = [_values(row.asDict(recursive=True)) for row in limited.collect()]
+        # Spark hands out times in the zone of this machine, and without it.
+        rows = [_in_utc(row.asDict(recursive=True)) for row in limited.collect()]
         return Rows(
             name, tuple(frame.columns), tuple(rows[:most]), most is not None and len(rows) > most
         )
@@ -98,11 +95,6 @@ def _row(entry: Entry, as_array: bool) -> tuple[Any, ...]:
         return entry.stream, entry.id, at, list(entry.fields)
     named = {name.decode("utf-8", "backslashreplace"): value for name, value in entry.fields}
     return entry.stream, entry.id, at, named
-
-
-def _values(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with times in UTC: Spark hands them out in the zone of this machine, without it."""
-    return {name: _in_utc(value) for name, value in row.items()}
 
 
 def _in_utc(value: Any) -> Any:
