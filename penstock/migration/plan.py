@@ -21,7 +21,7 @@ class StreamGone(StreamError):
 
 
 class StreamRefused(StreamError):
-    """What the target has under this name is left alone; the text says why."""
+    """Says why a stream of the target is left alone."""
 
 
 class Endpoints(NamedTuple):

@@ -386,8 +386,8 @@ def _queries(status: Mapping[str, Any], now: float) -> Table:
 
 
 class Watch(NamedTuple):
-    """What is asked for: where the status goes, and where HTTP is, if anywhere, and under which
-    names beside addresses and names without a dot."""
+    """Says where the status goes, and where HTTP is, if anywhere, and under which names beside
+    addresses and names without a dot."""
 
     status_file: Path | None = None
     host: str = "127.0.0.1"

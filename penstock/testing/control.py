@@ -17,8 +17,7 @@ class PenstockError(Exception):
 
 
 class WaitTimeout(PenstockError, TimeoutError):
-    """What was waited for has not happened in time; the text says what that was, and what there was
-    instead."""
+    """Says what was waited for and has not happened in time, and what there was instead."""
 
 
 TIMEOUT_S: Final = 10

@@ -35,7 +35,7 @@ class Fault:
 
 
 class Faults:
-    """What goes wrong on the server, for the clients of a test. All of it ends before each test."""
+    """Lets things go wrong on the server, for the clients of a test. All ends before each test."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -83,16 +83,16 @@ class Faults:
         self._ask("DEBUG", "FAULT", "CLEAR")
 
     def failover(self, ms: int) -> None:
-        """What clients see when another server takes over: readers that wait get UNBLOCKED, and
-        for so many milliseconds writes get READONLY, then all connections are closed."""
+        """Shows clients what they see when another server takes over: readers that wait get
+        UNBLOCKED, for so many milliseconds writes get READONLY, then all connections are closed."""
         self._ask("DEBUG", "FAULT", "FAILOVER", ms)
 
     def freeze(self, ms: int) -> None:
-        """Nobody is answered for so many milliseconds, and connections stay open."""
+        """Answers nobody for so many milliseconds; connections stay open."""
         self._ask("DEBUG", "FAULT", "FREEZE", ms)
 
     def disk(self, state: str, ms: int | None = None) -> None:
-        """What the disk of the append-only file does: it is ``"full"``, ``"slow"`` (each sync takes
+        """Sets how the disk of the append-only file is: ``"full"``, ``"slow"`` (each sync takes
         ``ms`` longer), each sync is an ``"error"``, or it is ``"ok"`` again."""
         self._ask("DEBUG", "FAULT", "DISK", state, *(() if ms is None else (ms,)))
 

@@ -31,7 +31,7 @@ class Common(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What a sink's keys may refer to: the folder of the file, and the options of the source."""
+    """Holds the folder of the file and the options of the source, to which keys may refer."""
 
     folder: Path
     source: Mapping[str, str]
