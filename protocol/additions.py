@@ -30,7 +30,7 @@ _HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
 
 
 class Form:
-    """What XADDs have in common that are cut out together: what they begin with, their ID included.
+    """A form that XADDs share which are cut out together: how they begin, their ID included.
 
     ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
     so many ``fields`` and their values. ``entry_id`` is the ID that is given, -1 if the server is

@@ -29,7 +29,7 @@ def shown(data: bytes) -> str:
 
 
 def until_nul(data: bytes) -> bytes:
-    """What error texts show of a name: what is before its first NUL byte."""
+    """Return what error texts show of a name: what is before its first NUL byte."""
     return data.split(b"\0", 1)[0]
 
 
@@ -133,7 +133,7 @@ def no_group(key: bytes, group: bytes) -> str:
 
 
 def no_group_in_xreadgroup(key: bytes, group: bytes) -> str:
-    """The same for XREADGROUP, parked readers included."""
+    """Return the error for a group that XREADGROUP does not find, or that is gone meanwhile."""
     return no_group(key, group) + " in XREADGROUP with GROUP option"
 
 

@@ -35,7 +35,7 @@ def split_words(line: bytes) -> list[bytes] | None:
 
 
 def _without_quotes(word: bytes) -> bytes:
-    """What a word means that ends with its quotes, if there are any."""
+    """Return what a word means that ends with its quotes, if there are any."""
     quote = _QUOTE.search(word)
     if quote is None:
         return word

@@ -156,7 +156,7 @@ class RequestParser:
 
     @property
     def memory(self) -> int:
-        """What has been fed and is in no finished request takes so many bytes of memory."""
+        """Count the bytes of memory of what was fed and is in no finished request."""
         return self.held + self.argument_bytes + ARGUMENT_OVERHEAD * len(self._arguments)
 
     @property

@@ -210,7 +210,7 @@ class Server:
             self._memory_timer = loop.call_later(INTERVAL_S, self._watch_memory)
 
     def cron(self) -> None:
-        """One round of periodic work."""
+        """Do a round of periodic work."""
         self.services.cron.run()
 
 

@@ -31,7 +31,7 @@ ALL_KEYS: Final = 2**62
 
 
 class Cron:
-    """What a server does now and then; :mod:`server.app` says when."""
+    """The work that a server does now and then; :mod:`server.app` says when."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Cron:
         """When it was."""
 
     def run(self) -> None:
-        """One round."""
+        """Do one round."""
         state = self._state
         now = state.clock()
         self._expire_keys(now, EXPIRE_BATCH)

@@ -6,14 +6,13 @@ are lines that begin with ``#``. A file is taken as a whole, or not at all.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterable
 from typing import Final
 
 from server.acl import errors
 from server.acl.rules import OpenSelector, RuleError, apply_all, is_name, joined
 from server.acl.users import User, Users
+from server.config.file import replace
 
 _AROUND: Final = b" \t\r"
 
@@ -71,20 +70,6 @@ def _take(
 
 
 def write(path: str, lines: Iterable[bytes]) -> None:
-    """Replaces the file by one with these lines; raises :class:`OSError` and leaves it as it is."""
-    copy = f"{path}.tmp-{os.getpid()}"
-    try:
-        with open(copy, "wb", opener=_open_private) as file:
-            file.write(b"".join(line + b"\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(copy, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(copy)
-        raise
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Opens a new file that nobody else may read: there are hashes of passwords in it."""
-    return os.open(path, flags, 0o600)
+    """Replaces the file by one with these lines, which nobody else may read: there are hashes of
+    passwords in it. Raises :class:`OSError` and leaves it as it is."""
+    replace(path, b"".join(line + b"\n" for line in lines), 0o600)

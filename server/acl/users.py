@@ -50,7 +50,7 @@ class RateLimit:
 
 
 class User:
-    """One user. A new one may not log in, has no password and may do nothing.
+    """A user. A new one may not log in, has no password and may do nothing.
 
     ``limited`` is whether there is anything that it may not do; :meth:`settle` finds out.
     """

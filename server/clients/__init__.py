@@ -1,1 +1,1 @@
-"""What clients share: waiting, watching, subscribing, and what follows from effects."""
+"""Hold what clients share: waiting, watching, subscribing, and what follows from effects."""

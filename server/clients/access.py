@@ -90,7 +90,7 @@ IN_SCRIPT: Final = "lua"
 
 
 def denial_text(session: Session, denial: Denial) -> str:
-    """What a client is told, without a code; neither the key nor the channel is named."""
+    """Return the text for a client, without a code; neither key nor channel is named."""
     if denial.kind == "command":
         return acl_errors.no_command(session.user, errors.shown(denial.subject))
     return acl_errors.NO_KEY if denial.kind == "key" else acl_errors.NO_CHANNEL
@@ -101,11 +101,11 @@ def _to_bytes(text: str) -> bytes:
 
 
 def _nothing() -> None:
-    """Nothing was to be sent."""
+    """Stand for a notice that was not to be sent."""
 
 
 class AccessControl:
-    """What depends on the users of a server: logins, checks, the log, and clients whose user
+    """Whatever depends on the users of a server: logins, checks, the log, and clients whose user
     changes. All changes of users go through here."""
 
     def __init__(self, state: ServerState) -> None:

@@ -93,7 +93,8 @@ def _state(session: Session) -> dict[str, object]:
 
 
 def _memory(session: Session) -> dict[str, object]:
-    """What is zero here is of no such client: replies are gathered in no buffer of a fixed size."""
+    """Return the fields about memory; what is zero has no client: replies are gathered in no buffer
+    of a fixed size."""
     traffic = session.link.traffic()
     arguments, unsent = (traffic.get(name, 0) for name in ("argv-mem", "omem"))
     used, free = _query_buffer(session, traffic)
@@ -112,8 +113,8 @@ def _memory(session: Session) -> dict[str, object]:
 
 
 def _query_buffer(session: Session, traffic: dict[str, int]) -> tuple[int, int]:
-    """What the client has sent and what is left of the buffer that it was read into, as in Redis:
-    whoever's request runs has the buffer of all clients, with what the last read brought."""
+    """Return what the client has sent and what is left of the buffer that it was read into, as in
+    Redis: whoever's request runs has the buffer of all clients, with what the last read brought."""
     waiting = traffic.get("qbuf", 0)
     if not traffic.get("running"):
         return waiting, 0
@@ -160,7 +161,7 @@ class ClientEviction:
         return int(size or self._state.config.maxmemory * percent // 100)
 
     def run(self) -> None:
-        """One round; clients with CLIENT NO-EVICT stay, and count.
+        """Do one round; clients with CLIENT NO-EVICT stay, and count.
 
         Replicas have a limit of their own."""
         limit = self.limit()

@@ -76,7 +76,7 @@ def _one(letter: str, name: str) -> Callable[[Any], list[Event]]:
 
 
 def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[Event]:
-    """What is told of a value that has taken the place of another."""
+    """Return the events of a value that has taken the place of another."""
     events = [Event(OVERWRITTEN, "overwritten", db, key)] if replaced else []
     return [*events, Event(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
 

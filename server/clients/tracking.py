@@ -62,7 +62,7 @@ told. What only changes groups is not here, and neither are whole databases, see
 
 
 class Notice:
-    """What clients are told: that these keys have changed, or all there are (``None``). It is
+    """A message to clients: that these keys have changed, or all there are (``None``). It is
     encoded once for each protocol."""
 
     __slots__ = ("_keys", "_message", "_push")

@@ -76,11 +76,7 @@ def _include(
 
 
 def apply(
-    config: Config,
-    name: str,
-    values: Sequence[str],
-    where: str,
-    including: tuple[str, ...] = (),
+    config: Config, name: str, values: Sequence[str], where: str, including: tuple[str, ...] = ()
 ) -> None:
     """Sets one setting to the words that a line or an option gives it, or reads a file in its
     place."""
@@ -138,22 +134,25 @@ def rewrite(config: Config, path: str, users: Sequence[str] = ()) -> None:
     """
     with open(path, "rb") as file:
         text = rewritten(config, shown(file.read()), users)
-    copy = f"{path}.rewrite-{os.getpid()}"
+    replace(path, text.encode("utf-8", "surrogateescape"), os.stat(path).st_mode & 0o777)
+
+
+def replace(path: str, data: bytes, mode: int) -> None:
+    """Replaces a file by a complete one with these permission bits; raises :class:`OSError` and
+    leaves it as it is."""
+    copy = f"{path}.tmp-{os.getpid()}"
     try:
-        _write(copy, text.encode("utf-8", "surrogateescape"), os.stat(path).st_mode & 0o777)
+        # At first nobody else may read it: there may be passwords in it.
+        with open(copy, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(copy, path)
     except OSError:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(copy)
         raise
-
-
-def _write(path: str, data: bytes, mode: int) -> None:
-    with open(path, "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def rewritten(config: Config, text: str, users: Sequence[str] = ()) -> str:

@@ -224,14 +224,12 @@ ONLY: Final = OfValue(
     "The group is given these entries alone; it passes over the others, which count as read.",
 )
 DELAY_FIELD: Final = OfField(
-    b"delay-field",
-    "An entry is not delivered before the time in the field, in Unix milliseconds.",
+    b"delay-field", "An entry is not delivered before the time in the field, in Unix milliseconds."
 )
 PAUSED: Final = Choice(b"paused", ("yes", "no"), "Readers of the group wait.")
 
 RETENTION: Final = Milliseconds(
-    b"retention",
-    "Entries go when the time in their ID is so long ago, within 10 milliseconds.",
+    b"retention", "Entries go when the time in their ID is so long ago, within 10 milliseconds."
 )
 RETENTION_BYTES: Final = Size(
     b"retention-bytes",

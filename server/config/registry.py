@@ -346,10 +346,7 @@ UNSUPPORTED: Final = (
         " and Redis and Valkey can be replicas of this one",
         Upstream("replicaof", "", mutable=False),
     ),
-    _unsupported(
-        "modules are libraries for Redis: take the line away",
-        Lines("loadmodule"),
-    ),
+    _unsupported("modules are libraries for Redis: take the line away", Lines("loadmodule")),
     _unsupported(
         "commands keep their names: deny them to users, as in 'user default ... -flushall'",
         Lines("rename-command"),

@@ -288,7 +288,7 @@ def check_bounds(value: int, low: int, high: int) -> None:
 
 
 class Choice(Setting):
-    """One of several words, written in any case."""
+    """A word of several, written in any case."""
 
     def __init__(
         self, name: str, default: str, words: tuple[str, ...], *, mutable: bool = True
@@ -360,7 +360,7 @@ class Filename(Setting):
 
 
 class FilenameOrNone(Filename):
-    """The same, or nothing."""
+    """The name of a file or a folder without a path, or nothing."""
 
     def parse(self, text: str) -> str:
         """The name, which may be empty."""

@@ -55,7 +55,7 @@ AGAIN_AFTER_MS: Final = 100
 
 
 class _Known:
-    """What is known of the policies of a stream: ``agenda`` if it has any, and of the groups that
+    """The knowledge of the policies of a stream: ``agenda`` if it has any, and of the groups that
     were looked at those that have some, and those that have none.
 
     It holds for a ``version`` of all policies. What is known of a group has a version of its own.
@@ -71,7 +71,7 @@ class _Known:
 
 
 class _KnownGroup:
-    """What is known of a group: ``ruled`` if it has policies."""
+    """The knowledge of a group: ``ruled`` if it has policies."""
 
     __slots__ = ("group", "ruled", "version")
 

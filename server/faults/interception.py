@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What requests have to pass before they run while a test looks at them or meddles with them.
+"""Hold what requests have to pass before they run while a test looks at them or meddles with them.
 
 Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast
 path (:data:`server.road.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted`
@@ -33,7 +33,7 @@ Resume = Callable[[], None]
 
 
 class Outages:
-    """What is wrong with the server as a whole; ``changed`` is called when that changes."""
+    """The faults of the server as a whole; ``changed`` is called when that changes."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ SLOTS: Final = 16384
 
 
 class Action(NamedTuple):
-    """What happens to a command that a fault strikes.
+    """An action: what happens to a command that a fault strikes.
 
     ``text`` is that of an ERROR, or the name of a READY one; ``number`` counts the milliseconds of
     a DELAY, or the bytes that are left by CUT."""
@@ -46,8 +46,8 @@ class Action(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a text may depend on: the command and its words, the key that made the fault match, and
-    the address at which the client found the server."""
+    """A request as far as a text may depend on it: the command and its words, the key that made the
+    fault match, and the address at which the client found the server."""
 
     command: Command
     args: Arguments
@@ -160,7 +160,8 @@ class Conditions(NamedTuple):
 
 
 class Strike(NamedTuple):
-    """What happens to a command, and its key that met the condition, empty if it has none."""
+    """An action that happens to a command, and its key that met the condition, empty if it has
+    none."""
 
     action: Action
     key: bytes

@@ -1,1 +1,1 @@
-"""What an operator sees of commands: how long they take, which are slow, and each as it runs."""
+"""Show commands to an operator: how long they take, which are slow, and each as it runs."""

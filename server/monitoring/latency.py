@@ -38,7 +38,7 @@ Sample = tuple[int, int]
 
 
 class Series:
-    """What was noted of one event: at most one sample a second."""
+    """The samples of one event: at most one sample a second."""
 
     def __init__(self) -> None:
         self.samples: deque[Sample] = deque(maxlen=KEPT)
@@ -137,18 +137,7 @@ ADVICE: Final[tuple[tuple[frozenset[bytes], str], ...]] = (
         "A fork copies the tables of the process's memory: it takes longer the more memory there"
         " is, and much longer with transparent huge pages, which can be turned off for the system.",
     ),
-    (
-        frozenset(
-            {
-                WRITE,
-                WRITE_WAITS,
-                WRITE_BESIDE_CHILD,
-                WRITE_ALONE,
-                FSYNC,
-            }
-        ),
-        _DISK,
-    ),
+    (frozenset({WRITE, WRITE_WAITS, WRITE_BESIDE_CHILD, WRITE_ALONE, FSYNC}), _DISK),
     (
         frozenset({EXPIRY}),
         "Many keys expire in the same moment. Times to live that differ a little spread the work.",

@@ -93,7 +93,7 @@ SINGLE_NS: Final = 1_000_000
 
 
 class Timings:
-    """What is noted of the commands of a server.
+    """The notes that are taken of the commands of a server.
 
     ``clock`` gives Unix milliseconds; ``watches`` is told whether every command has to be seen by
     itself."""

@@ -116,7 +116,7 @@ class Appender:
 
     @property
     def failure(self) -> str | None:
-        """What the system said when a write or a sync failed, ``None`` while all is well."""
+        """Return what the system said when a write or a sync failed, ``None`` while all is well."""
         return self._state.disk_error
 
     @property
@@ -221,7 +221,7 @@ class Appender:
         self._gate.let_go(self.is_waiting())
 
     def _lose(self, lost: int) -> None:
-        """What happened after the unit ``lost`` is not safe.
+        """Give up what happened after the unit ``lost``: it is not safe.
 
         Nobody can say that it has not happened either, so clients that wrote then get no answer at
         all, as if the server had died. All others are answered."""
@@ -266,7 +266,7 @@ class Appender:
         self._let_go()
 
     def _kind_of_write(self) -> bytes:
-        """What a write of this moment may have had to wait for."""
+        """Return what a write of this moment may have had to wait for."""
         if self._jobs.busy:
             return WRITE_WAITS
         return WRITE_BESIDE_CHILD if self.rewriting else WRITE_ALONE
@@ -522,5 +522,5 @@ def passed(since: int, now: int, milliseconds: int) -> bool:
 
 
 def reason(error: OSError) -> str:
-    """What the system said."""
+    """Return what the system said."""
     return os.strerror(error.errno) if error.errno else str(error)

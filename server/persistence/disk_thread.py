@@ -73,7 +73,7 @@ class DiskThread:
 
 
 class _Thread:
-    """One thread with one job at a time; it is made for the first of them.
+    """A thread with one job at a time; it is made for the first of them.
 
     An executor of the standard library does the same in a third more time, which every commit of
     ``appendfsync always`` would take.
@@ -107,7 +107,7 @@ class _Thread:
         self._jobs.put((work, loop))
 
     def _work(self) -> None:
-        """What the thread does until it is closed."""
+        """Do one job after another until the thread is closed."""
         while (job := self._jobs.get()) is not None:
             work, loop = job
             try:

@@ -133,7 +133,7 @@ class Journal:
             self._tell()
 
     def begin_unit(self) -> None:
-        """What follows counts as a whole or not at all; units within count as part of it."""
+        """Let what follows count as a whole or not at all; units within count as part of it."""
         self._units_open += 1
         if self.unit is None:
             self.unit = []
@@ -146,7 +146,7 @@ class Journal:
             self._append_unit(effects)
 
     def split_unit(self) -> None:
-        """What the unit holds so far is to be written now; what follows is another."""
+        """Let what the unit holds so far be written now; what follows is another."""
         if self.unit is not None:
             effects, self.unit = self.unit, []
             self._append_unit(effects)

@@ -70,7 +70,7 @@ class Loader:
     # --- files ----------------------------------------------------------------------------
 
     def begin_file(self) -> None:
-        """What follows is the contents of another file."""
+        """Begin another file, whose contents follow."""
         self._restorer.begin_file()
 
     @property

@@ -1,4 +1,4 @@
-"""What outlives the process: the append-only file, its rewriting, and its loading.
+"""Hold what outlives the process: the append-only file, its rewriting, and its loading.
 
 :class:`Persistence` is what the rest of the server speaks to. It owns the folder while there is
 anything to do in it.

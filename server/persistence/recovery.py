@@ -86,7 +86,7 @@ class Recovery:
                 self._state.keyspace.now_ms = 0
 
     def run_at_once(self) -> None:
-        """The same without letting anybody else do anything."""
+        """Load all of it without letting anybody else do anything."""
         for _ in self._steps():
             pass
 

@@ -196,7 +196,7 @@ class Rewrite:
     # --- the end --------------------------------------------------------------------------
 
     def note_refusal(self, *, is_save: bool) -> None:
-        """One that was due could not begin, and is tried again like one that failed."""
+        """Note that a rewrite could not begin; it is tried again like one that failed."""
         self.is_save = is_save
         self.last_ok = False
         self.ended_ms = self._state.clock()
@@ -323,7 +323,7 @@ class DumpFile:
         return cls(state.config.dir, name) if name else None
 
     def chunks(self, state: ServerState) -> Iterator[bytes]:
-        """What is to be in it."""
+        """Return what is to be in it."""
         aux = [
             (b"redis-ver", REDIS_VERSION.encode()),
             (b"redis-bits", b"64"),
@@ -343,7 +343,7 @@ class DumpFile:
 
 
 class _Cut:
-    """What the disk has to do at the cut. ``tail`` belongs to the increment that ends there."""
+    """The work of the disk at the cut. ``tail`` belongs to the increment that ends there."""
 
     def __init__(self, folder: Folder, old: Writer, tail: bytes) -> None:
         self._folder = folder

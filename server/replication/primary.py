@@ -75,7 +75,7 @@ class Primary:
     # --- coming and going -----------------------------------------------------------------
 
     def introduction_of(self, session: Session) -> Introduction:
-        """What a client has said of itself; it may be changed."""
+        """Return what a client has said of itself; it may be changed."""
         replica = self.replicas.get(session)
         if replica is not None:
             return replica.introduction
@@ -132,7 +132,7 @@ class Primary:
         self._note_caught_up()
 
     def following(self) -> list[Replica]:
-        """Those that are sent the stream."""
+        """Return the replicas that are sent the stream."""
         return [replica for replica in self.replicas.values() if replica.phase is ONLINE]
 
     @property

@@ -1,4 +1,4 @@
-"""One replica: what it has said of itself, how far it has come, and what is sent to it.
+"""Serve one replica: what it has said of itself, how far it has come, and what is sent to it.
 
 A replica is sent a snapshot first, unless it can go on where it was, and then the stream. It is
 sent as much as it reads: what it has not been sent yet stays in the backlog, where all replicas
@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
 
 
 class Introduction:
-    """What a client has said of itself with REPLCONF, before it becomes a replica."""
+    """The words of a client about itself with REPLCONF, before it becomes a replica."""
 
     __slots__ = ("address", "capabilities", "contents", "only_snapshot", "port", "version")
 
@@ -107,7 +107,7 @@ class SnapshotFile:
         return self._disk.read(self.fd, READ_AT_ONCE, at)
 
     def release(self) -> None:
-        """One less needs it."""
+        """Count one less that needs it."""
         self.users -= 1
         if not self.users:
             self._file.close()
@@ -202,11 +202,11 @@ class Replica:
         self.resume()
 
     def pause(self) -> None:
-        """It does not read what was sent: no more is sent for now."""
+        """Send no more for now: it does not read what was sent."""
         self._choked = True
 
     def resume(self) -> None:
-        """It has read what was sent: more is, if there is more."""
+        """Send more, if there is more: it has read what was sent."""
         self._choked = False
         self.pump()
 
@@ -282,11 +282,11 @@ class Replica:
         self.session.link.close()
 
     def leave(self) -> None:
-        """It is gone."""
+        """Forget the replica, which is gone."""
         self._limits.forget(self)
         self._let_snapshot_go()
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Return the name that messages call it by."""
         return f"{self.address}:{self.introduction.port}"

@@ -127,21 +127,6 @@ class KeySpec:
     flags depend on the request, ``vary`` tells them.
     """
 
-    __slots__ = (
-        "counted",
-        "find",
-        "flags",
-        "index",
-        "keyword",
-        "last",
-        "limit",
-        "names_keys",
-        "need",
-        "notes",
-        "step",
-        "vary",
-    )
-
     def __init__(
         self,
         flags: str,
@@ -221,8 +206,6 @@ SPREAD: Final = -2
 class Channels:
     """Which arguments are channels: from ``first`` on, one or ``many``; or they are ``patterns``
     of channels."""
-
-    __slots__ = ("first", "many", "patterns")
 
     def __init__(self, first: int = 1, *, many: bool = False, patterns: bool = False) -> None:
         self.first = first
@@ -304,28 +287,6 @@ class Definition:
     may know what that looks like.
     """
 
-    __slots__ = (
-        "arity",
-        "categories",
-        "channels",
-        "complexity",
-        "deprecated",
-        "flags",
-        "fullname",
-        "group",
-        "handler",
-        "history",
-        "keys",
-        "name",
-        "one_key",
-        "own",
-        "protected",
-        "since",
-        "summary",
-        "syntax",
-        "tips",
-    )
-
     def __init__(
         self,
         name: str,
@@ -404,33 +365,6 @@ class Command:
     channels, ``HAS_CHANNELS``, or ``SPREAD`` where :meth:`key_uses` has to look. ``channels`` tells
     which of its arguments are channels.
     """
-
-    __slots__ = (
-        "about",
-        "arity",
-        "calls",
-        "categories",
-        "channels",
-        "durations",
-        "failed",
-        "flags",
-        "fullname",
-        "handler",
-        "key_at",
-        "key_need",
-        "keys",
-        "name",
-        "nanoseconds",
-        "protected",
-        "queues",
-        "rejected",
-        "slow_count",
-        "slow_max_ns",
-        "slow_sum_ns",
-        "special",
-        "subcommands",
-        "writes",
-    )
 
     def __init__(self, about: Definition) -> None:
         self.about = about

@@ -1,1 +1,1 @@
-"""What a server stands on: clock, log, counters, process, event loop, background work."""
+"""Hold what a server stands on: clock, log, counters, process, event loop, background work."""

@@ -95,7 +95,8 @@ class HdrHistogram:
         return sum(self.counts)
 
     def percentile(self, percent: float) -> int:
-        """What so many per cent of the calls took at most, in nanoseconds; 0 if there were none.
+        """Return what so many per cent of the calls took at most, in nanoseconds; 0 if there were
+        none.
 
         For 0 it is what the shortest call took at least."""
         left = max(1, int(percent / 100 * self.total + 0.5))

@@ -41,13 +41,13 @@ class Log:
         self.write("debug", message)
 
     def verbose(self, message: str) -> None:
-        """What clients do."""
+        """Log what clients do."""
         self.write("verbose", message)
 
     def notice(self, message: str) -> None:
-        """What one wants to know in production."""
+        """Log what one wants to know in production."""
         self.write("notice", message)
 
     def warning(self, message: str) -> None:
-        """What somebody should look at."""
+        """Log what somebody should look at."""
         self.write("warning", message)

@@ -7,7 +7,7 @@ from collections import Counter, deque
 
 
 class Stats:
-    """What has happened since the start, or since CONFIG RESETSTAT."""
+    """Counts of what has happened since the start, or since CONFIG RESETSTAT."""
 
     def __init__(self) -> None:
         self.denied = Counter[str]()

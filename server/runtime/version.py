@@ -1,4 +1,4 @@
-"""What the server says it is."""
+"""Tell what the server is."""
 
 from __future__ import annotations
 

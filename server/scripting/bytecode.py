@@ -1,4 +1,4 @@
-"""What is changed in the bytecode of every script before it runs.
+"""Change the bytecode of every script before it runs.
 
 **Tail calls.** ``return redis.call(...)`` is a tail call: the script's own frame is gone when the
 call fails, and with it the line that the error should name. In the bytecode of Lua 5.1 a tail call

@@ -12,9 +12,14 @@ from typing import Final, NamedTuple
 from protocol.errors import CommandError, shown
 from server.scripting import errors as script_errors
 
-FLAGS: Final = frozenset(
-    {"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
+FLAGS: Final[tuple[str, ...]] = (
+    "no-writes",
+    "allow-oom",
+    "allow-stale",
+    "no-cluster",
+    "allow-cross-slot-keys",
 )
+"""The flags that scripts and functions may have, in the order that FUNCTION LIST shows them in."""
 ENGINE: Final = "lua"
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 

@@ -33,20 +33,11 @@ LOAD_STEPS: Final = 1000
 OVERHEAD: Final = 200
 """What a library takes besides its code, in bytes."""
 
-FLAGS: Final[tuple[str, ...]] = (
-    "no-writes",
-    "allow-oom",
-    "allow-stale",
-    "no-cluster",
-    "allow-cross-slot-keys",
-)
-"""The flags that functions may have, in the order that FUNCTION LIST shows them in."""
-
 _NAME: Final = re.compile(rb"\w+", re.ASCII)
 
 
 class Function(NamedTuple):
-    """One function: ``body`` is the one of Lua."""
+    """A function: ``body`` is the one of Lua."""
 
     name: bytes
     body: object
@@ -122,7 +113,7 @@ class Functions:
             return script_errors.FUNCTION_EXISTS_IN_LIBRARY.encode()
         told = description if isinstance(description, bytes) else None
         given = flags.decode().split()
-        words = [flag for flag in FLAGS if flag in given]
+        words = [flag for flag in first_line.FLAGS if flag in given]
         library.functions[name.lower()] = Function(name, body, told, words, library.name)
         return None
 

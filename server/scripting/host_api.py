@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""What a script can ask of the server: commands above all."""
+"""Do what a script can ask of the server: commands above all."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ PACKAGES: Final = ("lupa", "greenlet")
 
 
 class Job(NamedTuple):
-    """What is to run: in which Lua, which of its functions and under which name, what the first
-    line promises, and for which command with which keys and arguments."""
+    """A script or a function that is to run: in which Lua, which of its functions and under which
+    name, what the first line promises, and for which command with which keys and arguments."""
 
     calls: HostApi
     body: object

@@ -31,7 +31,7 @@ class Misuse(Exception):
 
 
 class Field(NamedTuple):
-    """One value of a structure: its letter, its bytes, the blanks before it, the order of bytes."""
+    """A value of a structure: its letter, its bytes, the blanks before it, the order of bytes."""
 
     letter: str
     size: int

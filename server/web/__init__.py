@@ -1,1 +1,1 @@
-"""What the server says over HTTP: metrics, and whether it is well."""
+"""Answer over HTTP: metrics, and whether it is well."""

@@ -42,7 +42,8 @@ what is neither that nor answered at once: together they leave connections for w
 
 
 class WebServer:
-    """What answers on the port of metrics. ``failure`` is why the start has failed, if it has."""
+    """The server that answers on the port of metrics. ``failure`` is why the start has failed, if
+    it has."""
 
     def __init__(self, server: Services) -> None:
         self._server = server

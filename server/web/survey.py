@@ -1,4 +1,4 @@
-"""What there is to say about every stream, group and consumer, gathered in steps.
+"""Gather what there is to say about every stream, group and consumer, in steps.
 
 There may be ten thousand streams and ten million pending entries, and one event loop for all
 clients, so it is left again after each millisecond. A stream or group is read at a moment of its

@@ -132,7 +132,7 @@ class Restorer:
     # --- strings and entries --------------------------------------------------------------
 
     def _set(self, args: Arguments) -> bool:
-        """What has options other than PXAT is left to the command."""
+        """Leave what has options other than PXAT to the command."""
         if len(args) == _WORDS_OF_SET:
             self.db.load(args[1], args[2])
             return True
@@ -165,7 +165,7 @@ class Restorer:
         return len(args) > 1
 
     def _pexpireat(self, args: Arguments) -> bool:
-        """What has options is left to the command, and so is a time at which keys are deleted."""
+        """Leave to the command what has options, or a time at which keys are deleted."""
         if len(args) != _WORDS_OF_PEXPIREAT or not _is_positive(args[2]):
             return False
         if args[1] in self.db.values:
@@ -222,7 +222,7 @@ class Restorer:
         return True
 
     def _xsetid(self, args: Arguments) -> bool:
-        """What tells all counters, as they stand; what a client has sent is the command's own."""
+        """Take all counters as they stand; what a client has sent is left to the command."""
         if args[3::2] != _COUNTERS:
             return False
         stream = stream_at(self.db, args[1])

@@ -94,7 +94,7 @@ class Replay(Protocol):
     """Applies the commands of files to data of its own, as the start of a server does."""
 
     def begin_file(self) -> None:
-        """What follows is the contents of another file."""
+        """Begin another file, whose contents follow."""
 
     def take_item(self, item: Item) -> None:
         """Takes a key or something else of an RDB file; raises :class:`LoadError`."""
@@ -111,7 +111,7 @@ class Replay(Protocol):
 
 
 class Findings(NamedTuple):
-    """What one file holds, as far as it can be read."""
+    """The contents of one file, as far as they can be read."""
 
     path: str
     size: int

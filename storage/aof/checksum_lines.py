@@ -93,7 +93,7 @@ class LineVerifier:
 
     @property
     def uncovered(self) -> Uncovered:
-        """What was read behind the last line."""
+        """Return what was read behind the last line."""
         return Uncovered(self._size, self._checksum)
 
     @property

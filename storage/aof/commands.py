@@ -36,12 +36,12 @@ _HALF: Final = 0xFFFFFFFFFFFFFFFF
 
 
 def command(*words: bytes) -> bytes:
-    """One command."""
+    """Encode one command."""
     return _pack(words)
 
 
 def bulk(text: bytes) -> bytes:
-    """One word of a command, as a bulk string."""
+    """Encode one word of a command, as a bulk string."""
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
@@ -131,7 +131,7 @@ def _claim_state(time: int, count: int) -> bytes:
 
 
 class Claim:
-    """One XCLAIM that makes entries pending, as a delivery or a claim leaves them; others can be
+    """An XCLAIM that makes entries pending, as a delivery or a claim leaves them; others can be
     added to it."""
 
     __slots__ = ("_group", "_state", "count", "same")
@@ -186,7 +186,7 @@ def deliver(effect: Delivered, last_id: int | None) -> list[bytes]:
 def claim(
     key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int, count: int
 ) -> bytes:
-    """One XCLAIM that makes all the entries pending with this delivery time and count."""
+    """Encode an XCLAIM that makes the entries pending with this delivery time and count."""
     head = _claim_head(11 + len(identities), key, group, consumer)
     return b"".join((head, bulk_ids(identities), _claim_state(time, count), _FORCED))
 
@@ -194,7 +194,7 @@ def claim(
 def deliver_again(
     key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int
 ) -> bytes:
-    """One XCLAIM that counts one more delivery of each of the entries."""
+    """Encode an XCLAIM that counts one more delivery of each of the entries."""
     head = _claim_head(7 + len(identities), key, group, consumer)
     return b"".join((head, bulk_ids(identities), b"$4\r\nTIME\r\n", bulk(number(time))))
 

@@ -134,7 +134,7 @@ def _redelivered(effect: e.Redelivered) -> list[bytes]:
 
 
 def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int, int]]) -> list[bytes]:
-    """What frees entries of their owner, given by ID, delivery count, and the time before which the
+    """Free entries of their owner, given by ID, delivery count, and the time before which the
     group's policies keep them back, 0 if they do not."""
     words: list[bytes] = []
     name = own.RELEASED_UNTIL if any(entry[2] for entry in entries) else own.RELEASED

@@ -106,7 +106,7 @@ class _SeenTimes:
             consumers.pop(consumer, None)
 
     def take(self) -> Iterator[tuple[_Group, list[tuple[bytes, int, int]]]]:
-        """What has been noted, by group: name, seen-time and active-time. It is then forgotten."""
+        """Yield what was noted, by group: name, seen-time and active-time; it is forgotten."""
         groups, self._groups = self._groups, {}
         for group, consumers in groups.items():
             if consumers:
@@ -241,7 +241,7 @@ class EffectEncoder:
         self._close(out)
 
     def split(self) -> None:
-        """What comes next is a unit by itself, whatever it is."""
+        """Let what comes next be a unit by itself, whatever it is."""
         self._deliveries = _Deliveries()
 
     def append_run(self, effect: e.EntriesAdded, out: list[bytes]) -> None:
@@ -292,7 +292,7 @@ class EffectEncoder:
         self._commands = 0
 
     def _plain(self, effect: e.Effect) -> None:
-        """What can be said of an effect by itself."""
+        """Write what can be said of an effect by itself."""
         kind = type(effect)
         if kind in _CARRYING:
             self._write_seen()
@@ -381,7 +381,7 @@ class EffectEncoder:
         return at + 1
 
     def _consumer_seen(self, effects: Sequence[e.Effect], at: int) -> int:
-        """Nothing yet (see :meth:`flush_seen`)."""
+        """Write nothing yet (see :meth:`flush_seen`)."""
         effect = effects[at]
         assert isinstance(effect, e.ConsumerSeen)
         self._seen.note(_group_of(effect), effect.consumer, effect.seen, effect.active)
@@ -446,7 +446,7 @@ class EffectEncoder:
         return at
 
     def _stream_put_back(self, effects: Sequence[e.Effect], at: int) -> int:
-        """What a base has of the stream, which says more than a payload."""
+        """Write what a base has of the stream, which says more than a payload."""
         effect = effects[at]
         assert isinstance(effect, e.StreamPutBack)
         assert isinstance(effect.stream, Stream)

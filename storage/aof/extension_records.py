@@ -197,7 +197,7 @@ class RecordRestorer:
         }
 
     def begin_file(self) -> None:
-        """Nothing is known of the next file, and the server's own settings count again."""
+        """Forget the file before; the server's own settings count again."""
         self._set_limits(self._configured)
         self.is_own = False
         self.skipping = 0

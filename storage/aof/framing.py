@@ -90,7 +90,7 @@ Annotation = tuple[int, int, int]
 
 
 class Parsed(NamedTuple):
-    """What :func:`parse` found in its data."""
+    """The things that :func:`parse` found in its data."""
 
     commands: list[Command]
     places: list[int]

@@ -60,7 +60,7 @@ class Manifest(NamedTuple):
 
     @property
     def files(self) -> tuple[NamedFile, ...]:
-        """What is to be loaded, in this order."""
+        """Return what is to be loaded, in this order."""
         return self.increments if self.base is None else (self.base, *self.increments)
 
     @property

@@ -313,7 +313,7 @@ class Reader:
         return covered.followed_by(data[done:size])
 
     def _uncovered_before(self, end: int) -> Uncovered:
-        """What no line covers in front of the torn tail at ``end``."""
+        """Return what no line covers in front of the torn tail at ``end``."""
         verifier = self._verifier
         if end < verifier.begin:
             raise Mismatch(end, "the MULTI here has no EXEC, but a checksum behind it")

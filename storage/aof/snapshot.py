@@ -91,7 +91,7 @@ def serialized_length(database: Database, key: bytes) -> int:
 
 
 def stream_commands(key: bytes, stream: Stream, limits: StreamLimits) -> Iterator[bytes]:
-    """What makes the stream anew at a free key."""
+    """Yield what makes the stream anew at a free key."""
     dangling = Dangling(key, stream)
     layout = stream.log.layout()
     if layout:
@@ -248,7 +248,7 @@ class Dangling:
         return set_position(self._key, stream.last_id, added, stream.max_deleted_id)
 
     def removal(self) -> Iterator[bytes]:
-        """What removes the placeholders.
+        """Yield what removes the placeholders.
 
         A trimming leaves max-deleted-entry-id as it is; a deletion, which it takes between entries
         that are there, does not, but XSETID sets it again."""

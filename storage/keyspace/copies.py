@@ -11,7 +11,7 @@ from storage.types.kinds import Value, kind_of
 
 
 class Kept(NamedTuple):
-    """What was at a key. ``value`` is nobody else's, and never changes."""
+    """A copy of what was at a key. ``value`` is nobody else's, and never changes."""
 
     value: Value
     expires_at: int | None

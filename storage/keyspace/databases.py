@@ -50,7 +50,7 @@ def _differ(former: Value | None, value: Value) -> bool:
 
 
 class Database:
-    """One numbered database of a :class:`Keyspace`."""
+    """A numbered database of a :class:`Keyspace`."""
 
     __slots__ = (
         "_expiries",

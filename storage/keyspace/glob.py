@@ -51,7 +51,7 @@ def matches(pattern: bytes, text: bytes, *, ignore_case: bool = False) -> bool:
 
 
 def matcher(pattern: bytes) -> Matcher:
-    """What tells whether a text fits the pattern, for one that is asked about many texts."""
+    """Return what tells whether a text fits the pattern, to be asked about many texts."""
     return _remembered(pattern) if len(pattern) <= _SHORT else _new_matcher(pattern)
 
 
@@ -69,7 +69,7 @@ _remembered = lru_cache(maxsize=256)(_new_matcher)
 
 
 class Part:
-    """What stands between two stars: so many bytes, of which some must be certain ones.
+    """A part of a pattern between two stars: so many bytes, of which some must be certain ones.
 
     Each literal and each class has its place in the part; the longest literal comes first.
     """
@@ -91,12 +91,12 @@ class Part:
         self.length += len(text)
 
     def add_class(self, table: bytes) -> None:
-        """One of the bytes follows for which ``table`` has a 1 (see :func:`_table`)."""
+        """Add one of the bytes for which ``table`` has a 1 (see :func:`_table`)."""
         self._classes.append((self.length, table))
         self.length += 1
 
     def end(self) -> None:
-        """Nothing follows any more."""
+        """End the part."""
         self._literals.sort(key=lambda literal: -len(literal[1]))
 
     def fits(self, text: bytes, at: int) -> bool:
@@ -127,8 +127,8 @@ class Part:
         return -1
 
     def _find_in(self, window: bytes) -> int:
-        """The same in a piece of text, for all places at once: each is a bit of a number, so that
-        a part of many bytes that nearly fits everywhere takes a moment too."""
+        """Find the part in a piece of text, for all places at once: each is a bit of a number, so
+        that a part of many bytes that nearly fits everywhere takes a moment too."""
         count = len(window) - self.length + 1
         places: int = (1 << count) - 1
         for offset, table in self._tables():
@@ -182,7 +182,7 @@ class Glob:
 
 
 def _parts(pattern: bytes) -> list[Part]:
-    """What stands before, between and behind the stars."""
+    """Return what stands before, between and behind the stars."""
     part = Part()
     parts = [part]
     for token in _TOKEN.finditer(pattern):

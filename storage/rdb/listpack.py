@@ -56,7 +56,7 @@ def _backwards(size: int) -> bytes:
 
 
 def _wide(size: int) -> bytes:
-    """The same as Redis writes it, which from these sizes on takes a byte more than it needs."""
+    """Return the length as Redis writes it, with a byte more than needed for some sizes."""
     needed = _backwards(size)
     if size in _WIDER:
         return b"\0" + bytes((needed[0] | 128,)) + needed[1:]

@@ -49,7 +49,7 @@ class Library(NamedTuple):
 
 
 class Aux(NamedTuple):
-    """What a file says of itself."""
+    """A name and a value that a file says of itself."""
 
     name: bytes
     value: bytes
@@ -64,7 +64,7 @@ def is_rdb(beginning: bytes) -> bool:
 
 
 def read_rdb(source: Source, limits: StreamLimits) -> Iterator[Item]:
-    """What is in a file, in its order; what is behind the file's end is left in the source.
+    """Yield what is in a file, in its order; what is behind the file's end is left in the source.
 
     Raises :class:`DamagedRDB` as soon as something does not fit, in the end for the checksum, too.
     """
@@ -148,7 +148,8 @@ class _Reader:
         return True
 
     def _skip_aux(self) -> None:
-        """What a module has written outside of keys: its name, when to load it, its data."""
+        """Pass over what a module has written outside of keys: its name, when to load it, its
+        data."""
         source = self._source
         source.length()
         offset = source.offset

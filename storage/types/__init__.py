@@ -1,1 +1,1 @@
-"""What else a key may hold."""
+"""Hold what else a key may have as its value."""

@@ -67,12 +67,7 @@ def watch(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-@command(
-    "UNWATCH",
-    flags=_FLAGS,
-    since="2.2.0",
-    summary="Forgets every watched key.",
-)
+@command("UNWATCH", flags=_FLAGS, since="2.2.0", summary="Forgets every watched key.")
 def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
     """Ends all watching."""
     server.watching.forget(session)

@@ -41,7 +41,7 @@ container(
 
 
 class _Change(NamedTuple):
-    """What SET or DEL ask for: policies to set, or names of others that go."""
+    """A change that SET or DEL ask for: policies to set, or names of others that go."""
 
     set: Settings
     delete: list[bytes]

@@ -78,7 +78,7 @@ def psync(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Makes the client a replica, which gets a snapshot and then what happens.",
 )
 def sync(server: Services, session: Session, args: Arguments) -> Reply:
-    """Nothing: the snapshot follows, once it has been made."""
+    """Answer nothing: the snapshot follows, once it has been made."""
     if session.follower is None:
         _require_silence(session)
         server.replication.synchronise(session, speaks=False)

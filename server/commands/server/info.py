@@ -260,9 +260,7 @@ def _status(well: bool) -> str:
 
 def _threads(server: Services) -> Fields:
     stats, clients = server.state.stats, len(server.state.sessions)
-    return {
-        "io_thread_0": f"clients={clients},reads={stats.reads},writes={stats.writes}",
-    }
+    return {"io_thread_0": f"clients={clients},reads={stats.reads},writes={stats.writes}"}
 
 
 # --- counters --------------------------------------------------------------------------------

@@ -27,11 +27,7 @@ _SMALL: Final = 64 * 1024**2
 _MUCH: Final = 1.5
 """How many times what is in use now the most that ever was may be without a remark."""
 
-_TIPS: Final = (
-    "nondeterministic_output",
-    "request_policy:all_shards",
-    "response_policy:special",
-)
+_TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
 
 # --- figures ---------------------------------------------------------------------------------
 

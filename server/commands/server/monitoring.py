@@ -32,10 +32,7 @@ container(
     complexity="O(N) in the number of entries that are told of.",
     syntax="[count]",
     tips=("request_policy:all_nodes", "nondeterministic_output"),
-    history=[
-        ("4.0.0", "The client's address and name."),
-        ("8.10.0", "The number of arguments."),
-    ],
+    history=[("4.0.0", "The client's address and name."), ("8.10.0", "The number of arguments.")],
 )
 def slowlog_get(server: Services, session: Session, args: Arguments) -> Reply:
     """The last entries of the log: ten, or as many as are asked for; all for -1."""

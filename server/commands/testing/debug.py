@@ -49,10 +49,7 @@ def _leading_number(text: bytes) -> float:
 
 
 @subcommand(
-    (
-        "SET-ACTIVE-EXPIRE <0|1>",
-        "Stops and starts the removal of expired keys that nobody uses.",
-    ),
+    ("SET-ACTIVE-EXPIRE <0|1>", "Stops and starts the removal of expired keys that nobody uses."),
     syntax="SET-ACTIVE-EXPIRE enabled",
 )
 def _set_active_expire(server: Services, session: Session, args: Arguments) -> Reply:
@@ -213,10 +210,7 @@ _CLOCK_ALONE: Final = frozenset({b"RESET", b"FREEZE"})
 
 
 @subcommand(
-    (
-        "CLOCK ADVANCE <milliseconds>",
-        "Moves the server's time forward; what is due happens now.",
-    ),
+    ("CLOCK ADVANCE <milliseconds>", "Moves the server's time forward; what is due happens now."),
     (
         "CLOCK SET <unix-time-milliseconds>",
         "Sets the server's time, which runs on from there unless it stands still.",
@@ -322,10 +316,7 @@ def _snapshot(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 @subcommand(
-    (
-        "TRACE START [CLIENT <name-pattern>]",
-        "Notes from now on which commands other clients send.",
-    ),
+    ("TRACE START [CLIENT <name-pattern>]", "Notes from now on which commands other clients send."),
     (
         "TRACE GET [COUNT <count>]",
         "Takes them: time, client, its name, database and words of each.",

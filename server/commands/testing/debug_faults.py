@@ -170,12 +170,7 @@ def _list(server: Services, session: Session, args: Arguments) -> Reply:
 def _described(fault: Fault) -> Reply:
     words: list[Reply] = [Bulk(word) for word in fault.words]
     return Map(
-        [
-            ("id", fault.id),
-            ("words", words),
-            ("matched", fault.matched),
-            ("struck", fault.struck),
-        ]
+        [("id", fault.id), ("words", words), ("matched", fault.matched), ("struck", fault.struck)]
     )
 
 

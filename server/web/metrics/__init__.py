@@ -1,1 +1,1 @@
-"""What the metrics endpoint answers."""
+"""Answer the metrics endpoint."""

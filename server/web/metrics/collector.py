@@ -60,9 +60,7 @@ class ServerCollector:
                 wakes,
             )
         yield _times(
-            "penstock_loop_lag_seconds",
-            "How late the event loop does what is due.",
-            self._loop_lag,
+            "penstock_loop_lag_seconds", "How late the event loop does what is due.", self._loop_lag
         )
 
     def _identity(self) -> Iterator[Metric]:
@@ -174,9 +172,7 @@ class ServerCollector:
     def _slow_commands(self) -> Iterator[Metric]:
         timings = self._server.state.timings
         yield GaugeMetricFamily(
-            "redis_slowlog_length",
-            "Commands in the slow log.",
-            len(timings.slow_log.entries),
+            "redis_slowlog_length", "Commands in the slow log.", len(timings.slow_log.entries)
         )
         yield CounterMetricFamily(
             "penstock_slow_commands",
