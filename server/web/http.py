@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
 from server.road.state import Phase, ServerState
+from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
@@ -30,7 +31,7 @@ from server.web.connections import MOST, Connection, listen
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
 from server.web.page.routes import Page
-from server.web.survey import Pace
+from server.web.survey import STEP_NS
 
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
@@ -107,7 +108,7 @@ class WebServer:
             return _too_many()
         with self._scrapes:
             async with self._scraping:
-                pieces = await scrape(self._server, self._probe.times, Pace())
+                pieces = await scrape(self._server, self._probe.times, Slice(STEP_NS))
         return _InPieces(pieces)
 
     async def _healthz(self, request: Request) -> Response:
@@ -152,7 +153,7 @@ class _InPieces(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends all of it."""
-        pace = Pace()
+        pace = Slice(STEP_NS)
         await send(
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )

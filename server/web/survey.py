@@ -7,16 +7,15 @@ own; whatever is added or removed meanwhile is in it or not.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from server.config.registry import Config
 from server.delivery.group_ref import GroupRef
 from server.road.session import Place
+from server.runtime.clockwork import Slice
 from server.services import Services
 from server.web.metrics.stream_series import (
     CONSUMERS,
@@ -45,24 +44,8 @@ _HISTOGRAM_LINES: Final = len(DELIVERY_BOUNDS) + 3
 KINDS: Final = ("streams", "groups", "consumers")
 
 
-class Pace:
-    """Says when it is time for others; ``nanoseconds`` is a clock that never goes back."""
-
-    def __init__(self, nanoseconds: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._nanoseconds = nanoseconds
-        self._end = nanoseconds() + STEP_NS
-
-    async def rest(self) -> None:
-        """Lets the event loop serve others if the step has lasted long enough.
-
-        Whatever belongs to the server may have changed afterwards."""
-        if self._nanoseconds() >= self._end:
-            await asyncio.sleep(0)
-            self._end = self._nanoseconds() + STEP_NS
-
-
 async def streams_of(
-    keyspace: Keyspace, now: int, pace: Pace
+    keyspace: Keyspace, now: int, pace: Slice
 ) -> AsyncIterator[tuple[int, bytes, Stream]]:
     """Yields every stream behind the index of its database and its key."""
     for database in keyspace.databases:
@@ -83,7 +66,7 @@ def stream_at(database: Database, key: bytes, now: int) -> Stream | None:
     return value
 
 
-async def summary_of(pending: PendingList, pace: Pace) -> PendingSummary:
+async def summary_of(pending: PendingList, pace: Slice) -> PendingSummary:
     """Return what a group's pending entries amount to."""
     summary = PendingSummary(DELIVERY_BOUNDS)
     while summary.step(pending):
@@ -133,7 +116,7 @@ class Survey:
 class Surveyor:
     """Gathers a :class:`Survey` of a server, as of now: ages are counted from then."""
 
-    def __init__(self, server: Services, pace: Pace) -> None:
+    def __init__(self, server: Services, pace: Slice) -> None:
         config = server.state.config
         self._survey = Survey(config)
         self._server = server

@@ -10,12 +10,13 @@ from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from server.road.state import Phase
+from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.services import Services
 from server.web.metrics.collector import ServerCollector
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
 from server.web.metrics.text import Family, Value
-from server.web.survey import Pace, Rows, Survey, Surveyor
+from server.web.survey import Rows, Survey, Surveyor
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,7 +34,7 @@ class _Collected:
         yield self._family
 
 
-async def scrape(server: Services, loop_lag: Histogram, pace: Pace) -> list[bytes]:
+async def scrape(server: Services, loop_lag: Histogram, pace: Slice) -> list[bytes]:
     """All series, in pieces that follow each other. Others are served meanwhile, so they may belong
     to different moments.
 
@@ -62,7 +63,7 @@ def _left_out(survey: Survey) -> Metric:
     return family
 
 
-async def _write(survey: Survey, pieces: list[bytes], pace: Pace) -> None:
+async def _write(survey: Survey, pieces: list[bytes], pace: Slice) -> None:
     """Adds the series of streams, groups and consumers. A column is freed when it is written, as
     freeing all of them at once takes long, too."""
     for families, rows in (
@@ -76,7 +77,7 @@ async def _write(survey: Survey, pieces: list[bytes], pace: Pace) -> None:
 
 
 async def _write_family(
-    family: Family, labels: list[str], values: list[Value], pieces: list[bytes], pace: Pace
+    family: Family, labels: list[str], values: list[Value], pieces: list[bytes], pace: Slice
 ) -> None:
     name, head = family.name, family.head
     for at in range(0, len(values), _SOME):
@@ -91,7 +92,7 @@ async def _write_family(
         await pace.rest()
 
 
-async def _write_deliveries(rows: Rows, pieces: list[bytes], pace: Pace) -> None:
+async def _write_deliveries(rows: Rows, pieces: list[bytes], pace: Slice) -> None:
     if rows.labels:
         pieces.append(DELIVERIES.head.encode())
     step = _SOME // len(DELIVERY_BOUNDS)

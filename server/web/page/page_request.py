@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
+from server.runtime.clockwork import Slice
 from server.services import Services
 from server.web.page.logins import Viewer
 from server.web.page.sampling import Sampler
 from server.web.page.wording import shown
-from server.web.survey import Pace, stream_at
+from server.web.survey import STEP_NS, stream_at
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
@@ -112,7 +113,7 @@ class PageRequest:
         self.fields = fields
         self.address = address
         self.peer = peer
-        self.pace = Pace()
+        self.pace = Slice(STEP_NS)
         self.now: int = server.state.clock()
         """Unix milliseconds."""
 

@@ -18,9 +18,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple
 
 from server.road.state import Phase
+from server.runtime.clockwork import Slice
 from server.services import Services
 from server.web.page.wording import EARLIEST_MS
-from server.web.survey import Pace, streams_of, summary_of
+from server.web.survey import STEP_NS, streams_of, summary_of
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST
@@ -211,7 +212,7 @@ class Sampler:
 
     async def look(self) -> None:
         """Looks at everything once; what there is may change meanwhile."""
-        pace = Pace()
+        pace = Slice(STEP_NS)
         found = StreamScan(self._server, pace)
         await found.run()
         now = self._server.state.clock()
@@ -236,7 +237,7 @@ class Sampler:
 class StreamScan:
     """One look."""
 
-    def __init__(self, server: Services, pace: Pace) -> None:
+    def __init__(self, server: Services, pace: Slice) -> None:
         self._server = server
         self._pace = pace
         self._now = server.state.clock()
@@ -294,7 +295,7 @@ def holds_letters(stream: Stream) -> bool:
     return bool(last) and last[0].find(LETTER_MARK, 0, _LOOKED_AT) >= 0
 
 
-async def lag_of(stream: Stream, group: Group, pace: Pace) -> int:
+async def lag_of(stream: Stream, group: Group, pace: Slice) -> int:
     """How many entries were not delivered yet: as XINFO GROUPS tells it, and counted in steps where
     that cannot."""
     told = stream.lag(group)
@@ -332,7 +333,7 @@ def in_trouble(now: int) -> Key:
     return key
 
 
-async def ordered(rows: list[Row], key: Key, pace: Pace) -> AsyncIterator[Row]:
+async def ordered(rows: list[Row], key: Key, pace: Slice) -> AsyncIterator[Row]:
     """The rows in an order, which is made in steps."""
     chunks = []
     for at in range(0, len(rows), _CHUNK):

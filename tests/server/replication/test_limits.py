@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import redis
 
+from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
-from server.web.survey import Pace
+from server.web.survey import STEP_NS
 from tests.server.replication.conftest import Follow
 from tests.server.web.reading import samples, value
 from tests.support.servers import PenstockThread
@@ -45,7 +46,7 @@ def test_metrics_tell_what_each_replica_has(
     follower.until("SET", "k", "v")
     follower.acknowledge()
     client.wait(1, 0)
-    pieces = penstock.run(scrape(penstock.server.services, Histogram(), Pace(lambda: 0)))
+    pieces = penstock.run(scrape(penstock.server.services, Histogram(), Slice(STEP_NS, lambda: 0)))
     found = samples(b"".join(pieces).decode())
     labels = {"slave_ip": "10.1.2.3", "slave_port": "7000", "slave_state": "online"}
     assert value(found, "redis_connected_slave_offset_bytes", **labels) == follower.offset

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
-from server.web.survey import Pace
+from server.web.survey import STEP_NS
 from tests.support.direct import Direct
 
 Labels = frozenset[tuple[str, str]]
@@ -16,7 +17,7 @@ Samples = dict[tuple[str, Labels], float]
 
 async def text_of(direct: Direct) -> str:
     """A whole scrape."""
-    pieces = await scrape(direct.server.services, Histogram(), Pace(lambda: 0))
+    pieces = await scrape(direct.server.services, Histogram(), Slice(STEP_NS, lambda: 0))
     return b"".join(pieces).decode()
 
 

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.web.metrics.exposition import scrape
 from server.web.metrics.stream_series import CONSUMERS, GROUPS, MOST_BLOCKS, STREAMS
-from server.web.survey import STEP_NS, Pace
+from server.web.survey import STEP_NS
 from tests.server.web.reading import samples, samples_of, streams_of, text_of, value
 from tests.support.direct import START_MS, Direct, DirectClient
 
@@ -359,7 +360,9 @@ async def test_data_may_change_while_it_is_told() -> None:
                 XREADGROUP GROUP g c1 COUNT 1 STREAMS k{number} >
                 XREADGROUP GROUP g c2 STREAMS k{number} >""",
             )
-        scraping = asyncio.ensure_future(scrape(direct.server.services, Histogram(), Pace(Hasty())))
+        scraping = asyncio.ensure_future(
+            scrape(direct.server.services, Histogram(), Slice(STEP_NS, Hasty()))
+        )
         turns = 0
         while not scraping.done():
             turns += 1
@@ -372,7 +375,7 @@ async def test_data_may_change_while_it_is_told() -> None:
 
 async def test_one_step_lasts_until_its_time_is_over() -> None:
     times = iter([0, STEP_NS - 1, STEP_NS, 5 * STEP_NS, 5 * STEP_NS + 1])
-    pace = Pace(lambda: next(times))
+    pace = Slice(STEP_NS, lambda: next(times))
     others: list[str] = []
     asyncio.get_running_loop().call_soon(others.append, "served")
     await pace.rest()

@@ -7,6 +7,7 @@ import io
 
 import pytest
 
+from server.runtime.clockwork import Slice
 from server.runtime.log import Log
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
@@ -19,7 +20,7 @@ from server.web.page.sampling import (
     lag_of,
     ordered,
 )
-from server.web.survey import Pace, stream_at
+from server.web.survey import STEP_NS, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
 
@@ -75,7 +76,7 @@ def test_what_counts_as_trouble(values: dict[str, object], troubles: list[str]) 
 
 async def test_rows_are_put_in_order_whatever_their_number() -> None:
     rows = [row(key=b"%d" % (at * 7919 % 3000), lag=at * 7919 % 3000) for at in range(3000)]
-    found = [each.lag async for each in ordered(rows, in_trouble(0), Pace())]
+    found = [each.lag async for each in ordered(rows, in_trouble(0), Slice(STEP_NS))]
     assert found == list(range(2999, -1, -1))
 
 
@@ -135,7 +136,7 @@ async def test_lag_that_counters_cannot_tell_is_counted(
     stream = stream_at(direct.server.state.keyspace.databases[0], b"s", direct.now_ms)
     assert stream is not None
     assert stream.lag(stream.groups[b"g"]) is None
-    assert await lag_of(stream, stream.groups[b"g"], Pace(lambda: 0)) == 1399
+    assert await lag_of(stream, stream.groups[b"g"], Slice(STEP_NS, lambda: 0)) == 1399
 
 
 def test_only_streams_that_are_there_are_seen(direct: Direct, client: DirectClient) -> None:
