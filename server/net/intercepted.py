@@ -18,7 +18,6 @@ from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike
-from server.net.paused_requests import REPLICATED, hold_back, may_write
 from server.road.reasons import FAULTS, PAUSE
 from server.road.session import Ending, Session
 from server.road.table import Command
@@ -26,6 +25,9 @@ from server.services import Services
 
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _SPARED: Final = "debug"
+
+REPLICATED: Final = frozenset({"publish", "spublish"})
+"""Commands without the write flag that a pause of writes holds back all the same."""
 
 
 def execute_held(
@@ -129,3 +131,35 @@ def close(transport: asyncio.Transport, resets: bool) -> None:
     if sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
     transport.abort()
+
+
+# --- pauses ----------------------------------------------------------------------------------
+
+
+def hold_back(server: Services, session: Session, request: Request, resume: Resume) -> bool:
+    """Whether the request must wait; ``resume`` is then called after the pause.
+
+    One that would be refused is not held: the client hears of its mistake at once.
+    """
+    command, refusal = server.dispatcher.refusals.resolve(session, request)
+    if command is None or refusal is not None or session.follower is not None:
+        return False
+    if server.pauses.everything or may_write(server, session, command, request):
+        server.pauses.hold(session, resume)
+        session.command = command
+        return True
+    return False
+
+
+def may_write(server: Services, session: Session, command: Command, args: Request) -> bool:
+    """Whether the command changes data or is one that replicas would have to hear of."""
+    if command.name == "exec":
+        return any(may_write(server, session, queued, given) for queued, given in session.queue)
+    scripting = server.scripting
+    if command.name == "fcall":
+        return scripting.functions.may_write(args[1])
+    if command.name == "eval":
+        return scripting.may_write(args[1])
+    if command.name == "evalsha":
+        return scripting.cached_may_write(args[1])
+    return command.writes or command.fullname in REPLICATED

@@ -13,11 +13,12 @@ leaves to the steps what takes time with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Final, Union
+from typing import Final, TypeVar, Union
 
 from protocol.encoder import encode
 from protocol.replies import NULL_ARRAY, Reply
-from storage.engine.stepwise import result
+
+T = TypeVar("T")
 
 PIECE: Final = 256 * 1024
 """About how many bytes of a long reply are put together at a time."""
@@ -40,6 +41,16 @@ class Steps:
 
     def __init__(self, work: Work) -> None:
         self.work = work
+
+
+def result(work: Generator[None, None, T]) -> T:
+    """Do work in steps without an interruption; returns its result."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as stop:
+        found: T = stop.value
+        return found
 
 
 def finish(steps: Steps) -> bytes:

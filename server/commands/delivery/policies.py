@@ -23,13 +23,12 @@ from server.config.policy_lines import circle_text
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import Redrive
 from server.delivery.group_ref import GroupRef, group_of_key
-from server.road.outcomes import Steps, reply_of
+from server.road.outcomes import Steps, reply_of, result
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.stepwise import result
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from server.net.paused_requests import hold_back
+from server.net.intercepted import hold_back
 from storage.aof.framing import parse
 from storage.checksums import crc64
 from storage.rdb.read import restore_libraries
