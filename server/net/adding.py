@@ -77,6 +77,8 @@ def _built(proved: bytes) -> list[Any]:
     return list(iter(reader.gets, False))
 
 
+_FEW: Final = 8
+"""So many entries are added sooner one by one than as a run, if nobody wants to know of them."""
 _NO_OPTIONS: Final = Options(b"", StreamLimits())
 
 
@@ -182,17 +184,13 @@ class Adder:
         most = 1 if alone or form.entry_id >= 0 else room
         names = stream.log.names()
         pieces, end, alike = self._cut(read.data, at, form, most, names)
-        if len(pieces) == 1:
-            self._add_one(read, form, stream, pieces[0], alike, heeded)
-            if room == 0 and trim is not None:
+        if len(pieces) > 1 and (heeded or len(pieces) > _FEW):
+            self._add_together(read, form, stream, pieces, names if alike else None)
+        else:
+            for piece in pieces:
+                self._add_one(read, form, stream, piece, alike, heeded)
+            if room == 0 and pieces and trim is not None:
                 trim_key(read.db, form.key, stream, trim)
-        elif pieces:
-            first = stream.next_from(read.moment.first)
-            run = Run(first, form.fields, names if alike else None, pieces)
-            stream.add_run(run)
-            read.replies += run.texts
-            if heeded:
-                read.db.emit(EntriesAdded(read.db.index, form.key, run, False))
         if heeded:
             self._reactions.apply(read.session)
         else:
@@ -223,6 +221,17 @@ class Adder:
         read.replies.append(text)
         if heeded:
             read.db.emit(EntryAdded(read.db.index, form.key, entry_id, payload, False))
+
+    def _add_together(
+        self, read: Read, form: Form, stream: Stream, pieces: list[bytes], names: list[bytes] | None
+    ) -> None:
+        """Adds entries with these fields and values as a run."""
+        first = stream.next_from(read.moment.first)
+        run = Run(first, form.fields, names, pieces)
+        stream.add_run(run)
+        read.replies += run.texts
+        if read.heeded:
+            read.db.emit(EntriesAdded(read.db.index, form.key, run, False))
 
     def _count(self, session: Session, data: bytes, low: int, high: int, nanoseconds: int) -> None:
         """Counts the commands from place to place in ``data``, which took this long together."""
