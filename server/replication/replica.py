@@ -1,8 +1,24 @@
 """Serve one replica: what it has said of itself, how far it has come, and what is sent to it.
 
-A replica is sent a snapshot first, unless it can go on where it was, and then the stream. It is
-sent as much as it reads: what it has not been sent yet stays in the backlog, where all replicas
-share it, so one that is slow takes no memory of its own but for what the backlog must keep for it.
+**Phases.** A replica is sent a snapshot first, unless it can go on where it was, and then the
+stream. Its phase is what INFO shows of it; :data:`_NEXT` has all ways from one to another, so that
+anything else is an error at once::
+
+    phase            what it is sent      what is kept for it
+    WAITING          line breaks          once it is placed, the stream from there on
+    SENDING          the snapshot         the snapshot, and the stream
+    ONLINE           the stream           the stream that it has not been sent yet
+    SATISFIED        nothing              nothing
+
+It is *placed* when it is known where the stream begins for it: at the moment of which its snapshot
+is, or where it was. That may come before the snapshot is there to be sent (the child process writes
+it meanwhile), so it is no phase. One that wants only a snapshot (REPLCONF rdb-only) needs nothing
+of the stream, in whatever phase. A replica may go at any time (:meth:`Replica.leave`), and is then
+in no phase any more.
+
+**Pace.** It is sent as much as it reads, in all phases alike: what it has not been sent yet stays
+in the file of the snapshot and in the backlog, where all replicas share it, so one that is slow
+takes no memory of its own but for what the backlog must keep for it.
 """
 
 from __future__ import annotations
@@ -25,6 +41,19 @@ ONLINE: Final = "online"
 """It is sent the stream."""
 SATISFIED: Final = "rdb_transmitted"
 """It wanted nothing but a snapshot, and was sent one."""
+
+_RESUMED: Final = "it goes on where it was"
+_SNAPSHOT_BEGAN: Final = "a snapshot is there for it"
+_SNAPSHOT_ENDED: Final = "it was sent the snapshot"
+_HAS_ALL: Final = "it was sent the snapshot, and wants no more"
+
+_NEXT: Final = {
+    (WAITING, _RESUMED): ONLINE,
+    (WAITING, _SNAPSHOT_BEGAN): SENDING,
+    (SENDING, _SNAPSHOT_ENDED): ONLINE,
+    (SENDING, _HAS_ALL): SATISFIED,
+}
+"""Which phase follows, by the present one and what happens."""
 
 FIRST_OF_VALKEY: Final = 9
 """The first version of Valkey that has an RDB version of its own."""
@@ -177,13 +206,16 @@ class Replica:
         needs_from = self.needs_from
         return 0 if needs_from is None else self._feed.end - needs_from
 
+    def _enter_next(self, event: str) -> None:
+        self.phase = _NEXT[self.phase, event]
+
     # --- sending --------------------------------------------------------------------------
 
     def begin_snapshot(self, snapshot: SnapshotFile) -> None:
         """Sends it a snapshot, then the stream from its position on."""
         self._snapshot = snapshot
         self._read = 0
-        self.phase = SENDING
+        self._enter_next(_SNAPSHOT_BEGAN)
         self.heard_ms = self._state.clock()
         self.session.link.send(b"$%d\r\n" % snapshot.size)
         self.resume()
@@ -197,7 +229,7 @@ class Replica:
         """Sends it the stream from a position on, up to which it has it."""
         self.place(position)
         self.acknowledged = position
-        self.phase = ONLINE
+        self._enter_next(_RESUMED)
         self.heard_ms = self._state.clock()
         self.resume()
 
@@ -253,7 +285,7 @@ class Replica:
         return data
 
     def _end_snapshot(self) -> None:
-        self.phase = SATISFIED if self.introduction.only_snapshot else ONLINE
+        self._enter_next(_HAS_ALL if self.introduction.only_snapshot else _SNAPSHOT_ENDED)
         self._let_snapshot_go()
 
     def _let_snapshot_go(self) -> None:
