@@ -38,7 +38,7 @@ KEYS = [b"s", b"t", b"", b"$1\r\n*\r\n", b"k" * 600]
 class Road:
     """A server that goes one way, with a client on it, one that waits and one that watches."""
 
-    def __init__(self, cutting: Cutting | None, recorded: bool) -> None:
+    def __init__(self, cutting: Cutting | None, recorded: bool = True) -> None:
         self.direct = Direct()
         server = self.direct.server
         adder = None if cutting is None else Adder(server.services, *cutting)
