@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import (
@@ -26,6 +26,15 @@ from server.web.metrics.text import COUNTER, Family
 
 INSTANCE_LABELS: Final = ("redis_version", "redis_mode", "os", "process_id", "run_id", "tcp_port")
 """The labels of redis_instance_info that are fields of INFO's section *server*."""
+
+
+_OF_COMMANDS: Final[tuple[tuple[str, str, Callable[[Command], float]], ...]] = (
+    ("", "Calls of each command.", lambda entry: entry.calls),
+    ("_duration_seconds", "How long they took.", lambda entry: entry.nanoseconds / SECOND),
+    ("_failed_calls", "Calls that ended with an error.", lambda entry: entry.failed),
+    ("_rejected_calls", "Calls that were refused before they ran.", lambda entry: entry.rejected),
+)
+"""The series of each command: the end of its name, what it tells, and its value."""
 
 
 class ServerCollector:
@@ -94,29 +103,18 @@ class ServerCollector:
                 yield _single(series.family, series.convert(str(fields[series.field])))
 
     def _of_databases(self) -> Iterator[Metric]:
-        databases = self._server.state.keyspace.databases
-        keys = GaugeMetricFamily("redis_db_keys", "Keys of each database.", labels=["db"])
-        expiring = GaugeMetricFamily(
-            "redis_db_keys_expiring", "Those of them that expire.", labels=["db"]
-        )
-        for database in databases:
-            keys.add_metric([f"db{database.index}"], len(database))
-            expiring.add_metric([f"db{database.index}"], len(database.expires))
-        yield keys
-        yield expiring
-        yield self._times_to_live()
-
-    def _times_to_live(self) -> Metric:
-        """As INFO estimates them, for databases that have keys."""
-        family = GaugeMetricFamily(
-            "redis_db_avg_ttl_seconds",
-            "How long keys that expire have to live on average, estimated.",
-            labels=["db"],
-        )
+        databases = {f"db{each.index}": each for each in self._server.state.keyspace.databases}
+        keys = {name: len(database) for name, database in databases.items()}
+        yield labelled(GaugeMetricFamily, "redis_db_keys", "Keys of each database.", "db", keys)
+        expiring = {name: len(database.expires) for name, database in databases.items()}
+        help = "Those of them that expire."
+        yield labelled(GaugeMetricFamily, "redis_db_keys_expiring", help, "db", expiring)
+        lives: dict[str, float] = {}
         for name, text in _fields(self._server, "keyspace").items():
             values = dict(pair.split("=") for pair in str(text).split(","))
-            family.add_metric([name], int(values["avg_ttl"]) / 1000)
-        return family
+            lives[name] = int(values["avg_ttl"]) / 1000
+        help = "How long keys that expire have to live on average, estimated."
+        yield labelled(GaugeMetricFamily, "redis_db_avg_ttl_seconds", help, "db", lives)
 
     def _of_replicas(self) -> Iterator[Metric]:
         """Yield how much each replica has, and how long ago it said so."""
@@ -145,28 +143,9 @@ class ServerCollector:
             for entry in every(self._server.state.table)
             if entry.calls or entry.rejected or entry.failed
         ]
-        for name, help, values in (
-            ("redis_commands", "Calls of each command.", [entry.calls for entry in used]),
-            (
-                "redis_commands_duration_seconds",
-                "How long they took.",
-                [entry.nanoseconds / SECOND for entry in used],
-            ),
-            (
-                "redis_commands_failed_calls",
-                "Calls that ended with an error.",
-                [entry.failed for entry in used],
-            ),
-            (
-                "redis_commands_rejected_calls",
-                "Calls that were refused before they ran.",
-                [entry.rejected for entry in used],
-            ),
-        ):
-            family = CounterMetricFamily(name, help, labels=["cmd"])
-            for entry, value in zip(used, values, strict=True):
-                family.add_metric([entry.fullname], value)
-            yield family
+        for name, help, value in _OF_COMMANDS:
+            by_name = {entry.fullname: value(entry) for entry in used}
+            yield labelled(CounterMetricFamily, f"redis_commands{name}", help, "cmd", by_name)
         yield _latencies([entry for entry in used if entry.durations.total])
 
     def _slow_commands(self) -> Iterator[Metric]:
@@ -190,21 +169,17 @@ class ServerCollector:
             )
 
     def _errors(self) -> Metric:
-        family = CounterMetricFamily("redis_errors", "Error replies by their code.", labels=["err"])
-        for code, count in sorted(self._server.state.stats.errors.items()):
-            family.add_metric([code], count)
-        return family
+        counts = dict(sorted(self._server.state.stats.errors.items()))
+        help = "Error replies by their code."
+        return labelled(CounterMetricFamily, "redis_errors", help, "err", counts)
 
     def _of_policies(self) -> Metric:
-        family = CounterMetricFamily(
-            "penstock_policy_actions",
+        help = (
             "What policies have done: entries that became dead letters, were delivered again, went"
-            " for their age or size, or as all groups had acknowledged them; consumers removed.",
-            labels=["action"],
+            " for their age or size, or as all groups had acknowledged them; consumers removed."
         )
-        for action, count in self._server.policies.tally.counts().items():
-            family.add_metric([action], count)
-        return family
+        counts = self._server.policies.tally.counts()
+        return labelled(CounterMetricFamily, "penstock_policy_actions", help, "action", counts)
 
     def _of_persistence(self) -> Iterator[Metric]:
         persistence, now = self._server.persistence, self._server.state.timekeeper.source()
@@ -224,6 +199,20 @@ class ServerCollector:
 
 def _fields(server: Services, section: str) -> Fields:
     return SECTIONS[section](server)
+
+
+def labelled(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    help: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    """Return a family of series that are told apart by one label."""
+    found = family(name, help, labels=[label])
+    for text, value in values.items():
+        found.add_metric([text], value)
+    return found
 
 
 def _single(family: Family, value: float) -> Metric:

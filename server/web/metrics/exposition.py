@@ -13,7 +13,7 @@ from server.road.state import Phase
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.services import Services
-from server.web.metrics.collector import ServerCollector
+from server.web.metrics.collector import ServerCollector, labelled
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
 from server.web.metrics.text import Family, Value
 from server.web.survey import Rows, Survey, Surveyor
@@ -52,15 +52,12 @@ async def scrape(server: Services, loop_lag: Histogram, pace: Slice) -> list[byt
 
 
 def _left_out(survey: Survey) -> Metric:
-    family = GaugeMetricFamily(
-        "penstock_metrics_left_out",
+    help = (
         "What has no series because there would be more than metrics-max-series;"
-        " what belongs to something that is left out is not counted.",
-        labels=["kind"],
+        " what belongs to something that is left out is not counted."
     )
-    for kind, count in survey.left_out.items():
-        family.add_metric([kind], count)
-    return family
+    name = "penstock_metrics_left_out"
+    return labelled(GaugeMetricFamily, name, help, "kind", survey.left_out)
 
 
 async def _write(survey: Survey, pieces: list[bytes], pace: Slice) -> None:

@@ -9,102 +9,61 @@ from __future__ import annotations
 from typing import Final
 
 from server.delivery.group_ref import GroupRef
-from server.web.metrics.text import COUNTER, GAUGE, HISTOGRAM, Family, Value
+from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, Consumer, PendingSummary
 from storage.engine.stream import Stream, signed
 
-STREAMS: Final = (
-    Family("redis_stream_length", GAUGE, "Entries in the stream."),
-    Family("redis_stream_groups", GAUGE, "Consumer groups of the stream."),
-    Family("redis_stream_first_entry_id", GAUGE, "Milliseconds of the ID of the first entry."),
-    Family("redis_stream_last_entry_id", GAUGE, "Milliseconds of the ID of the last entry."),
-    Family("redis_stream_last_generated_id", GAUGE, "Milliseconds of the highest ID ever used."),
-    Family(
-        "redis_stream_max_deleted_entry_id", GAUGE, "Milliseconds of the highest ID ever deleted."
-    ),
-    Family("redis_stream_radix_tree_keys", GAUGE, "Blocks in which the entries are kept."),
-    Family(
-        "redis_stream_radix_tree_nodes",
-        GAUGE,
-        "Size of the tree that would file the blocks in Redis; not told of long streams.",
-    ),
-    Family("redis_stream_entries_added_total", COUNTER, "Entries that were ever added."),
-)
+STREAMS: Final = families("""
+gauge redis_stream_length: Entries in the stream.
+gauge redis_stream_groups: Consumer groups of the stream.
+gauge redis_stream_first_entry_id: Milliseconds of the ID of the first entry.
+gauge redis_stream_last_entry_id: Milliseconds of the ID of the last entry.
+gauge redis_stream_last_generated_id: Milliseconds of the highest ID ever used.
+gauge redis_stream_max_deleted_entry_id: Milliseconds of the highest ID ever deleted.
+gauge redis_stream_radix_tree_keys: Blocks in which the entries are kept.
+gauge redis_stream_radix_tree_nodes: Size of the tree that would file the blocks in Redis; not told
+    of long streams.
+counter redis_stream_entries_added_total: Entries that were ever added.
+""")
 
-GROUPS: Final = (
-    Family("redis_stream_group_consumers", GAUGE, "Consumers of the group."),
-    Family("redis_stream_group_messages_pending", GAUGE, "Entries delivered, not acknowledged."),
-    Family(
-        "redis_stream_group_last_delivered_id",
-        GAUGE,
-        "Milliseconds of the ID of the entry that was delivered last.",
-    ),
-    Family(
-        "redis_stream_group_entries_read",
-        GAUGE,
-        "Entries read, as XINFO GROUPS tells it if it can.",
-    ),
-    Family(
-        "redis_stream_group_lag",
-        GAUGE,
-        "Entries not delivered, as XINFO GROUPS tells it if it can.",
-    ),
-    Family(
-        "penstock_stream_group_lag_entries",
-        GAUGE,
-        "Entries of the stream that were not delivered to the group yet, counted.",
-    ),
-    Family(
-        "penstock_stream_group_lag_seconds",
-        GAUGE,
-        "Age of the first entry that was not delivered yet, by its ID; 0 if there is none.",
-    ),
-    Family(
-        "penstock_stream_group_oldest_pending_age_seconds",
-        GAUGE,
-        "How long the entry that has waited longest has been with its consumer; 0 if none waits.",
-    ),
-    Family(
-        "penstock_stream_group_redeliveries_total",
-        COUNTER,
-        "Entries delivered again, by claiming them or from a consumer's own history.",
-    ),
-    Family("penstock_stream_group_acked_total", COUNTER, "Entries acknowledged."),
-    Family("penstock_stream_group_claims_total", COUNTER, "Entries that were claimed."),
-    Family("penstock_stream_group_released_total", COUNTER, "Entries given back with XNACK."),
-    Family(
-        "penstock_stream_group_unowned_entries",
-        GAUGE,
-        "Pending entries without an owner: given back, or kept back by a policy.",
-    ),
-    Family("penstock_stream_group_policies", GAUGE, "Whether the group has policies."),
-    Family(
-        "penstock_stream_group_parked_readers", GAUGE, "Clients that wait for entries of the group."
-    ),
-    Family(
-        "penstock_stream_group_oldest_consumer_idle_seconds",
-        GAUGE,
-        "How long the consumer has not asked that has been idle longest; 0 without consumers.",
-    ),
-)
+GROUPS: Final = families("""
+gauge redis_stream_group_consumers: Consumers of the group.
+gauge redis_stream_group_messages_pending: Entries delivered, not acknowledged.
+gauge redis_stream_group_last_delivered_id: Milliseconds of the ID of the entry that was delivered
+    last.
+gauge redis_stream_group_entries_read: Entries read, as XINFO GROUPS tells it if it can.
+gauge redis_stream_group_lag: Entries not delivered, as XINFO GROUPS tells it if it can.
+gauge penstock_stream_group_lag_entries: Entries of the stream that were not delivered to the group
+    yet, counted.
+gauge penstock_stream_group_lag_seconds: Age of the first entry that was not delivered yet, by its
+    ID; 0 if there is none.
+gauge penstock_stream_group_oldest_pending_age_seconds: How long the entry that has waited longest
+    has been with its consumer; 0 if none waits.
+counter penstock_stream_group_redeliveries_total: Entries delivered again, by claiming them or from
+    a consumer's own history.
+counter penstock_stream_group_acked_total: Entries acknowledged.
+counter penstock_stream_group_claims_total: Entries that were claimed.
+counter penstock_stream_group_released_total: Entries given back with XNACK.
+gauge penstock_stream_group_unowned_entries: Pending entries without an owner: given back, or kept
+    back by a policy.
+gauge penstock_stream_group_policies: Whether the group has policies.
+gauge penstock_stream_group_parked_readers: Clients that wait for entries of the group.
+gauge penstock_stream_group_oldest_consumer_idle_seconds: How long the consumer has not asked that
+    has been idle longest; 0 without consumers.
+""")
+
+CONSUMERS: Final = families("""
+gauge redis_stream_group_consumer_messages_pending: Entries delivered to the consumer, not
+    acknowledged.
+gauge redis_stream_group_consumer_idle_seconds: How long the consumer has not asked.
+""")
 
 DELIVERIES: Final = Family(
     "penstock_stream_group_deliveries",
     HISTOGRAM,
     "Pending entries by the number of times that they were delivered; only while there are any.",
-)
-
-CONSUMERS: Final = (
-    Family(
-        "redis_stream_group_consumer_messages_pending",
-        GAUGE,
-        "Entries delivered to the consumer, not acknowledged.",
-    ),
-    Family(
-        "redis_stream_group_consumer_idle_seconds", GAUGE, "How long the consumer has not asked."
-    ),
 )
 
 DELIVERY_BOUNDS: Final = (1, 2, 3, 5, 10, 25, 100)

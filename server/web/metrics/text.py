@@ -7,6 +7,7 @@ line takes a fraction of a microsecond.
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 GAUGE: Final = "gauge"
@@ -31,6 +32,14 @@ class Family(NamedTuple):
     def head(self) -> str:
         """The two lines that come before its series."""
         return f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n"
+
+
+def families(table: str) -> tuple[Family, ...]:
+    """Return the families of a table with a line for each: of which type it is, how it is called,
+    and what it tells. A line that is indented belongs to the one before."""
+    lines = table.strip().replace("\n    ", " ").split("\n")
+    words = (re.split(": | ", line, maxsplit=2) for line in lines)
+    return tuple(Family(name, kind, help) for kind, name, help in words)
 
 
 def readable(name: bytes) -> str:
