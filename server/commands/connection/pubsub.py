@@ -8,6 +8,7 @@ counted by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from protocol import errors
@@ -21,16 +22,19 @@ from server.road.table import Arguments, Channels, KeySpec
 from server.services import Services
 from storage.keyspace.glob import matches
 
-_FLAGS: Final = "pubsub noscript loading stale"
 _INQUIRY: Final = "pubsub loading stale"
 
-
-@command(
-    "SUBSCRIBE",
-    flags=_FLAGS,
+_listening = partial(
+    command,
+    flags="pubsub noscript loading stale",
     since="2.0.0",
-    summary="Listens to channels.",
     complexity="O(N) in the number of channels.",
+)
+
+
+@_listening(
+    "SUBSCRIBE",
+    summary="Listens to channels.",
     syntax="channel [channel ...]",
     channels=Channels(many=True),
 )
@@ -39,10 +43,8 @@ def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "subscribe", server.pubsub.subscribe, args[1:])
 
 
-@command(
+@_listening(
     "PSUBSCRIBE",
-    flags=_FLAGS,
-    since="2.0.0",
     summary="Listens to all channels whose names fit patterns.",
     complexity="O(N) in the number of patterns.",
     syntax="pattern [pattern ...]",
@@ -53,12 +55,9 @@ def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "psubscribe", server.pubsub.subscribe_pattern, args[1:])
 
 
-@command(
+@_listening(
     "UNSUBSCRIBE",
-    flags=_FLAGS,
-    since="2.0.0",
     summary="Stops listening to channels, or to every channel.",
-    complexity="O(N) in the number of channels.",
     syntax="[channel [channel ...]]",
 )
 def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
@@ -67,10 +66,8 @@ def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
 
 
-@command(
+@_listening(
     "PUNSUBSCRIBE",
-    flags=_FLAGS,
-    since="2.0.0",
     summary="Stops listening to patterns, or to every pattern.",
     complexity="O(N) in the number of patterns.",
     syntax="[pattern [pattern ...]]",
@@ -194,12 +191,10 @@ help_command("PUBSUB", since="6.2.0", categories="-pubsub", text=_HELP)
 _SHARD_CHANNELS: Final = [KeySpec("not_key", last=-1)]
 
 
-@command(
+@_listening(
     "SSUBSCRIBE",
-    flags=_FLAGS,
     since="7.0.0",
     summary="Listens to shard channels.",
-    complexity="O(N) in the number of channels.",
     syntax="shardchannel [shardchannel ...]",
     keys=_SHARD_CHANNELS,
     channels=Channels(many=True),
@@ -212,12 +207,10 @@ def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     return confirm_each(session, "ssubscribe", listen, args[1:], lambda: _shards_of(session))
 
 
-@command(
+@_listening(
     "SUNSUBSCRIBE",
-    flags=_FLAGS,
     since="7.0.0",
     summary="Stops listening to shard channels, or to every shard channel.",
-    complexity="O(N) in the number of channels.",
     syntax="[shardchannel [shardchannel ...]]",
     keys=_SHARD_CHANNELS,
 )

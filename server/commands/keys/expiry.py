@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from protocol.errors import CommandError
@@ -16,68 +17,62 @@ from server.runtime.arguments import expiry_time
 from server.services import Services
 
 _UPDATED: Final = [KeySpec("RW update")]
-_READ: Final = [KeySpec("RO access")]
 _OPTIONS: Final = "[NX | XX | GT | LT]"
-_HISTORY: Final = [("7.0.0", "The options `NX`, `XX`, `GT` and `LT`.")]
 _FLAGS: Final = frozenset({b"NX", b"XX", b"GT", b"LT"})
 
 _NO_KEY: Final = -2
 _NO_EXPIRY: Final = -1
 
+_setter = partial(
+    command,
+    flags="write fast",
+    keys=_UPDATED,
+    history=[("7.0.0", "The options `NX`, `XX`, `GT` and `LT`.")],
+)
+_teller = partial(command, flags="readonly fast", syntax="key", keys=[KeySpec("RO access")])
+
 
 # --- setting ---------------------------------------------------------------------------------
 
 
-@command(
+@_setter(
     "EXPIRE",
-    flags="write fast",
     since="1.0.0",
     summary="Lets a key expire after some seconds.",
     syntax=f"key seconds {_OPTIONS}",
-    keys=_UPDATED,
-    history=_HISTORY,
 )
 def expire(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if the key will expire then, 0 if there is no key or an option forbids it."""
     return _expire(session, args, "expire", 1000, session.db.keyspace.now_ms)
 
 
-@command(
+@_setter(
     "PEXPIRE",
-    flags="write fast",
     since="2.6.0",
     summary="Lets a key expire after some milliseconds.",
     syntax=f"key milliseconds {_OPTIONS}",
-    keys=_UPDATED,
-    history=_HISTORY,
 )
 def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
     return _expire(session, args, "pexpire", 1, session.db.keyspace.now_ms)
 
 
-@command(
+@_setter(
     "EXPIREAT",
-    flags="write fast",
     since="1.2.0",
     summary="Lets a key expire at a Unix time.",
     syntax=f"key unix-time-seconds {_OPTIONS}",
-    keys=_UPDATED,
-    history=_HISTORY,
 )
 def expireat(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
     return _expire(session, args, "expireat", 1000, 0)
 
 
-@command(
+@_setter(
     "PEXPIREAT",
-    flags="write fast",
     since="2.6.0",
     summary="Lets a key expire at a Unix time in milliseconds.",
     syntax=f"key unix-time-milliseconds {_OPTIONS}",
-    keys=_UPDATED,
-    history=_HISTORY,
 )
 def pexpireat(server: Services, session: Session, args: Arguments) -> Reply:
     """Like EXPIRE."""
@@ -147,13 +142,10 @@ def _seconds(milliseconds: int) -> int:
     return (milliseconds + 500) // 1000
 
 
-@command(
+@_teller(
     "TTL",
-    flags="readonly fast",
     since="1.0.0",
     summary="Tells in how many seconds a key expires.",
-    syntax="key",
-    keys=_READ,
     tips=("nondeterministic_output",),
     history=[("2.8.0", "The reply -2.")],
 )
@@ -163,13 +155,10 @@ def ttl(server: Services, session: Session, args: Arguments) -> Reply:
     return _tell(session, args[1], lambda at: _seconds(at - now))
 
 
-@command(
+@_teller(
     "PTTL",
-    flags="readonly fast",
     since="2.6.0",
     summary="Tells in how many milliseconds a key expires.",
-    syntax="key",
-    keys=_READ,
     tips=("nondeterministic_output",),
     history=[("2.8.0", "The reply -2.")],
 )
@@ -179,26 +168,16 @@ def pttl(server: Services, session: Session, args: Arguments) -> Reply:
     return _tell(session, args[1], lambda at: at - now)
 
 
-@command(
-    "EXPIRETIME",
-    flags="readonly fast",
-    since="7.0.0",
-    summary="Tells the Unix time at which a key expires.",
-    syntax="key",
-    keys=_READ,
-)
+@_teller("EXPIRETIME", since="7.0.0", summary="Tells the Unix time at which a key expires.")
 def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
     """Rounded to the nearest second."""
     return _tell(session, args[1], _seconds)
 
 
-@command(
+@_teller(
     "PEXPIRETIME",
-    flags="readonly fast",
     since="7.0.0",
     summary="Tells the Unix time in milliseconds at which a key expires.",
-    syntax="key",
-    keys=_READ,
 )
 def pexpiretime(server: Services, session: Session, args: Arguments) -> Reply:
     """In milliseconds."""

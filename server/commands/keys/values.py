@@ -6,6 +6,7 @@ here as RESTORE, or RESTORE-ASKING from a cluster.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from protocol import errors
@@ -113,15 +114,6 @@ help_command("OBJECT", since="6.2.0", text=_HELP)
 
 
 _MOST_FREQUENT: Final = 255
-_RESTORE_KEYS: Final = [KeySpec("OW update")]
-_RESTORE_SYNTAX: Final = (
-    "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"
-)
-_RESTORE_HISTORY: Final = [
-    ("3.0.0", "The option REPLACE."),
-    ("5.0.0", "The option ABSTTL."),
-    ("5.0.0", "The options IDLETIME and FREQ."),
-]
 
 
 @command(
@@ -173,28 +165,33 @@ class _Options:
             raise CommandError(errors.SYNTAX)
 
 
-@command(
+_restorer = partial(
+    command,
+    complexity="O(N) in the number of entries of a stream and their length.",
+    syntax="key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+    keys=[KeySpec("OW update")],
+    history=[
+        ("3.0.0", "The option REPLACE."),
+        ("5.0.0", "The option ABSTTL."),
+        ("5.0.0", "The options IDLETIME and FREQ."),
+    ],
+)
+
+
+@_restorer(
     "RESTORE",
     flags="write denyoom",
     since="2.6.0",
     summary="Makes a key of a payload that DUMP has given.",
-    complexity="O(N) in the number of entries of a stream and their length.",
-    syntax=_RESTORE_SYNTAX,
-    keys=_RESTORE_KEYS,
     categories="dangerous",
-    history=_RESTORE_HISTORY,
 )
-@command(
+@_restorer(
     "RESTORE-ASKING",
     flags="write denyoom asking",
     group="server",
     since="3.0.0",
     summary="Does what RESTORE does, for clusters that move keys.",
-    complexity="O(N) in the number of entries of a stream and their length.",
-    syntax=_RESTORE_SYNTAX,
-    keys=_RESTORE_KEYS,
     categories="keyspace dangerous",
-    history=_RESTORE_HISTORY,
 )
 def restore_(server: Services, session: Session, args: Arguments) -> Reply:
     """A key whose time is over already is not made, but the former one is removed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from protocol import errors
@@ -19,9 +20,7 @@ from server.services import Services
 
 _HIGHEST_PORT: Final = 65535
 _LONGEST_ADDRESS: Final = 255
-_REPLICA_FLAGS: Final = "admin noscript stale no_async_loading"
 _SYNC_FLAGS: Final = "admin noscript no_async_loading no_multi"
-_WAIT_TIPS: Final = ["request_policy:all_shards", "response_policy:agg_min"]
 
 
 @command(
@@ -170,15 +169,20 @@ def _version(value: bytes) -> str:
 # --- waiting for replicas --------------------------------------------------------------------
 
 
-@command(
-    "WAIT",
+_waiting = partial(
+    command,
     flags="blocking",
     group="generic",
-    since="3.0.0",
     categories="-keyspace connection",
+    tips=["request_policy:all_shards", "response_policy:agg_min"],
+)
+
+
+@_waiting(
+    "WAIT",
+    since="3.0.0",
     summary="Waits until so many replicas have the client's writes so far.",
     syntax="numreplicas timeout",
-    tips=_WAIT_TIPS,
 )
 def wait(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """How many replicas have the writes."""
@@ -214,15 +218,11 @@ def _await_replicas(
     )
 
 
-@command(
+@_waiting(
     "WAITAOF",
-    flags="blocking",
-    group="generic",
     since="7.2.0",
-    categories="-keyspace connection",
     summary="Waits until the client's writes so far are on the disk, here and at replicas.",
     syntax="numlocal numreplicas timeout",
-    tips=_WAIT_TIPS,
 )
 def waitaof(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Whether the writes are on the disk here, 1 or 0, and at how many replicas."""
@@ -265,6 +265,16 @@ def _await_sync(
 # --- being a replica -------------------------------------------------------------------------
 
 
+_following = partial(
+    command,
+    flags="admin noscript stale no_async_loading",
+    summary="Takes only NO ONE: the server cannot be a replica of another.",
+    syntax="<host port | NO ONE>",
+)
+
+
+@_following("SLAVEOF", since="1.0.0", deprecated=("5.0.0", "`REPLICAOF`"))
+@_following("REPLICAOF", since="5.0.0")
 def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
     """Refuses to follow another server. ``NO ONE`` is what the server does anyway."""
     if (args[1].upper(), args[2].upper()) == (b"NO", b"ONE"):
@@ -273,24 +283,6 @@ def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
     if port is None or not 0 <= port <= _HIGHEST_PORT:
         raise CommandError(replication_errors.INVALID_MASTER_PORT)
     raise CommandError(replication_errors.NO_REPLICA)
-
-
-command(
-    "REPLICAOF",
-    flags=_REPLICA_FLAGS,
-    since="5.0.0",
-    summary="Takes only NO ONE: the server cannot be a replica of another.",
-    syntax="<host port | NO ONE>",
-)(replicaof)
-
-command(
-    "SLAVEOF",
-    flags=_REPLICA_FLAGS,
-    since="1.0.0",
-    summary="Takes only NO ONE: the server cannot be a replica of another.",
-    syntax="<host port | NO ONE>",
-    deprecated=("5.0.0", "`REPLICAOF`"),
-)(replicaof)
 
 
 @command(

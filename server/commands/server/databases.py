@@ -6,6 +6,8 @@ file; with ``dbfilename`` such a file is written beside it.
 
 from __future__ import annotations
 
+from functools import partial
+
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Reply, Simple
@@ -18,12 +20,6 @@ from server.road.session import Session
 from server.road.table import Arguments
 from server.runtime.arguments import INT32_MAX, INT32_MIN, parse_integer
 from server.services import Services
-
-_FLUSH_TIPS = ("request_policy:all_shards", "response_policy:all_succeeded")
-_FLUSH_HISTORY = (
-    ("4.0.0", "The `ASYNC` modifier."),
-    ("6.2.0", "The `SYNC` modifier."),
-)
 
 
 @command(
@@ -39,17 +35,19 @@ def dbsize(server: Services, session: Session, args: Arguments) -> Reply:
     return len(session.db)
 
 
-@command(
-    "FLUSHDB",
+_flush = partial(
+    command,
     flags="write",
     since="1.0.0",
-    summary="Empties the database.",
     complexity="O(1); the memory of N keys is freed later.",
     syntax="[ASYNC | SYNC]",
     categories="keyspace dangerous",
-    tips=_FLUSH_TIPS,
-    history=_FLUSH_HISTORY,
+    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
+    history=[("4.0.0", "The `ASYNC` modifier."), ("6.2.0", "The `SYNC` modifier.")],
 )
+
+
+@_flush("FLUSHDB", summary="Empties the database.")
 def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Removes every key of the database."""
     later = _is_async(args)
@@ -57,17 +55,7 @@ def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait
     return _flushed(server, session, later)
 
 
-@command(
-    "FLUSHALL",
-    flags="write",
-    since="1.0.0",
-    summary="Empties every database.",
-    complexity="O(1); the memory of N keys is freed later.",
-    syntax="[ASYNC | SYNC]",
-    categories="keyspace dangerous",
-    tips=_FLUSH_TIPS,
-    history=_FLUSH_HISTORY,
-)
+@_flush("FLUSHALL", summary="Empties every database.")
 def flushall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     """Removes every key there is."""
     later = _is_async(args)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
 
 from protocol import errors
 from protocol.encoder import bulk
@@ -17,56 +17,47 @@ from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
 from storage.types.strings import LONGEST_EMBEDDED
 
-_COUNTER: Final = [KeySpec("RW access update")]
-_FLAGS: Final = "write denyoom fast"
+_counter = partial(command, flags="write denyoom fast", keys=[KeySpec("RW access update")])
 
 
-@command(
+@_counter(
     "INCR",
-    flags=_FLAGS,
     since="1.0.0",
     summary="Adds one to the integer at a key; no key counts as 0.",
     syntax="key",
-    keys=_COUNTER,
 )
 def incr(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], 1)
 
 
-@command(
+@_counter(
     "DECR",
-    flags=_FLAGS,
     since="1.0.0",
     summary="Takes one from the integer at a key; no key counts as 0.",
     syntax="key",
-    keys=_COUNTER,
 )
 def decr(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
     return _add(session, args[1], -1)
 
 
-@command(
+@_counter(
     "INCRBY",
-    flags=_FLAGS,
     since="1.0.0",
     summary="Adds to the integer at a key; no key counts as 0.",
     syntax="key increment",
-    keys=_COUNTER,
 )
 def incrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum."""
     return _add(session, args[1], integer(args[2]))
 
 
-@command(
+@_counter(
     "DECRBY",
-    flags=_FLAGS,
     since="1.0.0",
     summary="Takes from the integer at a key; no key counts as 0.",
     syntax="key decrement",
-    keys=_COUNTER,
 )
 def decrby(server: Services, session: Session, args: Arguments) -> Reply:
     """The difference."""
@@ -86,13 +77,11 @@ def _add(session: Session, key: bytes, increment: int) -> int:
     return total
 
 
-@command(
+@_counter(
     "INCRBYFLOAT",
-    flags=_FLAGS,
     since="2.6.0",
     summary="Adds to the number at a key, with decimal places; no key counts as 0.",
     syntax="key increment",
-    keys=_COUNTER,
 )
 def incrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum as a string."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from xxhash import xxh3_64_intdigest
@@ -362,25 +363,18 @@ def clamp(start: int, end: int, length: int) -> range:
     return range(first, min(last, length - 1) + 1)
 
 
-@command(
-    "GETRANGE",
+_part = partial(
+    command,
     flags="readonly",
-    since="2.4.0",
     summary="Gets a part of a string.",
     complexity="O(N) in the length of the part.",
     syntax="key start end",
     keys=_READ,
 )
-@command(
-    "SUBSTR",
-    flags="readonly",
-    since="1.0.0",
-    summary="Gets a part of a string.",
-    complexity="O(N) in the length of the part.",
-    syntax="key start end",
-    keys=_READ,
-    deprecated=("2.0.0", "`GETRANGE`"),
-)
+
+
+@_part("GETRANGE", since="2.4.0")
+@_part("SUBSTR", since="1.0.0", deprecated=("2.0.0", "`GETRANGE`"))
 def getrange(server: Services, session: Session, args: Arguments) -> Reply:
     """The part, empty where there is nothing."""
     start, end = integer(args[2]), integer(args[3])
