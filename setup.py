@@ -181,16 +181,14 @@ class BuildNative(build_ext):
         self._prepare()
         with ThreadPoolExecutor(processors()) as pool:
             compiling = [
-                [pool.submit(self._compile, extension, source) for source in extension.sources]
-                for extension in self.extensions
+                [pool.submit(self._compile, source) for source in sources]
+                for sources, _ in self.libraries
             ]
             report([future for futures in compiling for future in futures])
             objects = [[path for one in futures for path in one.result()] for futures in compiling]
             linking = [
-                pool.submit(
-                    self.compiler.link_shared_object, paths, self.get_ext_fullpath(extension.name)
-                )
-                for extension, paths in zip(self.extensions, objects, strict=True)
+                pool.submit(self._link, paths, extensions)
+                for paths, (_, extensions) in zip(objects, self.libraries, strict=True)
             ]
             for future in linking:
                 future.result()
@@ -198,14 +196,19 @@ class BuildNative(build_ext):
     def _prepare(self) -> None:
         """Finds the options for all C files, and compiles the header that most begin with."""
         [library] = [one for one in self.extensions if one.name == native.LIBRARY]
+        rooms = native.by_room(self.extensions, self.build_temp)
+        self.libraries = [
+            (library.sources, [library]),
+            *(([source], extensions) for source, extensions in rooms.items()),
+        ]
         self.folders = [*self.include_dirs, *library.include_dirs]
         more = native.options(self.compiler, native.chosen_level())
         self.options = [*library.extra_compile_args, *more]
         command = [*self.compiler.compiler_so, *(f"-I{folder}" for folder in self.folders)]
         self.header = native.precompile(command, self.options, self.build_temp)
 
-    def _compile(self, extension: Extension, source: str) -> list[str]:
-        generated = native.is_generated(extension, source)
+    def _compile(self, source: str) -> list[str]:
+        generated = native.is_generated(source)
         before, after = (self.header, ()) if generated else ([], native.RUNTIME)
         objects: list[str] = self.compiler.compile(
             [source],
@@ -214,6 +217,13 @@ class BuildNative(build_ext):
             extra_postargs=[*before, *self.options, *after],
         )
         return objects
+
+    def _link(self, objects: list[str], extensions: list[Extension]) -> None:
+        """Links a library, and puts it where each of the extensions is looked for."""
+        first, *others = [self.get_ext_fullpath(extension.name) for extension in extensions]
+        self.compiler.link_shared_object(objects, first)
+        for path in others:
+            shutil.copy(first, path)
 
     def get_ext_fullpath(self, ext_name: str) -> str:
         """Where a library goes: beside the source of its module."""

@@ -1,7 +1,7 @@
 """Compiles the hot modules: which those are, with which options, and with what else it varies.
 
-A module is compiled if its first line is :data:`MARK`, wherever it lies. mypyc translates all of
-them together, each to a C file of its own, so that one calls another directly.
+Modules are compiled by the room that they are in (:data:`ALL_BUT`, :data:`ONLY`). mypyc translates
+all of them together, each to a C file of its own, so that one calls another directly.
 """
 
 from __future__ import annotations
@@ -21,15 +21,47 @@ from typing import Any, Final
 
 PACKAGES: Final = ("protocol", "server", "storage")
 
-MARK: Final = "# Compiled by mypyc.\n"
-"""The first line of the modules that are compiled: those that every stream command passes through,
-those that load and write much data, and those whose objects they hold."""
+ALL_BUT: Final = {
+    "protocol": "additions_plain scanner_plain",
+    "server/commands/groups": "errors",
+    "server/commands/streams": "errors",
+    "server/delivery": "errors",
+    "server/net": "admission listener",
+    "server/road": "command_syntax",
+    "server/traffic": "tls",
+    "storage/aof": "check disk folder manifest",
+    "storage/engine": "",
+    "storage/keyspace": "",
+    "storage/rdb": "codes",
+    "storage/types": "",
+}
+"""The rooms whose modules are compiled, with those that are not: what every stream command passes
+through, and what loads and writes much data."""
+
+ONLY: Final = {
+    "server": "services",
+    "server/acl": "selector users",
+    "server/clients": "access blocking keyspace_events tracking watch",
+    "server/commands/connection": "connection",
+    "server/commands/keys": "expiry keys",
+    "server/commands/strings": "counters strings",
+    "server/config": "policies",
+    "server/monitoring": "timings",
+    "server/persistence": "journal loader",
+    "server/replication": "feed",
+    "server/runtime": "arguments change_count clock clockwork histogram stats",
+    "server/scripting": "host_api",
+    "storage": "errors",
+}
+"""The modules of other rooms that are compiled, as the same commands pass through them, or hold
+their objects: one of a module that is not compiled is a dictionary to compiled code."""
 
 GROUP: Final = "penstock"
 """What mypyc calls all of them together."""
 
 LIBRARY: Final = f"{GROUP}__mypyc"
-"""The library that they are in; each has a small one beside its source, which leads there."""
+"""The library that they are in; each has a small one beside its source, which leads there, and is
+the same for all modules of a room."""
 
 COMMON: Final = ("-fvisibility=hidden",)
 """Calls from one C file to another are direct ones: no other library may step in between."""
@@ -63,16 +95,21 @@ def chosen_level() -> str:
 
 def sources() -> list[str]:
     """The paths of the modules that are compiled, below the current folder."""
-    return [path for path in _modules() if _first_line(path) == MARK]
+    return [path for path in _modules() if is_compiled(path)]
+
+
+def is_compiled(path: str) -> bool:
+    """Whether a module is compiled, by the room that it is in and by its name."""
+    room, name = os.path.dirname(path), Path(path).stem
+    if name == "__init__":
+        return False
+    if room in ALL_BUT:
+        return name not in ALL_BUT[room].split()
+    return name in ONLY.get(room, "").split()
 
 
 def _modules() -> list[str]:
     return sorted(str(path) for package in PACKAGES for path in Path(package).rglob("*.py"))
-
-
-def _first_line(path: str) -> str:
-    with open(path, encoding="utf-8") as module:
-        return module.readline()
 
 
 def generate(folder: str, level: str) -> list[Any]:
@@ -126,9 +163,36 @@ def precompile(command: Sequence[str], flags: Sequence[str], folder: str) -> lis
     return ["-include", header]
 
 
-def is_generated(extension: Any, source: str) -> bool:
-    """Whether a C file is one that mypyc writes, not of the runtime that it adds to the library."""
-    return extension.name != LIBRARY or Path(source).name.startswith("__native_")
+def is_generated(source: str) -> bool:
+    """Whether a C file has a module in it, as none of mypyc's runtime has."""
+    return Path(source).name.startswith("__native_")
+
+
+# --- the small libraries ---------------------------------------------------------------------
+
+
+def by_room(extensions: Sequence[Any], folder: str) -> dict[str, list[Any]]:
+    """Puts what leads to the library from the modules of a room into one C file.
+
+    Returns the extensions that each of these files is for, which all get the same library: it has
+    a function for each of their names."""
+    rooms: dict[str, list[Any]] = {}
+    for extension in extensions:
+        if extension.name != LIBRARY:
+            room = extension.name.rpartition(".")[0].replace(".", "-")
+            rooms.setdefault(os.path.join(folder, f"{room}.c"), []).append(extension)
+    for path, together in rooms.items():
+        sources = [os.path.abspath(source) for one in together for source in one.sources]
+        Path(path).write_text("".join(map(_INCLUDED.format, range(len(sources)), sources)))
+    return rooms
+
+
+_INCLUDED: Final = """\
+#define PyInit___init__ PyInit_unused_{}
+#include "{}"
+#undef PyInit___init__
+"""
+"""A file of which there are several: each defines one function that another has, too."""
 
 
 # --- what the result depends on --------------------------------------------------------------

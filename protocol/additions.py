@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Cut XADD requests out of the bytes that a client sent.
 
 The fields and values of an XADD are the same bytes in the request, in the stored entry, in a reply

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Reply values to bytes, in RESP2 or RESP3.
 
 The wire forms are those of the RESP specification (https://redis.io/docs/latest/develop/reference/

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Hold the error texts that several rooms share; those of one room are in its ``errors.py``.
 
 They are those of Redis 8 where Redis has one: clients match on them. An error reply is the text

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Inline commands: one line of words, with redis-cli's quoting rules, as typed in telnet."""
 
 from __future__ import annotations

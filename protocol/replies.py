@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The values a command may answer with, before they become RESP2 or RESP3 bytes.
 
 A handler returns one of the types of :data:`Reply`. What is the same in both protocols may be

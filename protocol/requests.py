@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Parse requests: bytes of a connection, cut anywhere, become lists of byte strings.
 
 A request is a RESP array of bulk strings, or one line of words (an *inline command*). Nearly all

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Prove that bytes are requests, before anything is made of them.
 
 A request in its plain spelling, which every client library sends::

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A running server: its start, its periodic work, its end."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The parts of a server, made and joined: what handlers and connections are given to work with.
 
 There is no life cycle here (:mod:`server.app` has it): each part takes the state of the server and

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Exceptions of the engine, and of what reads files.
 
 The state is unchanged whenever one of the engine is raised; the server maps each to an error text.

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A selector: one set of commands, keys and channels that a user may use together.
 
 A selector is what rules have made of it, in two forms. One is what it shows: the rules in their

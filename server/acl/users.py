@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Users: who may log in, with which passwords, and what they may do then and how often."""
 
 from __future__ import annotations

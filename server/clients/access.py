@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Access control at work: what a client may do and use up, what is noted of denials, what changes
 of users entail.
 

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Blocked clients: who waits for which key, until when, and who is served first.
 
 **The idea.** A command that finds nothing to read returns a description of its wait instead of a

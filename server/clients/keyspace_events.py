@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Keyspace events: what happened to which key, published to those who listen.
 
 A table says which events each effect stands for. An event has a class, one letter of the setting

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Client-side caching: who keeps copies of which keys, and who is told that they are out of date.
 
 There are two modes. By default the server notes the keys that a client reads, and tells it once

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """WATCH: who watches which key, and whose transaction must not run.
 
 With each key that a session watches it is noted whether the key was past its expiry already, and

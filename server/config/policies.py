@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The policies that a stream or a consumer group may have: one table, from which all else follows.
 
 A row says how a policy is called, which values it may have, and what it means. Reading a value, the

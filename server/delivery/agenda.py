@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The order of deliveries in a group with policies: which pending entry may be delivered when.
 
 **The idea.** All that policies decide is kept in the pending entries list, by ordinary effects. An

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Entries that are not delivered any more go to another stream, with what is known of them, and
 back to where they came from (XGROUP REDRIVE)."""
 

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """When which stream has something to do."""
 
 from __future__ import annotations

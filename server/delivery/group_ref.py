@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A consumer group and where it is: how commands and policies find one, and what they do to it.
 
 A method that changes the group emits the effects that tell of it, unless its name says that it only

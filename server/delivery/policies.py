@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The policies of all streams and groups of a server: which are in force, and what falls due when.
 
 **The idea.** What a policy does is done where it matters: by XREADGROUP and XACK, by the commands

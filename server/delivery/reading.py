@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Deliveries of a group with policies: of what is due again, of what is new, and by claims.
 
 A read goes on from the group's last-delivered-id as it always does. Entries that are not for the

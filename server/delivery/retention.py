@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Entries that go by themselves: for their age, their size, or as every group has acknowledged
 them."""
 

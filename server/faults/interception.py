@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Hold what requests have to pass before they run while a test looks at them or meddles with them.
 
 Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Faults on demand: which commands they strike, and what they do to them; without clients, sockets
 or clocks.
 

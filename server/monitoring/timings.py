@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """How long each command took, and what follows from that: histograms, the slow log, the latency
 monitor; and MONITOR, which is told of commands in the same place.
 

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Add XADD requests straight from the bytes that a client sent.
 
 **The idea.** What an XADD begins with, up to the ``*`` for its ID, says the key and the options.

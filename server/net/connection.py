@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """One client's socket: bytes to requests, replies to bytes, with back-pressure in both directions.
 
 **The idea.** All requests that one read completes are executed in one go, and their replies leave

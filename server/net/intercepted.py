@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Requests of clients while they are paused or traced, or while there are faults.
 
 A request that would be refused anyway is none that a fault could strike: the client hears of its

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The connections of a server."""
 
 from __future__ import annotations

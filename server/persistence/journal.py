@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The journal: what happens, encoded once, for whoever reads it.
 
 **Readers.** There are two at most: the append-only file (:mod:`server.persistence.appender`) and

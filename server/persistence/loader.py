@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Loading: what append-only files and RDB files hold, put into a keyspace before it serves.
 
 What files consist of for the most part goes straight to the engine

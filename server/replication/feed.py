@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The feed: what happens becomes the stream that replicas follow.
 
 The stream is read from the journal (:mod:`server.persistence.journal`), so its commands are those

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The way of a command: look up, check, run or queue, apply its effects, encode its reply.
 
 **Three ways lead to a handler**, told apart by the words of :mod:`server.road.reasons`:

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """What a handler returns: a reply, a :class:`Wait` for one, or :class:`Steps`.
 
 A handler that may have much to do returns :class:`Steps` in place of its reply: work that gives way

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Routes each effect to the append-only file, replicas, WATCH, blocked clients, keyspace events,
 caches and policies.
 

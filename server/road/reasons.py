@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Why a request may not run plainly: the bits of one word a server and one a session.
 
 Most requests meet nothing between the parser and their handler. What may come between is noted as a

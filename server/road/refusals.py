@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Why a request may not run: every reason, and the order in which they count, by who calls.
 
 A request that breaks several rules gets one error, and clients see which one. Redis asks in one

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """One client's state: who it is, how it speaks, what it has begun, and what it waits for."""
 
 from __future__ import annotations

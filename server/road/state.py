@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """What is true of a server at this moment: the facts that its parts share.
 
 Every part of a server (blocking, persistence, scripting ...) takes this object, and by name the

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Work of commands that take long: clients that wait for it, and the turns in which it goes on.
 
 What takes a moment of the :class:`~server.road.outcomes.Steps` that a handler returns is done at

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The table of commands: a description of each, from which everything else follows.
 
 Arity checks, COMMAND, access control, transactions and the documentation all read this table. A

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Parsing of arguments that many commands share."""
 
 from __future__ import annotations

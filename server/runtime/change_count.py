@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """How much a command has changed, as ``rdb_changes_since_last_save`` of INFO counts it.
 
 Redis keeps one counter, ``dirty``, to which each command adds what it has changed, in its own way:

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The time of a server, which a test may turn (DEBUG CLOCK)."""
 
 from __future__ import annotations

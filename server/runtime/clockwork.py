@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """When work is done: as a round of the event loop ends, when a time has come, or in slices.
 
 Nothing here knows what the work is. Times are those of a server's :class:`.Clock`, in Unix

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Histograms of how long something took.
 
 :class:`Histogram` has few buckets, for metrics. :class:`HdrHistogram` counts calls with a fixed

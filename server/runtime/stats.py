@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Counters of a server's life, as INFO shows them."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Do what a script can ask of the server: commands above all."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Output of connections: kept until the round of the event loop ends, and limited.
 
 **The idea.** A client that is idle has to be woken when its reply is sent, which costs the server

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Holding replies back until what they speak of is safe.
 
 Whatever goes out to clients, be it a reply, a message or the entries of a woken reader, may tell of

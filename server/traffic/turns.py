@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Turns: no client's requests keep the event loop for long.
 
 What a read brought is answered at once, for up to a share of time. A client with more than that is

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The commands that fill an append-only file, applied to a keyspace.
 
 They are applied to the engine directly and skip the dispatcher: there may be millions of them, and

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Runs of XADD in an append-only file, applied to a keyspace without taking them apart.
 
 Most of a file is XADD commands that follow each other with the same key and the same field names.

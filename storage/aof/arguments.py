@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The arguments of commands in an append-only file, as far as Redis and Penstock write them."""
 
 from __future__ import annotations

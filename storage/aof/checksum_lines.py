@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Checksum lines: comments in the files of an append-only file which tell a flipped bit.
 
 ``#CRC32C:89abcdef:1234`` says that the 1234 bytes in front of it have the CRC-32C 89abcdef. A line

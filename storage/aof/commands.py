@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Commands as the append-only file holds them: RESP arrays of bulk strings.
 
 Frequent commands are built from prepared pieces: an entry's RESP form is sliced rather than decoded

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The commands for effects that can be encoded independently of others."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Encodes effects for the append-only file: as Redis's commands, or as records where it has none.
 
 The commands are those that Redis 8.0 propagates for the same effects, so that its file and this one

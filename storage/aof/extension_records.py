@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Records for what no command of Redis can express.
 
 A record is the command ``ECHO <payload>``, whose payload is a RESP array of bulk strings: the mark

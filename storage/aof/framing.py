@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The framing of an append-only file: a strict parser of its commands, and what may be wrong.
 
 A command is a RESP array of bulk strings, in canonical form. Between commands there may be

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Reading one file of an append-only file: batches of commands, and what its end looks like.
 
 A server that is killed while it writes leaves a file that ends within a command: a *torn tail*,

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A keyspace as the commands that rebuild it, for a rewrite of the append-only file.
 
 The commands are those of Redis's own rewrite, with records where it has none. The keyspace must not

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A block of the entry log: consecutive entries, and where Redis's node would end."""
 
 from __future__ import annotations

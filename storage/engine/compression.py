@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Packing and compressing of full blocks, to save memory.
 
 While a block grows, each entry is two objects: an integer and a byte string. Once the block is full

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Effects: values that describe what a mutation changed, with everything resolved.
 
 Effects carry final IDs, absolute times and delivery counts, so applying them in order to an empty

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Encoding and decoding of entries; they are stored as the bytes of their reply."""
 
 from __future__ import annotations

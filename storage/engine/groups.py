@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Consumer groups: their consumers, deliveries and claims."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Idempotent producing: maps a producer's (pid) idempotent IDs (iid) to entries.
 
 Records expire after the stream's duration, and earlier if a producer has more of them than the

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Stream IDs: two unsigned 64-bit halves, kept as one integer ``ms << 64 | seq``.
 
 One integer compares, sorts and bisects in C. The grammar is that of the stream commands

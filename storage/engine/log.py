@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The entry log: a stream's entries in order, in blocks.
 
 **The idea.** An entry is stored as the bytes it is answered with, ``*2 $id *n $field $value ...``.

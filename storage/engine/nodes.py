@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The sizes that a stream's nodes would have in Redis, which decide where blocks end.
 
 Redis packs the entries of a node into one *listpack*. Approximate trimming (``~``) removes whole

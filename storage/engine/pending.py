@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The pending entries list (PEL) of a group: which entry was delivered to whom, when, how often.
 
 **The idea.** An object for every pending entry costs more than the entry: its creation, its memory,

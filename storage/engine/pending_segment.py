@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A segment of a pending entries list: consecutive entries, a column for each of their values.
 
 Times and counts are native integers. An owner is one byte, a number in the segment's own table of

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The segments of a pending entries list, filed under IDs, with what is known of each."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """A run: entries that are added to one stream at once, each by an XADD of its own."""
 
 from __future__ import annotations

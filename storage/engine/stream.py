@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """One stream: its entries, its counters, its consumer groups."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Trimming: removing the oldest entries of a stream, by length or by ID."""
 
 from __future__ import annotations

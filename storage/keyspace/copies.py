@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Copies of all data, kept in memory and put back: for tests that begin from the same state."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Databases: which key holds what, and until when.
 
 :mod:`storage.types.kinds` says what a value may be. Reading a key that is past its expiry removes

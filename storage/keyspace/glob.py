@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Glob patterns of keys, channels and settings.
 
 ``*`` stands for any bytes, ``?`` for one, ``[abc]``, ``[a-z]`` and ``[^abc]`` for one of a class,

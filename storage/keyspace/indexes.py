@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Indexes of the keys of a database: by the time at which they expire, and for SCAN.
 
 SCAN's is a linear hash table whose cursors stay valid while keys come and go.

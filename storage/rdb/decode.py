@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Streams from the types of values that Redis 5.0 and later write.
 
 Each node becomes a block of the same size with the same beginning, so that what clients can see of

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Listpacks: the lists of small strings and integers in which Redis keeps a stream's entries.
 
 A listpack is its length in bytes (4, little endian), the number of its elements (2; 65535: more

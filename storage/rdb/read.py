@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Reading RDB: files item by item, keys with their values and libraries of functions; payloads.
 
 Keys of types that Penstock does not hold come without a value, so that they can be named. The

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Bytes of an RDB, read one after the other, with the offset for messages.
 
 Strings may be compressed by LZF, as Redis does with those above 20 bytes. What has been read is

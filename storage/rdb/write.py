@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Writing RDB: a keyspace as a file, for servers that replicate it and for SAVE; values as the
 payloads of DUMP.
 

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The types of values that a key may hold, a row each.
 
 A value is looked up by its class, as strings are bare bytes, on which nothing could hang. Whatever

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Strings: how they are edited in place, what their encoding is, which events tell of them.
 
 A string is ``bytes``, or a ``bytearray`` after an edit in place until it is needed as a whole.

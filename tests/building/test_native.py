@@ -17,13 +17,13 @@ from tests.support.process import ROOT
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two modules, of which one is compiled."""
-    for name in ("building", "protocol/deep", "storage"):
-        (tmp_path / name).mkdir(parents=True)
+    """A folder with two modules, of which one is in a room that is compiled."""
+    for name in ("building", "storage/engine", "storage"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
     (tmp_path / "setup.py").touch()
     (tmp_path / "building" / "native.py").touch()
     (tmp_path / "storage" / "log.py").write_text('"""The log."""\n')
-    (tmp_path / "protocol" / "deep" / "hot.py").write_text(native.MARK + '"""Hot."""\n')
+    (tmp_path / "storage" / "engine" / "hot.py").write_text('"""Hot."""\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(native, "_version_of", lambda command: f"gcc {command}")
     return tmp_path
@@ -37,20 +37,53 @@ def key(level: str = "1", *options: str) -> str:
     return cache.key_of(native.influences(compiler(*options), level))
 
 
-def test_a_module_is_compiled_if_its_first_line_says_so(checkout: Path) -> None:
-    assert native.sources() == ["protocol/deep/hot.py"]
-    (checkout / "protocol" / "deep" / "hot.py").rename(checkout / "storage" / "moved.py")
-    assert native.sources() == ["storage/moved.py"]
+def test_a_module_is_compiled_by_the_room_that_it_is_in(checkout: Path) -> None:
+    assert native.sources() == ["storage/engine/hot.py"]
+    (checkout / "storage" / "engine" / "hot.py").rename(checkout / "storage" / "moved.py")
+    assert native.sources() == []
 
 
-def test_no_module_says_it_anywhere_else() -> None:
-    files = [path for name in native.PACKAGES for path in (ROOT / name).rglob("*.py")]
-    marked = [text.index(native.MARK) for text in map(Path.read_text, files) if native.MARK in text]
-    assert set(marked) == {0}
+@pytest.mark.parametrize(
+    ("path", "compiled"),
+    [
+        ("storage/engine/new.py", True),
+        ("storage/engine/__init__.py", False),
+        ("storage/aof/disk.py", False),
+        ("storage/new.py", False),
+        ("storage/errors.py", True),
+        ("server/web/http.py", False),
+    ],
+)
+def test_a_room_is_compiled_but_for_some_or_only_some_of_it_are(path: str, compiled: bool) -> None:
+    assert native.is_compiled(path) == compiled
+
+
+def test_every_room_and_every_module_that_is_named_exists() -> None:
+    assert not native.ALL_BUT.keys() & native.ONLY.keys()
+    named = {**native.ALL_BUT, **native.ONLY}
+    paths = [f"{room}/{name}.py" for room, names in named.items() for name in names.split()]
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+    assert [room for room in named if not (ROOT / room / "__init__.py").is_file()] == []
+
+
+def test_the_modules_of_a_room_share_what_leads_to_the_library(tmp_path: Path) -> None:
+    names = ("server.net.a", "server.net.b", "server.road.a", native.LIBRARY)
+    extensions = [SimpleNamespace(name=name, sources=[f"{name}.c"]) for name in names]
+    rooms = native.by_room(extensions, str(tmp_path))
+    assert {Path(path).name: [one.name for one in some] for path, some in rooms.items()} == {
+        "server-net.c": ["server.net.a", "server.net.b"],
+        "server-road.c": ["server.road.a"],
+    }
+    lines = (tmp_path / "server-net.c").read_text().splitlines()
+    included = [Path(line.split('"')[1]).name for line in lines if line.startswith("#include")]
+    assert included == ["server.net.a.c", "server.net.b.c"]
+    # Each of them defines this, which may be in a library once.
+    defined = [line.split()[-1] for line in lines if line.startswith("#define PyInit___init__ ")]
+    assert len(set(defined)) == 2
 
 
 def another_source(checkout: Path) -> None:
-    (checkout / "protocol" / "deep" / "hot.py").write_text(native.MARK + '"""Hotter."""\n')
+    (checkout / "storage" / "engine" / "hot.py").write_text('"""Hotter."""\n')
 
 
 def a_plain_source(checkout: Path) -> None:
@@ -185,5 +218,5 @@ def test_a_name_in_a_function_stands_for_errors_of_one_kind(
     assert one_name_for_two(wrong) == ["wrong.py: read"]
     monkeypatch.chdir(ROOT)
     paths = native.sources()
-    assert len(paths) > 100
+    assert len(paths) > 90
     assert [name for path in paths for name in one_name_for_two(Path(path))] == []

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Commands about the connection: which protocol it speaks, as whom, and with which database."""
 
 from __future__ import annotations

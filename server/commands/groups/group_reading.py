@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XREADGROUP: new entries, or pending ones, of one or several streams, and waiting for more.
 
 Which way a request takes:

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XGROUP, XACK and XACKDEL: making groups, and acknowledging entries."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XPENDING, XCLAIM, XAUTOCLAIM and XNACK: pending entries, and how they change hands."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """When keys expire: setting it, asking for it, taking it away."""
 
 from __future__ import annotations

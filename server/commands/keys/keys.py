@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Single keys, whatever they hold: deleting, finding, renaming, copying, moving."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XADD: its options, idempotent producing, and runs of entries that are added at once."""
 
 from __future__ import annotations

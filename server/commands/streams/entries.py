@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Replies of many entries, put together in steps."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XINFO: what a stream, its groups and its consumers look like from inside."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XREAD: reading on from places in one or several streams, and waiting for more."""
 
 from __future__ import annotations

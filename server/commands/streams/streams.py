@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """The commands on a stream's entries but XADD, XTRIM and XREAD: deleting, ranges, positions."""
 
 from __future__ import annotations

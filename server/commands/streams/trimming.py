@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """XTRIM; the options of trimming, which XADD takes too; references to what goes."""
 
 from __future__ import annotations

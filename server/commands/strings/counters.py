@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Strings that count."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Compiled by mypyc.
 """Plain strings: setting and getting them, parts of them, and their digests."""
 
 from __future__ import annotations
