@@ -286,7 +286,7 @@ def test_a_script_that_fills_the_memory_is_ended_and_others_are_answered_meanwhi
     with (
         PenstockProcess("--port", "0", "--script-memory-limit", "96mb") as process,
         Redis(*process.address) as client,
-        Redis(*process.address) as author,
+        Redis(*process.address, socket_timeout=None) as author,  # It calls a million times.
     ):
         connection = author.connection_pool.get_connection()
         connection.send_command("EVAL", script, "0")
