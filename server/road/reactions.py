@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
@@ -55,6 +55,14 @@ WAKING: Final[frozenset[type]] = frozenset(
     }
 )
 """Effects that may end the wait of a reader parked on their key."""
+
+CONCERNING: Final[frozenset[type]] = (
+    MODIFYING | WAKING | {e.Changed, e.KeyCopied, e.Flushed, e.Swapped}
+)
+"""Effects of which something may follow for a client that watches, or waits."""
+
+TARGETED: Final[frozenset[type]] = frozenset({e.KeyRenamed, e.KeyCopied, e.KeyMoved})
+"""Effects that concern two keys."""
 
 
 Recorder = Callable[[Sequence[e.Effect], Session | None], None]
@@ -104,6 +112,11 @@ class Reactions:
         self.wakes: Histogram | None = None
         """How long it took to answer each waiting client, from the end of the command that had
         signalled its key; for metrics, and only while they are on."""
+        self._special: Final[dict[type, Callable[[Any], None]]] = {
+            e.Changed: self._settle_changed,
+            e.Flushed: self._settle_databases,
+            e.Swapped: self._settle_databases,
+        }
         state.config.listen("notify-keyspace-events", self._configure_events)
 
     def _configure_events(self, flags: str) -> None:
@@ -192,9 +205,11 @@ class Reactions:
         self._state.changes += changes_of(effects)
         if self.record is not None:
             self.record(effects, session)
-        if self._watching.watchers or self._blocking.waiting or self.notifier.active:
+        publishing = self.notifier.active
+        if publishing or self._blocking.waiting or self._watching.watchers:
             for effect in effects:
-                self._react(effect)
+                if publishing or type(effect) in CONCERNING:
+                    self._react(effect)
         if self._tracking.active:
             self._tracking.follow(effects, session)
         if self._policies.active:
@@ -232,21 +247,19 @@ class Reactions:
         """The unit is complete."""
         self.units.end_unit()
 
-    def _react(self, effect: e.Effect) -> None:
+    def _react(self, effect: Any) -> None:
         """Lets one effect have its consequences."""
         kind = type(effect)
-        if isinstance(effect, e.Flushed | e.Swapped):
-            self._settle_databases(effect)
-            return
-        if isinstance(effect, e.Changed):
-            self._settle_changed(effect)
+        follow = self._special.get(kind)
+        if follow is not None:
+            follow(effect)
             return
         watching, blocking = self._watching, self._blocking
         if watching.watchers and kind in MODIFYING:
             watching.touch(effect.db, effect.key)
         if blocking.waiting and kind in WAKING:
             blocking.signal(effect.db, effect.key)
-        if isinstance(effect, e.KeyRenamed | e.KeyCopied | e.KeyMoved):
+        if kind in TARGETED:
             self._settle_target(effect)
         if self.notifier.active:
             self.notifier.announce(effect)

@@ -10,7 +10,6 @@ counts; any other effect counts what stands in a table, less what is only part o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from storage.engine import effects as e
@@ -30,8 +29,6 @@ _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
 }
 """What an effect of this kind counts; any other counts 1."""
 
-_TRIMMING: Final[frozenset[type]] = frozenset({e.StreamTrimmed, e.EntriesDeleted})
-
 
 def changes_of(effects: Sequence[e.Effect]) -> int:
     """Return what the effects of one command count.
@@ -39,43 +36,26 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
     What comes with something else does not count by itself: the trimming of an XADD, the entries of
     a read, which counts once for each stream, and the position that an XCLAIM gives its group.
     """
-    if len(effects) == 1:  # which most commands have
-        weight = _WEIGHTS.get(type(effects[0]))
-        return 1 if weight is None else weight(effects[0])
-    kinds = tuple(map(type, effects))
-    total, weighed = _usual(kinds) if len(kinds) <= _SHORT else _counting(kinds)
-    for at in weighed:
-        total += _WEIGHTS[kinds[at]](effects[at])
+    total = 0
+    for at, effect in enumerate(effects):
+        kind = type(effect)
+        if kind is e.Delivered:
+            if at + 1 < len(effects) and type(effects[at + 1]) is e.GroupPositionSet:
+                continue
+        elif kind is e.GroupPositionSet:
+            is_read = at > 0 and type(effects[at - 1]) is e.Delivered
+            if not is_read and _delivers(effects, at):  # It stands before what is claimed.
+                continue
+        elif (kind is e.StreamTrimmed or kind is e.EntriesDeleted) and _adds(effects):
+            continue
+        weight = _WEIGHTS.get(kind)
+        total += 1 if weight is None else weight(effect)
     return total
 
 
-def _counting(kinds: tuple[type, ...]) -> tuple[int, list[int]]:
-    """Return what effects of these kinds in this order count for sure, and the places of those that
-    count what their weight says."""
-    adding = e.EntryAdded in kinds
-    sure = 0
-    weighed: list[int] = []
-    for at, kind in enumerate(kinds):
-        if adding and kind in _TRIMMING:
-            continue
-        if kind is e.Delivered and e.GroupPositionSet in kinds[at + 1 : at + 2]:
-            continue
-        if kind is e.GroupPositionSet and _is_claimed_with(kinds, at):
-            continue
-        if kind in _WEIGHTS:
-            weighed.append(at)
-        else:
-            sure += 1
-    return sure, weighed
+def _adds(effects: Sequence[e.Effect]) -> bool:
+    return any(type(effect) is e.EntryAdded for effect in effects)
 
 
-_SHORT: Final = 4
-_usual = lru_cache(maxsize=256)(_counting)
-"""Remembers what :func:`_counting` returns: the commands of consumers have few effects, and the
-same ones each time."""
-
-
-def _is_claimed_with(kinds: Sequence[type], at: int) -> bool:
-    """Whether a group's position stands before the entries that are claimed, not behind those that
-    are read."""
-    return e.Delivered not in kinds[max(at - 1, 0) : at] and e.Delivered in kinds[at:]
+def _delivers(effects: Sequence[e.Effect], at: int) -> bool:
+    return any(type(effect) is e.Delivered for effect in effects[at:])
