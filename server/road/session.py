@@ -271,12 +271,12 @@ class Session:
     def begin_transaction(self) -> None:
         """Enters MULTI."""
         self.transaction = Transaction()
-        self.update_reasons()
+        self.reasons |= reasons.MULTI
 
     def clear_transaction(self) -> None:
         """Leaves MULTI. Watched keys are forgotten by :meth:`.WatchedKeys.end_transaction`."""
         self.transaction = None
-        self.update_reasons()
+        self.reasons &= ~reasons.MULTI
 
     @property
     def queue(self) -> Sequence[tuple[Command, Arguments]]:

@@ -119,8 +119,9 @@ def _replies(server: Services, session: Session, queue: Queue) -> list[bytes]:
             if added is not None:
                 replies += added
                 continue
-        text = server.dispatcher.refusals.find(session, entry, args)
-        if text is not None:  # The rules of the user may have changed.
+        limited = session.account.limited  # The rules of the user may have changed.
+        text = server.dispatcher.refusals.find(session, entry, args) if limited else None
+        if text is not None:
             server.state.stats.count_error(text)
             replies.append(error_line(text))
             refused = 1
