@@ -48,6 +48,15 @@ class Form:
         self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
 
 
+def may_begin(data: bytes, at: int) -> bool:
+    """Return whether an XADD may begin at ``at``, with no more than a look at the bytes in which
+    its name would end, behind a number of one to three digits; there must be so many."""
+    for end in range(at + 12, at + 15):
+        if data[end] == 0x0D and (data[end - 1] == 0x44 or data[end - 1] == 0x64):  # 'D', 'd'
+            return True
+    return False
+
+
 def form_at(data: bytes, at: int) -> Form | None:
     """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
     ``*`` nor, where there are no options, a plain ``ms-seq``."""

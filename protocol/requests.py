@@ -78,17 +78,18 @@ def memory_of(request: Request) -> int:
 class RequestParser:
     """Bytes of one connection in, batches of requests out.
 
-    :meth:`feed` takes what a read brought. While the parser is :attr:`ready`, :meth:`batch` goes on
-    by a step that takes a millisecond at most and returns the requests it completed, which may be
+    :meth:`feed` takes what a read brought. While the parser is ``ready``, :meth:`batch` goes on by
+    a step that takes a millisecond at most and returns the requests it completed, which may be
     none. A :class:`ProtocolError` or :class:`QueryTooLong` is raised only after every request
     before it has been returned. While ``restricted`` (a client that has not authenticated) the
     limits of such clients hold and a batch is a single request, since that request may lift the
     restriction.
 
-    ``buffer`` is what is being parsed and ``position`` how far that is; what is fed meanwhile waits
-    in pieces. ``argument_bytes`` is how long the arguments of the unfinished request are together.
-    ``reader`` builds what has been proved. Nothing stays in it, so the connections of a server may
-    share one.
+    ``buffer`` is what is being parsed and ``position`` how far that is; it is empty when all that
+    came is in finished requests. What is fed meanwhile waits in pieces: there are none when more
+    bytes are needed to go on. ``argument_bytes`` is how long the arguments of the unfinished
+    request are together. ``reader`` builds what has been proved. Nothing stays in it, so the
+    connections of a server may share one.
     """
 
     __slots__ = (
@@ -103,13 +104,13 @@ class RequestParser:
         "_missing",
         "_pieces",
         "_reader",
-        "_stalled",
         "_start",
         "_steps",
         "_waiting",
         "argument_bytes",
         "buffer",
         "position",
+        "ready",
         "restricted",
     )
 
@@ -123,8 +124,8 @@ class RequestParser:
         self.position = 0
         self._start = 0
         """Where in the buffer the request begins that is being read by the rules."""
-        self._stalled = True
-        """Whether more bytes are needed before anything can be done."""
+        self.ready = False
+        """Whether a batch can go on without more bytes, or raises an error."""
         self._steps = 0
         self._error: ProtocolError | QueryTooLong | None = None
         self._known = b""
@@ -158,20 +159,20 @@ class RequestParser:
         """Count the bytes of memory of what was fed and is in no finished request."""
         return self.held + self.argument_bytes + ARGUMENT_OVERHEAD * len(self._arguments)
 
-    @property
-    def ready(self) -> bool:
-        """Whether a batch can go on without more bytes."""
-        return len(self._pieces) > 0 or not self._stalled or self._error is not None
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether there are bytes that belong to no finished request."""
-        return len(self._pieces) > 0 or self._missing > 0 or self.position < len(self.buffer)
-
     # --- what comes in --------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         """Adds what the client sent."""
+        if self.ready or len(data) > PIECE:
+            self._put_aside(data)
+        elif self.buffer:
+            self._append(data)
+        else:
+            self.buffer = data
+            self.ready = True
+
+    def _put_aside(self, data: bytes) -> None:
+        """Lets bytes wait until what came before them has been parsed."""
         self._waiting += len(data)
         pieces = self._pieces
         if len(data) > PIECE:
@@ -180,16 +181,21 @@ class RequestParser:
             pieces[-1] += data
         else:
             pieces.append(data)
+        if not self.ready:
+            self._take_piece()
 
-    def _refill(self) -> None:
-        """Puts the next piece behind what is left of the buffer.
+    def _take_piece(self) -> None:
+        piece = self._pieces.pop(0)
+        self._waiting -= len(piece)
+        self._append(piece)
+
+    def _append(self, piece: bytes) -> None:
+        """Puts bytes behind what is left of the buffer, with which nothing more can be done.
 
         If whole requests stood before the one that the buffer's end has cut, this one is looked at
         from its beginning, once more: most likely it is whole now. Else it is a long one.
         """
-        piece = self._pieces.pop(0)
-        self._waiting -= len(piece)
-        self._stalled = False
+        self.ready = True
         if self.buffer:
             left = self.position
             if self._start:
@@ -206,7 +212,7 @@ class RequestParser:
         if position == len(self.buffer):
             self.buffer = b""
             self.position = 0
-            self._stalled = True
+            self.ready = False
 
     def peek(self, least: int) -> bool:
         """Whether bytes that nobody has looked at stand at ``position`` in ``buffer``, ``least`` or
@@ -214,18 +220,17 @@ class RequestParser:
 
         There are none in the midst of a long request, and while the limits of unauthenticated
         clients hold."""
-        if self._stalled:
-            if not self._pieces or self.restricted or self._error is not None:
-                return False
-            self._refill()
         size = len(self.buffer)
-        if self._missing or size - self.position < least or size > self._max_query:
+        if not self.ready or self._missing or size - self.position < least:
             return False
-        return size <= self._max_bulk and not self.restricted and self._error is None
+        fits = size <= self._max_query and size <= self._max_bulk
+        return fits and not self.restricted and self._error is None
 
     def skip(self, position: int) -> None:
         """Passes over what :meth:`peek` has shown up to a position: it was whole requests."""
         self._pass_to(position)
+        if self._pieces and not self.ready:
+            self._take_piece()
 
     # --- what comes out -------------------------------------------------------------------
 
@@ -233,14 +238,10 @@ class RequestParser:
         """The requests that the next step completes."""
         if self._error is not None:
             raise self._error
-        if self._stalled:
-            if not self._pieces:
-                return []
-            self._refill()
         requests: list[Request] = []
         self._steps = STEPS
         try:
-            while self._steps > 0 and not self._stalled:
+            while self._steps > 0 and self.ready:
                 if not (self._missing or self.restricted) and self._read_proved(requests):
                     break
                 request = self._read_request()
@@ -250,8 +251,11 @@ class RequestParser:
                         break
         except (ProtocolError, QueryTooLong) as error:
             self._error = error
+            self.ready = True
             if not requests:
                 raise
+        if self._pieces and not self.ready:
+            self._take_piece()
         return requests
 
     def _read_proved(self, requests: list[Request]) -> bool:
@@ -275,27 +279,27 @@ class RequestParser:
             if end - at == size <= MEMORABLE:
                 self._known, self._known_requests = data, requests
             self._pass_to(end)
-        return self._stalled
+        return not self.ready
 
     def _read_request(self) -> Request | None:
         """Reads by the rules: the next request, or ``None`` if it is not complete or if the steps
         have been taken; blank lines and empty arrays are passed over."""
-        while self._steps > 0 and not self._stalled:
+        while self._steps > 0 and self.ready:
             if self._missing:
                 return self._read_arguments()
             self._pass_to(self.position)
-            if self._stalled:
+            if not self.ready:
                 break
             self._steps -= 1
             self._start = self.position
             if self.buffer[self.position] == 0x2A:  # '*'
-                self._stalled = not self._read_count()
+                self.ready = self._read_count()
             else:
                 words = self._read_inline()
                 if words:
                     self._pass_to(self.position)
                     return words
-                self._stalled = words is None
+                self.ready = words is not None
         return None
 
     # --- lines ----------------------------------------------------------------------------
@@ -360,7 +364,7 @@ class RequestParser:
                 return None
             self._steps -= 1
             if not self._read_argument():
-                self._stalled = True
+                self.ready = False
                 return None
         request = self._arguments
         self._forget_arguments()

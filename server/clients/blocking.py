@@ -111,10 +111,16 @@ class BlockedClients:
             del queue[waiter]
             if not queue:
                 del self.waiting[place]
-        if not self.waiters:
-            self._deadlines.clear()
-        else:
+        if self._scheduled:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drops the times of those who do not wait any more."""
+        if self.waiters:
             self._deadlines.sweep(len(self.waiters), self._is_waiting)
+        else:
+            self._deadlines.clear()
+            self._scheduled = 0
 
     def _is_waiting(self, at: int, waiter: Waiter) -> bool:
         return waiter in self.waiters

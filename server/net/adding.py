@@ -6,7 +6,7 @@ XADDs of a read that follow each other with the same beginning are one *run*: th
 one effect, one piece of the append-only file and one reply. All runs of a read, for whatever keys,
 share one look at the clock.
 
-**When.** Only while nothing stands between a request and its handler, which :meth:`Adder._is_open`
+**When.** Only while nothing stands between a request and its handler, which :meth:`Adder.take`
 decides, and only where the outcome is plain: the stream is there, it has IDs left, and no request
 of the run makes a trimming remove anything. Where one does, or where a client waits for the key,
 requests run one by one, each with all that follows from it. Whatever is not taken here goes the
@@ -28,7 +28,6 @@ from server.commands.streams.trimming import trim_key
 from server.road.reasons import LIMITED
 from server.road.session import Session
 from server.services import Services
-from server.traffic.turns import now_ns
 from storage.engine.effects import EntriesAdded, EntryAdded
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import USUAL, Moment, Run, text_of
@@ -111,6 +110,7 @@ class Adder:
         self._reactions = server.reactions
         self._policies = server.policies
         self._timings = server.state.timings
+        self._watch = server.state.stopwatch
         self._command = server.state.table[b"xadd"]
         if IS_COMPILED:
             self._form_at, self._cut = form_at or additions.form_at, cut or additions.cut
@@ -119,44 +119,48 @@ class Adder:
             self._cut = cut or additions_plain.cut
         self._options: dict[bytes, Options] = {}
 
-    def _is_open(self, session: Session) -> bool:
-        """Whether nothing but the outcome of its handler may answer the client's next XADD.
-
-        What a user may not add is left to the common way; see :meth:`_may_add`."""
-        return self._state.reasons | session.reasons | LIMITED == LIMITED
-
     def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
         returns their replies, and where the last of them ends."""
-        form = self._form_at(data, start) if self._is_open(session) else None
+        # What a user may not add is left to the common way, key by key.
+        if self._state.reasons | session.reasons | LIMITED != LIMITED:
+            return [], start
+        form = self._form_at(data, start)
         if form is None:
             return [], start
-        self._keyspace.now_ms = now_ms = self._state.clock()
-        read = Read(session, data, now_ms, self._reactions.heeded)
+        watch = self._watch
+        if watch.ns >= watch.stale_ns:
+            watch.begin()
+        self._keyspace.now_ms = watch.ms
+        read = Read(session, data, watch.ms, self._reactions.heeded)
         session.command = self._command
         at = start
         counted = 0
-        began = now_ns()
-        while form is not None and self._may_add(session, form.key):
+        began = watch.ns
+        limited = session.reasons & LIMITED
+        while form is not None and (not limited or self._may_add(session, form.key)):
             end = self._run(read, form, at)
             if end == at:
                 break
             at = end
             if self._blocking.waiting:
-                self._count(session, data[start:at], counted, len(read.replies), now_ns() - began)
+                self._count(
+                    session, data[start:at], counted, len(read.replies), watch.tick() - began
+                )
                 counted = len(read.replies)
                 self._reactions.drain()
-                began = now_ns()
+                began = watch.tick()
+            if at == len(data):
+                break
             # An entry that is followed by a trimming was added alone: others like it may follow.
             if not form.options or data[at : at + len(form.prefix)] != form.prefix:
                 form = self._form_at(data, at)
-        self._count(session, data[start:at], counted, len(read.replies), now_ns() - began)
+        if len(read.replies) > counted:
+            self._count(session, data[start:at], counted, len(read.replies), watch.tick() - began)
         return read.replies, at
 
     def _may_add(self, session: Session, key: bytes) -> bool:
         """Whether the client's user may add to the stream, whatever else is in the request."""
-        if not session.reasons & LIMITED:
-            return True
         args = [b"xadd", key]
         return session.account.denial(self._command, args) is None
 
@@ -235,8 +239,6 @@ class Adder:
     def _count(self, session: Session, data: bytes, low: int, high: int, nanoseconds: int) -> None:
         """Counts the commands from place to place in ``data``, which took this long together."""
         count = high - low
-        if not count:
-            return
         session.commands += count
         session.link.batches += 1
         session.link.batched += count

@@ -15,9 +15,10 @@ shared. Everything else here is about when not to do that.
 While any of them holds, requests stay in ``_backlog`` in their order. Whatever ends one of these
 states runs requests only if no other is left (``_run_waiting``).
 
-**Turns.** Requests run for a share of time (:mod:`server.traffic.turns`): the clock is read between
-two requests and between two steps of the parser. A command itself is never interrupted by this;
-long ones return steps.
+**Turns.** Requests run for a share of time (:mod:`server.traffic.turns`), which may end between two
+requests and between two steps of the parser. Each turn begins with a look at the clocks, and each
+command ends with one (:class:`.Stopwatch`). A command itself is never interrupted by this; long
+ones return steps.
 
 **Order.** Replies leave in the order of their requests. What a command pushes to its own client
 waits in ``_pushed`` for that command's reply; a message for a client whose parked command has
@@ -46,9 +47,10 @@ import asyncio
 from typing import Any, Final, cast
 
 from protocol import errors
+from protocol.additions import may_begin
 from protocol.encoder import error_line
 from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
-from server.net.adding import LEAST, Adder
+from server.net.adding import LEAST
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
 from server.net.peers import Connections
@@ -58,7 +60,6 @@ from server.road.state import Phase
 from server.services import Services
 from server.traffic.output import LARGEST
 from server.traffic.tls import common_name
-from server.traffic.turns import now_ns
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -175,18 +176,20 @@ class Connection(asyncio.Protocol):
         session = self.session
         if session is None:
             return
+        size = len(data)
         stats = self._state.stats
         stats.reads += 1
-        stats.bytes_in += len(data)
+        stats.bytes_in += size
         link = session.link
         link.reads += 1
-        link.bytes_in += len(data)
-        link.bytes_read = len(data)
-        session.seen_ms = self._state.clock()
-        self._parser.feed(data)
+        link.bytes_in += size
+        link.bytes_read = size
+        session.seen_ms = self._state.stopwatch.begin()
+        parser = self._parser
+        parser.feed(data)
         if not self._waits:
             self._process(session, self._server.traffic.turns.share_ns)
-        if self._parser.unfinished or session.queue_bytes:
+        if parser.buffer or session.transaction is not None:
             self._check_query(session)
 
     def _check_query(self, session: Session) -> None:
@@ -270,11 +273,14 @@ class Connection(asyncio.Protocol):
         if session is None or not (self._backlog or self._parser.ready):
             return
         if not self._waits and not self.transport.is_closing():
+            self._state.stopwatch.begin()
             self._process(session, share_ns)
 
     def _process(self, session: Session, share_ns: int) -> None:
-        """Runs requests until none are left, one has to wait, or the share of time is used up."""
-        started = now_ns()
+        """Runs requests until none are left, one has to wait, or the share of time is used up,
+        which begins now."""
+        watch = self._state.stopwatch
+        started = watch.ns
         out: list[bytes] = []
         self._answering = True
         try:
@@ -295,32 +301,34 @@ class Connection(asyncio.Protocol):
             self._end(session)
         turns = self._server.traffic.turns
         turns.cycles += 1
-        turns.nanoseconds += now_ns() - started
+        turns.nanoseconds += watch.ns - started
 
     def _answer(self, session: Session, out: list[bytes], end: int) -> None:
         """Runs requests until there are none, or until one has to wait."""
         parser, state, dispatcher = self._parser, self._state, self._server.dispatcher
+        watch = state.stopwatch
         size = 0
-        first = True
         while True:
-            if not self._backlog and (adder := self._peers.adder) is not None:
-                added = self._add(adder, session, out)
-                if added:
-                    first = False
-                    size += added
+            if self._backlog:
+                requests, self._backlog = self._backlog, []
+                self._backlog_size = 0
+            else:
+                data, at = parser.buffer, parser.position
+                if len(data) - at >= LEAST and may_begin(data, at):
+                    size += self._add(session, out)
                     if size > WRITE_CHUNK:
                         self._write(out)
                         size = 0
                     if not parser.ready or self._waits & FULL or session.closing:
                         return
-                    if now_ns() > end:
-                        self._yield([], 0)
-                        return
-            requests = self._next_requests()
+                requests = parser.batch()
+                if requests:
+                    state.stats.batches += 1
+                    state.stats.batched += len(requests)
+                    session.link.batches += 1
+                    session.link.batched += len(requests)
             for index, request in enumerate(requests):
-                if first:
-                    first = False
-                elif now_ns() > end:
+                if watch.ns > end:
                     self._yield(requests, index)
                     return
                 self._request = request
@@ -351,14 +359,14 @@ class Connection(asyncio.Protocol):
             parser.restricted = not session.authenticated
             if not parser.ready:
                 return
-            if now_ns() > end:
+            if watch.tick() > end:
                 self._yield(requests, len(requests))
                 return
 
-    def _add(self, adder: Adder, session: Session, out: list[bytes]) -> int:
+    def _add(self, session: Session, out: list[bytes]) -> int:
         """Lets XADDs take the fast path; returns how many bytes of replies came of it."""
-        parser = self._parser
-        if not parser.peek(LEAST):
+        parser, adder = self._parser, self._peers.adder
+        if adder is None or not parser.peek(LEAST):
             return 0
         replies, end = adder.take(session, parser.buffer, parser.position)
         if not replies:
@@ -376,20 +384,6 @@ class Connection(asyncio.Protocol):
         self._waits |= YIELDED
         self._server.traffic.turns.add(self.go_on)
         self._follow_reading()
-
-    def _next_requests(self) -> list[Request]:
-        if self._backlog:
-            requests, self._backlog = self._backlog, []
-            self._backlog_size = 0
-            return requests
-        requests = self._parser.batch()
-        if requests and self.session is not None:
-            count, stats = len(requests), self._state.stats
-            stats.batches += 1
-            stats.batched += count
-            self.session.link.batches += 1
-            self.session.link.batched += count
-        return requests
 
     def _keep(self, requests: list[Request], first: int) -> None:
         self._backlog = requests[first:]
@@ -414,7 +408,7 @@ class Connection(asyncio.Protocol):
             if session.closing:
                 self._end(session)
             else:
-                self.resume()
+                self._run_waiting(self._server.traffic.turns.share_ns)
 
     def _write_parked_reply(self, session: Session) -> None:
         """Sends the reply of the command that was parked, if it is there and not sent yet."""

@@ -18,7 +18,6 @@ command that runs and fails has been counted as a call, and spoils nothing.
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from protocol import errors
@@ -33,7 +32,7 @@ from server.road.outcomes import Outcome, Steps, Wait, finish
 from server.road.reactions import Reactions
 from server.road.reasons import CLOSELY, LIMITED, MULTI
 from server.road.refusals import SUBSCRIBING, Refusals
-from server.road.session import ClientTracking, Follower, Session, Waiter
+from server.road.session import CLIENT, EXEC, ClientTracking, Follower, Session, Waiter
 from server.road.state import ServerState
 from server.road.stepped import SteppedCommands
 from server.road.table import NEVER_QUEUED, Arguments, Command, find
@@ -56,8 +55,6 @@ OF_REPLICAS: Final = frozenset({"psync", "replconf", "sync"})
 
 OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
 """How a web page speaks that was made to connect here; it gets no answer."""
-
-_now_ns = time.perf_counter_ns
 
 
 class Dispatcher:
@@ -87,12 +84,14 @@ class Dispatcher:
         self._reactions = reactions
         self._stepped = stepped
         self._timings = state.timings
+        self._watch = state.stopwatch
         self._table = state.table
-        self._lookup = state.table.get
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
-        """Answers one request with bytes, or ``None`` when the client has been parked."""
-        command = self._lookup(args[0])
+        """Answers one request with bytes, or ``None`` when the client has been parked.
+
+        The turn of the client has begun by :meth:`.Stopwatch.begin`."""
+        command = self._table.get(args[0])
         count = len(args)
         if (
             command is None
@@ -224,34 +223,41 @@ class Dispatcher:
     def run(self, session: Session, command: Command, args: Arguments) -> bytes | None:
         """Runs a command that has passed all checks; ``None`` when the client has been parked.
 
-        The commands of a transaction share the time of their EXEC.
+        It begins when the last one has ended, unless a script calls it, which does other things in
+        between. The commands of a transaction or a script share the time of day of the whole.
         """
-        if not session.executing:
-            self._keyspace.now_ms = self._state.clock()
-        started = _now_ns()
+        watch = self._watch
+        if session.caller == CLIENT:
+            if watch.ns >= watch.stale_ns:
+                watch.begin()
+            self._keyspace.now_ms = watch.ms
+        elif session.caller != EXEC:
+            watch.tick()
+        started = watch.ns
         try:
             reply = command.handler(self._services, session, args)
         except (CommandError, storage_errors.StorageFailure) as error:
-            return self._failed(session, command, args, error, _now_ns() - started)
+            return self._failed(session, command, args, error, watch.tick() - started)
         finally:
             if self._effects:
                 self._reactions.apply(session)
-        elapsed = _now_ns() - started
-        if type(reply) is Wait:
+        elapsed = watch.tick() - started
+        if type(reply) is bytes:
+            answer: bytes = reply
+        elif type(reply) is Wait:
             return self._park(session, command, args, reply, elapsed)
+        elif type(reply) is Steps:
+            return self._work(session, command, args, reply, elapsed)
+        else:
+            answer = encode(reply, session.resp3)  # type: ignore[arg-type]
         timings = self._timings
-        if type(reply) is Steps:
-            timings.announce(session, command, args)
-            return self._stepped.do(session, command, args, reply, elapsed)
         command.calls += 1
         command.nanoseconds += elapsed
         if timings.tracking:
             command.durations.add(elapsed)
         if elapsed >= timings.threshold:
             timings.notice(session, command, args, elapsed)
-        if type(reply) is bytes:
-            return reply
-        return encode(reply, session.resp3)  # type: ignore[arg-type]
+        return answer
 
     def _failed(
         self,
@@ -290,6 +296,15 @@ class Dispatcher:
         self._blocking.park(session, command, args, wait, nanoseconds)
         return None
 
+    def _work(
+        self, session: Session, command: Command, args: Arguments, steps: Steps, nanoseconds: int
+    ) -> bytes | None:
+        """Begins with what a command has to do that may take long."""
+        self._timings.announce(session, command, args)
+        reply = self._stepped.do(session, command, args, steps, nanoseconds)
+        self._watch.tick()
+        return reply
+
     def apply(self, session: Session, command: Command, args: Arguments) -> None:
         """Runs the handler of a command alone: nothing is checked or counted, and nobody is told.
         Raises what the handler raises."""
@@ -310,21 +325,22 @@ class Dispatcher:
 
     def rerun(self, waiter: Waiter) -> bytes | None:
         """Runs a parked client's command again; ``None`` if it must go on waiting."""
-        self._keyspace.now_ms = self._state.clock()
-        session, command, started = waiter.session, waiter.command, _now_ns()
+        session, command, watch = waiter.session, waiter.command, self._watch
+        self._keyspace.now_ms = watch.begin()
+        started = watch.ns
         try:
             reply: Outcome = waiter.wait.retry()
             if isinstance(reply, Steps):  # The client waits already, and so do those behind it.
                 reply = Encoded(finish(reply))
         except (CommandError, storage_errors.StorageFailure) as error:
-            nanoseconds = waiter.nanoseconds + _now_ns() - started
+            nanoseconds = waiter.nanoseconds + watch.tick() - started
             return self._fail_counted(session, command, waiter.args, error, nanoseconds)
         finally:
             if self._effects:
                 self._reactions.apply(session)
-        waiter.nanoseconds += _now_ns() - started
+        waiter.nanoseconds += watch.tick() - started
         if isinstance(reply, Wait):
             waiter.wait = reply
             return None
         self._blocking.count(waiter)
-        return encode(reply, session.resp3)
+        return reply if type(reply) is bytes else encode(reply, session.resp3)

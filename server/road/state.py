@@ -14,7 +14,7 @@ from server.monitoring.timings import Timings
 from server.road import reasons
 from server.road.session import Link, Session
 from server.road.table import every, new_table
-from server.runtime.clock import Clock, Reading
+from server.runtime.clock import Clock, Reading, Stopwatch
 from server.runtime.log import Log
 from server.runtime.memory import MemoryLimit
 from server.runtime.process import Instance
@@ -61,6 +61,7 @@ class ServerState:
         "reasons",
         "sessions",
         "stats",
+        "stopwatch",
         "table",
         "timekeeper",
         "timings",
@@ -71,6 +72,8 @@ class ServerState:
         self.config = config
         self.timekeeper = Clock(clock)
         self.clock = self.timekeeper.read
+        self.stopwatch = Stopwatch(self.timekeeper)
+        """When the present command began, and what time it is for it."""
         self.log = log
         self.instance = Instance(clock())
         self.keyspace = Keyspace(config.databases)
@@ -135,17 +138,21 @@ class ServerState:
     def turn_clock(self, by_ms: int) -> None:
         """Moves the time that ``clock`` tells; nothing else follows from it here."""
         self.timekeeper.turn(by_ms)
-        self.clock = self.timekeeper.read
+        self._take_clock()
 
     def freeze_clock(self) -> None:
         """Lets the time stand still, until it is turned or released."""
         self.timekeeper.freeze()
-        self.clock = self.timekeeper.read
+        self._take_clock()
 
     def release_clock(self) -> None:
         """Lets a time that stands still run on."""
         self.timekeeper.release()
+        self._take_clock()
+
+    def _take_clock(self) -> None:
         self.clock = self.timekeeper.read
+        self.stopwatch.forget()
 
     def commands_processed(self) -> int:
         """How many commands have run."""

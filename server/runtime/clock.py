@@ -1,4 +1,9 @@
-"""The time of a server, which a test may turn (DEBUG CLOCK)."""
+"""The time of a server, which a test may turn (DEBUG CLOCK), and how often it is looked at.
+
+A look at a clock takes as long as a tenth of a short command. So one wall-clock time serves all
+that a read brought, for up to a millisecond of work, and a command begins when the one before it
+has ended: that is one look for each, which says how long it took (:class:`Stopwatch`).
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,15 @@ LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999: clients turn times into dates, and later ones have no date."""
 
 
+FRESH_NS: Final = 1_000_000
+"""For so many nanoseconds of work a look at the wall clock is good enough."""
+
+_time_ns: Final = time.time_ns
+
+
 def system_clock() -> int:
     """Unix time in milliseconds, as the system has it."""
-    return time.time_ns() // 1_000_000
+    return _time_ns() // 1_000_000
 
 
 class Clock:
@@ -63,3 +74,36 @@ class Clock:
 def _still(now_ms: int) -> Reading:
     """A clock that always shows this time."""
     return lambda: now_ms
+
+
+class Stopwatch:
+    """When a server does what it does now, as far as it has looked.
+
+    ``ms`` is the time of ``clock`` at the last :meth:`begin`, with which each turn of a client's
+    requests starts; when ``ns`` comes to ``stale_ns``, it is time for another. ``ns`` is when the
+    last command ended, which is when the next one begins; ``nanoseconds`` is a clock that never
+    goes back.
+    """
+
+    __slots__ = ("_clock", "_nanoseconds", "ms", "ns", "stale_ns")
+
+    def __init__(self, clock: Clock, nanoseconds: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock = clock
+        self._nanoseconds = nanoseconds
+        self.ms = self.ns = self.stale_ns = 0
+
+    def begin(self) -> int:
+        """Looks at both clocks; returns Unix milliseconds."""
+        self.ns = self._nanoseconds()
+        self.stale_ns = self.ns + FRESH_NS
+        self.ms = self._clock.read()
+        return self.ms
+
+    def tick(self) -> int:
+        """Notes that a command has ended; returns ``ns``."""
+        self.ns = self._nanoseconds()
+        return self.ns
+
+    def forget(self) -> None:
+        """Has the next command look at the clock, which has been turned."""
+        self.stale_ns = 0

@@ -81,7 +81,11 @@ class HdrHistogram:
 
     def add(self, nanoseconds: int, times: int = 1) -> None:
         """Counts so many calls, which took this long each."""
-        slot = slot_of(nanoseconds)
+        if nanoseconds < _TABLE_END:  # As nearly all are.
+            shift = _SHIFTS[nanoseconds >> 8]
+            slot = (shift << 7) + (nanoseconds >> shift)
+        else:
+            slot = slot_of(nanoseconds)
         counts = self.counts
         if slot >= len(counts):
             counts.extend([0] * (slot + 1 - len(counts)))

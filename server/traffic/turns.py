@@ -30,7 +30,7 @@ class Turns:
 
     ``share_ns`` is how long the requests of a client may run that has just been read from.
     ``cycles`` counts how often the event loop has called for a client's requests or for periodic
-    work, and ``nanoseconds`` how long that took.
+    work, and ``nanoseconds`` how long that took, up to the end of the last command.
     """
 
     def __init__(self, share_ns: int = SHARE_NS) -> None:

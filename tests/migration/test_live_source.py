@@ -153,11 +153,11 @@ def test_delivery_times_ahead_of_the_targets_clock_are_set_by_a_later_run(
     endpoints: Endpoints, source: Client, target_thread: PenstockThread
 ) -> None:
     clock = target_thread.server.state.clock
-    target_thread.server.state.clock = lambda: clock() - 60_000
+    target_thread.server.state.timekeeper.read = lambda: clock() - 60_000
     found = verified(endpoints, copied_while(endpoints, source, ""))
     times = "3 pending entries delivered earlier there; if its clock is behind, run again"
     assert found.differences == [f"group 'g': {times}"]
-    target_thread.server.state.clock = clock
+    target_thread.server.state.timekeeper.read = clock
     assert copy(source.port, target_thread.port).results == {"k": "equal"}
 
 

@@ -234,3 +234,14 @@ def test_both_forms_find_the_same(values: list[bytes], end: int) -> None:
     data = b"".join([PREFIX + piece(value, b"1") for value in values])
     data = data[: len(data) - end]
     assert cut_all(additions.cut, data) == cut_all(additions_plain.cut, data)
+
+
+@pytest.mark.parametrize("fields", [1, 2, 4, 40, 60])
+@pytest.mark.parametrize("name", [b"XADD", b"xadd", b"xaDD"])
+def test_a_look_at_few_bytes_tells_what_may_be_an_xadd(fields: int, name: bytes) -> None:
+    assert additions.may_begin(pack(name, b"k", b"*", *[b"f", b"v"] * fields), 0)
+
+
+@pytest.mark.parametrize("name", [b"XREADGROUP", b"XACK", b"SET", b"PING", b"XCLAIM", b"XPENDING"])
+def test_a_look_at_few_bytes_tells_what_is_none(name: bytes) -> None:
+    assert not additions.may_begin(b"\n" + pack(name, b"key", b"value", b"other"), 1)

@@ -278,7 +278,7 @@ def test_what_has_been_read_of_a_request_is_counted() -> None:
     parser = RequestParser()
     parser.feed(b"*30\r\n" + b"$3\r\nabc\r\n" * 20 + b"$4\r\nab")
     assert drain(parser) == []
-    assert parser.unfinished
+    assert parser.buffer
     assert (parser.argument_bytes, parser.held) == (60, 2)
     assert parser.memory == 62 + 20 * ARGUMENT_OVERHEAD
 
@@ -310,7 +310,7 @@ def test_small_reads_that_wait_are_kept_together() -> None:
     for at in range(len(PING)):
         parser.feed(PING[at : at + 1])
     assert parser.held == len(PING)
-    assert parser.batch() == [[b"PING"]]
+    assert drain(parser) == [[b"PING"]]
 
 
 @pytest.mark.parametrize("cut", range(1, len(pack(b"XADD", b"s", b"*", b"field", b"value"))))

@@ -127,7 +127,7 @@ class DirectClient:
 
     def _execute(self, request: list[bytes]) -> bytes | None:
         assert self.session.awaited is None, "a parked client is not read from"
-        self.session.seen_ms = self.server.state.clock()
+        self.session.seen_ms = self.server.state.stopwatch.begin()
         reply = self.server.services.dispatcher.execute(self.session, request)
         self.server.services.check()
         if reply is None:

@@ -11,7 +11,7 @@ from server.acl.users import DEFAULT_USER
 from server.clients.client_line import is_printable
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
-from server.road.session import Session
+from server.road.session import NOTHING, Session
 from server.road.table import Arguments
 from server.runtime.arguments import database_index, integer
 from server.runtime.version import REDIS_VERSION
@@ -129,7 +129,7 @@ def ping(server: Services, session: Session, args: Arguments) -> Reply:
     """Answers PONG, or the message; a RESP2 subscriber gets both in the shape of a message."""
     if len(args) > 2:
         raise CommandError(errors.wrong_arity("ping"))
-    if session.subscriptions and not session.resp3:
+    if session.listening is not NOTHING and session.subscriptions and not session.resp3:
         return ["pong", Bulk(args[1] if len(args) == 2 else b"")]
     return Bulk(args[1]) if len(args) == 2 else PONG
 

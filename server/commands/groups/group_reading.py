@@ -153,9 +153,11 @@ class _GroupRead:
 
     def _retry(self) -> Reply | Wait | Steps:
         options = self._options
-        found = [self._find(key) for key in options.keys]
-        reply = _read_usual(self._session, options, found[0]) if options.is_usual else None
-        return self._run(found) if reply is None else reply
+        if not options.is_usual:
+            return self._run([self._find(key) for key in options.keys])
+        ref = self._find(options.keys[0])
+        reply = _read_usual(self._session, options, ref)
+        return self._run([ref]) if reply is None else reply
 
     def _run(self, found: list[GroupRef]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -322,8 +321,6 @@ _NEARLY_EXHAUSTED: Final = ids.MAX - LONGEST_RUN
 
 Queue = list[tuple[Command, Arguments]]
 
-_now_ns = time.perf_counter_ns
-
 
 def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
     """The stream to which a run may be added now, which counts as a use of it; ``None`` if each
@@ -358,7 +355,8 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     if not _is_possible(server, session, command, args):
         return None
     db = session.db
-    started = _now_ns()
+    watch = server.state.stopwatch
+    started = watch.ns
     stream = open_stream(db, key, db.keyspace.now_ms)
     if stream is None:
         return None
@@ -378,7 +376,7 @@ def add_queued(server: Services, session: Session, queue: Queue, at: int) -> lis
     db.emit(EntriesAdded(db.index, key, run, True))
     server.reactions.apply(session)
     timings = server.state.timings
-    mean = timings.count_run(command, end - at, _now_ns() - started)
+    mean = timings.count_run(command, end - at, watch.tick() - started)
     if mean >= timings.threshold:
         for _, args in queue[at:end]:
             timings.notice(session, command, args, mean)

@@ -36,6 +36,7 @@ class ReadOptions:
         "consumer",
         "count",
         "group",
+        "is_usual",
         "keys",
         "maxcount",
         "maxsize",
@@ -61,22 +62,19 @@ class ReadOptions:
         self._check(grouped)
 
     def _check(self, grouped: bool) -> None:
-        """Refuses options that do not go together."""
+        """Refuses options that do not go together, and looks whether they are usual ones."""
         if grouped and self.group is None:
             raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
             raise CommandError(stream_errors.MAXCOUNT_BELOW_COUNT)
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
-        return (
+        self.is_usual = (
             len(self.places) == 1
             and self.places[0] == b">"
             and self.claim is None
             and self.maxcount == self.maxsize == UNLIMITED
             and (self.block is None or self.block < _LONG_WAIT)
         )
+        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
 
     def _scan(self, args: Arguments, grouped: bool) -> int:
         """Takes the options, and returns where the keys begin."""

@@ -149,7 +149,7 @@ def test_all_commands_of_a_transaction_run_at_one_time(
     direct: Direct, client: DirectClient
 ) -> None:
     ticks = iter(range(START_MS, START_MS + 100))
-    direct.server.state.clock = lambda: next(ticks)
+    direct.server.state.timekeeper.read = lambda: next(ticks)
     reply = transact(client, "XADD k * a b", "XADD k * a b", "XADD k * a b")
     assert reply is not None
     ids = reply.split(b"\r\n")[2::2]

@@ -496,7 +496,7 @@ async def test_a_client_that_is_cut_off_by_its_own_command_gets_nothing_more(
 def impatient() -> Direct:
     """A server that runs one request of a client in each turn."""
     direct = Direct()
-    direct.server.services.traffic.turns = Turns(share_ns=-1)
+    direct.server.services.traffic.turns = Turns(share_ns=0)
     return direct
 
 

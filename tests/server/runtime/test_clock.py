@@ -554,3 +554,47 @@ def test_what_policies_do_waits_until_the_time_that_stands_still_is_moved(
     reply = waiting.reply_when_woken
     assert reply is not None
     assert b"1-1" in reply
+
+
+# --- how often it is looked at ---------------------------------------------------------------
+
+
+def execute(client: DirectClient, request: str) -> bytes | None:
+    """The reply to a request that came in the same read as the one before it."""
+    return client.server.services.dispatcher.execute(client.session, request.encode().split())
+
+
+def test_the_commands_of_a_read_share_a_time_for_a_millisecond_of_work(direct: Direct) -> None:
+    client, watch = direct.client(), direct.server.state.stopwatch
+    looks = iter((0, 400_000, 999_999, 1_000_000, 1_000_001, 1_000_002))
+    watch._nanoseconds = lambda: next(looks)
+    watch.begin()
+    found = []
+    for _ in range(4):
+        found.append(execute(client, "XADD k * a b"))
+        direct.now_ms += 1
+    ids = [f"{START_MS}-0", f"{START_MS}-1", f"{START_MS}-2", f"{START_MS + 3}-0"]
+    assert found == [b"$15\r\n%b\r\n" % each.encode() for each in ids]
+    assert list(looks) == []
+
+
+def test_a_command_takes_as_long_as_has_passed_since_the_end_of_the_last_one(
+    direct: Direct,
+) -> None:
+    client, state = direct.client(), direct.server.state
+    looks = iter((100, 130, 200, 201))
+    state.stopwatch._nanoseconds = lambda: next(looks)
+    state.stopwatch.begin()
+    for request in ("PING", "ECHO a", "PING"):
+        execute(client, request)
+    assert state.table[b"ping"].nanoseconds == 31
+    assert state.table[b"echo"].nanoseconds == 70
+
+
+def test_a_clock_that_was_turned_is_another_for_the_next_command_of_the_read(
+    direct: Direct,
+) -> None:
+    client = direct.client()
+    direct.server.state.stopwatch.begin()
+    assert execute(client, f"DEBUG CLOCK ADVANCE {HOUR}") == OK
+    assert execute(client, "XADD k * a b") == b"$15\r\n%d-0\r\n" % (START_MS + HOUR)

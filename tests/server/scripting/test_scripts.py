@@ -34,7 +34,7 @@ def test_an_array_of_many_numbers_is_decoded_without_copies_of_what_follows_each
 
 def test_a_script_runs_at_one_time(direct: Direct, client: DirectClient) -> None:
     ticks = iter(range(direct.now_ms, direct.now_ms + 100))
-    direct.server.state.clock = lambda: next(ticks)
+    direct.server.state.timekeeper.read = lambda: next(ticks)
     reply = evaluate(
         client, "local a,b=redis.call('time'),redis.call('time') return {a[1]==b[1],a[2]==b[2]}"
     )
