@@ -9,6 +9,7 @@ from server.clients.client_line import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.delivery.policies import Policies
 from server.monitoring.latency import EXPIRY
+from server.persistence.appender import passed
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
 from server.road.reactions import Reactions
@@ -25,6 +26,9 @@ EXPIRE_BATCH: Final = 1000
 MANY_ENDED: Final = 100
 """When so many connections have ended, what they had is given back to the system. The C library
 would keep it, and spread what comes next over other parts of it."""
+
+SAMPLE_EVERY_MS: Final = 1000
+"""How often counters are noted for rates: those of all commands have to be added up."""
 
 ALL_KEYS: Final = 2**62
 """More keys than there can be."""
@@ -85,7 +89,9 @@ class Cron:
         self.packing.rounds.begin()
         self._follow_connections()
         self._watch_memory(now)
-        self.sample(now)
+        samples = state.stats.samples
+        if not samples or passed(samples[-1][0], now, SAMPLE_EVERY_MS):
+            self.sample(now)
 
     def _follow_connections(self) -> None:
         """Gives memory back when many connections fewer are open than were."""

@@ -39,9 +39,9 @@ class Stats:
         self.forks = 0
         self.fork_us = 0
         """How long the last fork took, in microseconds."""
-        self.samples: deque[tuple[int, int, int, int, int, int]] = deque(maxlen=16)
+        self.samples: deque[tuple[int, int, int, int, int, int]] = deque(maxlen=3)
         """Milliseconds, commands, bytes in and bytes out, cycles of the event loop and what they
-        took in nanoseconds at the last rounds of periodic work."""
+        took in nanoseconds, at the last rounds that noted them, a second apart."""
 
     def rates(self) -> tuple[float, float, float, float, float]:
         """Commands, bytes in and bytes out, cycles of the event loop and nanoseconds in them a
