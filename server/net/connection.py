@@ -498,7 +498,8 @@ class Connection(asyncio.Protocol):
 
     def release(self, data: bytes | None) -> None:
         """Sends what was held back; ``None`` is the end."""
-        self.send_kept()
+        if self._kept:
+            self.send_kept()
         if data is None:
             close(self.transport, self._resets)
         elif not self.transport.is_closing():

@@ -259,7 +259,8 @@ class Appender:
             self.fail(error)
             self._lose(before)
             return
-        self._note_write(self._kind_of_write(), began)
+        if began:
+            self._note_write(self._kind_of_write(), began)
         self._written = self._begun
         self._note_unsynced()
         self._recover(writer)
@@ -297,7 +298,8 @@ class Appender:
                 self._sync_file(writer)
 
         def then(error: OSError | None) -> None:
-            self._note_write(kind, began)
+            if began:
+                self._note_write(kind, began)
             if error is not None and not writer.broken:
                 self.give_back(data)
             if not syncing:
