@@ -213,7 +213,7 @@ class Mixed(Load):
         digits = "".join(choose.choices("0123456789", k=self.values[1]))
         for number in range(count):
             stream, fields = choose.randrange(self.streams), choose.randrange(self.lists)
-            identity = f"{FIRST_MS + number}-1" if self.given else "*"
+            entry_id = f"{FIRST_MS + number}-1" if self.given else "*"
             first, second = (digits[: choose.randint(*self.values)] for _ in range(2))
             items = (f"sensor-{fields}", first, f"temperature-{fields}", second)
-            yield pack("XADD", _stream(stream), identity, *items)
+            yield pack("XADD", _stream(stream), entry_id, *items)

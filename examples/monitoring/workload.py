@@ -44,7 +44,7 @@ def handle(client: redis.Redis, name: str, retry_ms: int = RETRY_MS) -> int:
     old: Any = client.xautoclaim(STREAM, GROUP, name, retry_ms, count=1)
     new: Any = client.xreadgroup(GROUP, name, {STREAM: ">"}, count=PORTIONS[name])
     orders = [*old[1], *(order for _, some in new or () for order in some)]
-    done = [identity for identity, fields in orders if int(fields[b"number"]) % 20]
+    done = [entry_id for entry_id, fields in orders if int(fields[b"number"]) % 20]
     return client.xack(STREAM, GROUP, *done) if done else 0
 
 

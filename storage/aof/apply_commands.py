@@ -182,15 +182,15 @@ class Restorer:
             at, order, make = options.at, options.order, options.make
         if len(args) - at < _FEWEST_OF_XADD - 2 or (len(args) - at) % 2 == 0:
             raise ValueError("the number of arguments")
-        identity = ids.parse(args[at])
+        entry_id = ids.parse(args[at])
         stream = self.db.values.get(key)
         if type(stream) is Stream:
-            if identity <= stream.last_id:
+            if entry_id <= stream.last_id:
                 raise LoadError("the ID is not above that of the newest entry")
-            stream.add(identity, args[at + 1 :])
+            stream.add(entry_id, args[at + 1 :])
         elif make:
             stream = self._new_stream(key)
-            stream.add(identity, args[at + 1 :])
+            stream.add(entry_id, args[at + 1 :])
         if order is not None:
             trim(stream_at(self.db, key), order)
         return True
@@ -233,9 +233,9 @@ class Restorer:
         return True
 
     def _xidmprecord(self, args: Arguments) -> bool:
-        _, key, producer, iid, identity = args
+        _, key, producer, iid, entry_id = args
         table = stream_at(self.db, key).idempotency
-        table.record(producer, iid, ids.parse(identity), self._now_ms)
+        table.record(producer, iid, ids.parse(entry_id), self._now_ms)
         return True
 
     def _restore_stream(self, args: Arguments) -> bool:
@@ -326,8 +326,8 @@ class Restorer:
         if claim.count == 1 and claim.force and _are_new(group, wanted):
             group.pending.append_run(wanted, consumer, claim.time)
         else:
-            for identity in wanted:
-                _make_pending(group, consumer, identity, claim)
+            for entry_id in wanted:
+                _make_pending(group, consumer, entry_id, claim)
         if claim.count is not None:
             consumer.seen = consumer.active = claim.time
 
@@ -336,10 +336,10 @@ class Restorer:
         activity at the time of loading, and so does this."""
         consumer.seen = self._now_ms
         claim.time = min(claim.time, self._now_ms)
-        for identity in claim.ids:
-            if stream.log.get(identity) is None:
-                group.pending.remove(identity)
-            elif _make_pending(group, consumer, identity, claim):
+        for entry_id in claim.ids:
+            if stream.log.get(entry_id) is None:
+                group.pending.remove(entry_id)
+            elif _make_pending(group, consumer, entry_id, claim):
                 consumer.active = self._now_ms
 
 
@@ -353,18 +353,18 @@ def _are_new(group: Group, wanted: list[int]) -> bool:
     return wanted[0] > group.pending.last and all(map(lt, wanted, wanted[1:]))
 
 
-def _make_pending(group: Group, consumer: Consumer, identity: int, claim: ClaimOptions) -> bool:
+def _make_pending(group: Group, consumer: Consumer, entry_id: int, claim: ClaimOptions) -> bool:
     """Makes the entry pending for the consumer; false if it was not and is not to be."""
     pending, count = group.pending, claim.count
-    if count == 1 and claim.force and identity > pending.last:
-        pending.append_run((identity,), consumer, claim.time)
+    if count == 1 and claim.force and entry_id > pending.last:
+        pending.append_run((entry_id,), consumer, claim.time)
         return True
-    before = pending.get(identity)
+    before = pending.get(entry_id)
     if before is None and not claim.force:
         return False
     if count is None:
         count = (1 if before is None else before.deliveries) + (not claim.justid)
-    pending.set(identity, consumer, claim.time, min(count, MOST))
+    pending.set(entry_id, consumer, claim.time, min(count, MOST))
     return True
 
 

@@ -95,7 +95,7 @@ class RunRestorer:
         """Takes entries with ascending IDs above ``last_id``, and lines between them; returns where
         the last one ends."""
         prefix, count = self._prefix, self._count
-        identities, payloads, sizes = run.identities, run.payloads, run.sizes
+        entry_ids, payloads, sizes = run.identities, run.payloads, run.sizes
         size = len(prefix)
         try:
             while True:
@@ -103,19 +103,19 @@ class RunRestorer:
                     end = _end_of_line(data, at)
                     if end == at:
                         break
-                    lines.append((len(identities), at, end - at))
+                    lines.append((len(entry_ids), at, end - at))
                     at = end
                     continue
                 begin = at + size
                 middle = self._end_of_id(data, begin)
                 end = self._end_of_items(data, middle)
-                identity = self._base | self._seq
-                if end < 0 or identity <= last_id:
+                entry_id = self._base | self._seq
+                if end < 0 or entry_id <= last_id:
                     break
-                last_id = identity
+                last_id = entry_id
                 if self._seq >= _NEAR:
                     run.near = False
-                identities.append(identity)
+                entry_ids.append(entry_id)
                 pieces = (b"*2\r\n", data[begin:middle], count, data[middle:end])
                 payloads.append(b"".join(pieces))
                 sizes.append(len(count) + end - middle)

@@ -44,18 +44,18 @@ def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
-def id_text(identity: int) -> bytes:
+def id_text(entry_id: int) -> bytes:
     """A stream ID as ``ms-seq``."""
-    return b"%d-%d" % (identity >> 64, identity & 0xFFFFFFFFFFFFFFFF)
+    return b"%d-%d" % (entry_id >> 64, entry_id & 0xFFFFFFFFFFFFFFFF)
 
 
-def bulk_id(identity: int) -> bytes:
+def bulk_id(entry_id: int) -> bytes:
     """A stream ID as a bulk string."""
-    text = b"%d-%d" % (identity >> 64, identity & 0xFFFFFFFFFFFFFFFF)
+    text = b"%d-%d" % (entry_id >> 64, entry_id & 0xFFFFFFFFFFFFFFFF)
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
-def bulk_ids(identities: Sequence[int]) -> bytes:
+def bulk_ids(entry_ids: Sequence[int]) -> bytes:
     """Stream IDs as bulk strings, one after the other.
 
     IDs of the same second with equally long sequence numbers begin with the same bytes, and most
@@ -63,10 +63,10 @@ def bulk_ids(identities: Sequence[int]) -> bytes:
     """
     parts: list[bytes] = []
     begin, digits, head = -_THOUSAND, 0, b""
-    for identity in identities:
-        ms, seq = identity >> 64, identity & _HALF
+    for entry_id in entry_ids:
+        ms, seq = entry_id >> 64, entry_id & _HALF
         if seq >= _THOUSAND or ms < _THOUSAND:
-            parts.append(bulk_id(identity))
+            parts.append(bulk_id(entry_id))
             continue
         end = _SEQUENCE[seq]
         if not 0 <= ms - begin < _THOUSAND or len(end) != digits:
@@ -183,19 +183,19 @@ def deliver(effect: Delivered, last_id: int | None) -> list[bytes]:
 
 
 def claim(
-    key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int, count: int
+    key: bytes, group: bytes, consumer: bytes, entry_ids: Sequence[int], time: int, count: int
 ) -> bytes:
     """Encode an XCLAIM that makes the entries pending with this delivery time and count."""
-    head = _claim_head(11 + len(identities), key, group, consumer)
-    return b"".join((head, bulk_ids(identities), _claim_state(time, count), _FORCED))
+    head = _claim_head(11 + len(entry_ids), key, group, consumer)
+    return b"".join((head, bulk_ids(entry_ids), _claim_state(time, count), _FORCED))
 
 
 def deliver_again(
-    key: bytes, group: bytes, consumer: bytes, identities: Sequence[int], time: int
+    key: bytes, group: bytes, consumer: bytes, entry_ids: Sequence[int], time: int
 ) -> bytes:
     """Encode an XCLAIM that counts one more delivery of each of the entries."""
-    head = _claim_head(7 + len(identities), key, group, consumer)
-    return b"".join((head, bulk_ids(identities), b"$4\r\nTIME\r\n", bulk(number(time))))
+    head = _claim_head(7 + len(entry_ids), key, group, consumer)
+    return b"".join((head, bulk_ids(entry_ids), b"$4\r\nTIME\r\n", bulk(number(time))))
 
 
 def hold(
@@ -209,11 +209,11 @@ def hold(
     parts: list[bytes] = []
     known = (-1, -1)
     state = b""
-    for identity, time, count in entries:
+    for entry_id, time, count in entries:
         if (time, count) != known:
             known = (time, count)
             state = _claim_state(time, count) + _REWRITTEN
         parts.append(head)
-        parts.append(bulk_id(identity))
+        parts.append(bulk_id(entry_id))
         parts.append(state)
     return b"".join(parts)

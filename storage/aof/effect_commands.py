@@ -64,11 +64,11 @@ def _stream_trimmed(effect: e.StreamTrimmed) -> list[bytes]:
 
 def _entries_deleted(effect: e.EntriesDeleted) -> list[bytes]:
     """Other servers have no trimming that leaves entries in between: they see a deletion."""
-    identities = list(map(id_text, effect.ids))
-    delete = command(b"XDEL", effect.key, *identities)
+    entry_ids = list(map(id_text, effect.ids))
+    delete = command(b"XDEL", effect.key, *entry_ids)
     if not effect.trimmed:
         return [delete]
-    return [own.record(own.TRIMMED, effect.key, *identities), own.skip(1), delete]
+    return [own.record(own.TRIMMED, effect.key, *entry_ids), own.skip(1), delete]
 
 
 def set_position(key: bytes, last_id: int, entries_added: int, max_deleted_id: int) -> bytes:
@@ -128,8 +128,8 @@ def _consumer_deleted(effect: e.ConsumerDeleted) -> list[bytes]:
 
 
 def _redelivered(effect: e.Redelivered) -> list[bytes]:
-    _, key, group, consumer, identities, time = effect
-    return [deliver_again(key, group, consumer, identities, time)]
+    _, key, group, consumer, entry_ids, time = effect
+    return [deliver_again(key, group, consumer, entry_ids, time)]
 
 
 def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int, int]]) -> list[bytes]:
@@ -137,8 +137,8 @@ def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int, int]]) -
     group's policies keep them back, 0 if they do not."""
     words: list[bytes] = []
     name = own.RELEASED_UNTIL if any(entry[2] for entry in entries) else own.RELEASED
-    for identity, count, time in entries:
-        words += (id_text(identity), number(count))
+    for entry_id, count, time in entries:
+        words += (id_text(entry_id), number(count))
         if name is own.RELEASED_UNTIL:
             words.append(number(time))
     claims = [

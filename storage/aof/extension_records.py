@@ -122,7 +122,7 @@ def iids(key: bytes, noted: Sequence[tuple[bytes, bytes, int, int]]) -> list[byt
     """Return records of idempotent IDs: producer, idempotent ID, the entry's ID, and when it was
     noted."""
     words = [
-        (producer, iid, id_text(identity), number(time)) for producer, iid, identity, time in noted
+        (producer, iid, id_text(entry_id), number(time)) for producer, iid, entry_id, time in noted
     ]
     return _records((IIDS, key), words)
 
@@ -251,15 +251,15 @@ def _in_threes(words: Arguments) -> Iterator[tuple[bytes, bytes, bytes]]:
 def _released(db: Database, args: Arguments) -> None:
     key, name, *entries = args
     _, group = group_at(db, key, name)
-    for identity, count in _in_twos(entries):
-        group.pending.set(ids.parse(identity), None, 0, integer(count))
+    for entry_id, count in _in_twos(entries):
+        group.pending.set(ids.parse(entry_id), None, 0, integer(count))
 
 
 def _released_until(db: Database, args: Arguments) -> None:
     key, name, *entries = args
     _, group = group_at(db, key, name)
-    for identity, count, time in _in_threes(entries):
-        group.pending.set(ids.parse(identity), None, integer(time), integer(count))
+    for entry_id, count, time in _in_threes(entries):
+        group.pending.set(ids.parse(entry_id), None, integer(time), integer(count))
 
 
 def _policy(db: Database, args: Arguments) -> None:
@@ -276,8 +276,8 @@ def _group_policy(db: Database, args: Arguments) -> None:
 
 def _trimmed(db: Database, args: Arguments) -> None:
     stream = stream_at(db, args[0])
-    for identity in args[1:]:
-        stream.log.delete(ids.parse(identity))
+    for entry_id in args[1:]:
+        stream.log.delete(ids.parse(entry_id))
 
 
 def _blocks(db: Database, args: Arguments) -> None:
@@ -297,8 +297,8 @@ def _retention(db: Database, args: Arguments) -> None:
 def _iids(db: Database, args: Arguments) -> None:
     table = stream_at(db, args[0]).idempotency
     columns = args[1::4], args[2::4], args[3::4], args[4::4]
-    for producer, iid, identity, time in zip(*columns, strict=True):
-        table.record(producer, iid, ids.parse(identity), integer(time))
+    for producer, iid, entry_id, time in zip(*columns, strict=True):
+        table.record(producer, iid, ids.parse(entry_id), integer(time))
 
 
 def _duplicate(db: Database, args: Arguments) -> None:

@@ -118,22 +118,22 @@ def _entries(key: bytes, stream: Stream, dangling: Dangling) -> Iterator[bytes]:
             yield command(b"XSETID", key, b"0-0")
     start = ids.MIN
     while True:
-        identities, payloads = log.range_with_ids(start, ids.MAX, _AT_ONCE)
-        if not identities:
+        entry_ids, payloads = log.range_with_ids(start, ids.MAX, _AT_ONCE)
+        if not entry_ids:
             break
-        start = identities[-1] + 1
-        yield from _mixed(key, identities, payloads, dangling)
+        start = entry_ids[-1] + 1
+        yield from _mixed(key, entry_ids, payloads, dangling)
     yield from dangling.placeholders(BEYOND)
 
 
 def _mixed(
-    key: bytes, identities: list[int], payloads: list[bytes], dangling: Dangling
+    key: bytes, entry_ids: list[int], payloads: list[bytes], dangling: Dangling
 ) -> Iterator[bytes]:
     """These entries, each behind the placeholders that are below it."""
     at = 0
-    while at < len(identities):
-        yield from dangling.placeholders(identities[at])
-        end = bisect_left(identities, dangling.next, at)
+    while at < len(entry_ids):
+        yield from dangling.placeholders(entry_ids[at])
+        end = bisect_left(entry_ids, dangling.next, at)
         yield add_entries(key, payloads[at:end])
         at = end
 
@@ -160,10 +160,10 @@ def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
     start = ids.MIN
     while wanted := group.pending.owned_ids(consumer, start, _AT_ONCE):
         entries: list[tuple[int, int, int]] = []
-        for identity in wanted:
-            entry = group.pending.get(identity)
+        for entry_id in wanted:
+            entry = group.pending.get(entry_id)
             assert entry is not None
-            entries.append((identity, entry.time, entry.deliveries))
+            entries.append((entry_id, entry.time, entry.deliveries))
         yield hold(key, group.name, consumer.name, entries)
         start = wanted[-1] + 1
 
@@ -171,10 +171,10 @@ def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
 def _released(key: bytes, group: Group) -> Iterator[bytes]:
     """The pending entries without an owner, in the order in which they will be claimed."""
     entries: list[tuple[int, int, int]] = []
-    for identity in group.pending.released:
-        entry = group.pending.get(identity)
+    for entry_id in group.pending.released:
+        entry = group.pending.get(entry_id)
         assert entry is not None
-        entries.append((identity, entry.deliveries, entry.time))
+        entries.append((entry_id, entry.deliveries, entry.time))
     for at in range(0, len(entries), _AT_ONCE):
         yield from release(key, group.name, entries[at : at + _AT_ONCE])
 
@@ -211,7 +211,7 @@ class Dangling:
     Penstock takes a claim in a file of its own as it is, and passes over the placeholders.
     """
 
-    __slots__ = ("_identities", "_key", "_stream", "_written")
+    __slots__ = ("_entry_ids", "_key", "_stream", "_written")
 
     def __init__(self, key: bytes, stream: Stream) -> None:
         self._key = key
@@ -219,15 +219,15 @@ class Dangling:
         missing: set[int] = set()
         for group in stream.groups.values():
             missing.update(_missing(stream, group.pending))
-        self._identities = sorted(missing)
+        self._entry_ids = sorted(missing)
         self._written = 0
 
     @property
     def next(self) -> int:
         """The ID of the next placeholder, :data:`BEYOND` if there is none."""
-        if self._written == len(self._identities):
+        if self._written == len(self._entry_ids):
             return BEYOND
-        return self._identities[self._written]
+        return self._entry_ids[self._written]
 
     def placeholders(self, below: int) -> Iterator[bytes]:
         """The placeholders below an ID that have not been written yet."""
@@ -254,7 +254,7 @@ class Dangling:
         if not self._written:
             return
         stream, log = self._stream, self._stream.log
-        between = [identity for identity in self._identities if log.first < identity]
+        between = [entry_id for entry_id in self._entry_ids if log.first < entry_id]
         if log.length and between:
             yield command(b"XDEL", self._key, *map(id_text, between))
         yield command(b"XTRIM", self._key, b"MAXLEN", b"=", number(log.length))
@@ -270,7 +270,7 @@ def _missing(stream: Stream, pending: PendingList) -> Iterator[int]:
         if not wanted:
             return
         payloads = stream.log.get_many(wanted)
-        for identity, payload in zip(wanted, payloads, strict=True):
+        for entry_id, payload in zip(wanted, payloads, strict=True):
             if payload is None:
-                yield identity
+                yield entry_id
         start = wanted[-1] + 1

@@ -39,11 +39,11 @@ def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
         _add_node(source, stream)
     offset = source.offset
     length = source.length()
-    stream.last_id = _identity(source)
+    stream.last_id = _entry_id(source)
     stream.entries_added = length
     if kind != codes.STREAM_5_0:
-        _identity(source)  # The ID of the first entry, which the entries tell.
-        stream.max_deleted_id = _identity(source)
+        _entry_id(source)  # The ID of the first entry, which the entries tell.
+        stream.max_deleted_id = _entry_id(source)
         stream.entries_added = source.length()
     if length != stream.log.length:
         found = stream.log.length
@@ -55,12 +55,12 @@ def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
     return stream
 
 
-def _identity(source: Source) -> int:
+def _entry_id(source: Source) -> int:
     ms = source.length()
     return ms << 64 | source.length()
 
 
-def _raw_identity(source: Source) -> int:
+def _raw_entry_id(source: Source) -> int:
     return int.from_bytes(source.take(_KEY), "big")
 
 
@@ -100,13 +100,13 @@ class _Node:
     """Takes the elements of a node apart. Every method raises :class:`ValueError`, with a reason,
     or :class:`IndexError` where they end early."""
 
-    __slots__ = ("_at", "_elements", "_first", "_identities", "_payloads")
+    __slots__ = ("_at", "_elements", "_entry_ids", "_first", "_payloads")
 
     def __init__(self, first: int, elements: list[bytes | int]) -> None:
         self._first = first
         self._elements = elements
         self._at = 0
-        self._identities: list[int] = []
+        self._entry_ids: list[int] = []
         self._payloads: list[bytes] = []
 
     def block(self, size: int) -> Block | None:
@@ -121,22 +121,22 @@ class _Node:
             flags = self._number()
             if flags > codes.DELETED | codes.SAME_FIELDS:
                 raise ValueError("an entry of a stream with unknown flags")
-            identity = self._next_id()
-            if identity <= last:
+            entry_id = self._next_id()
+            if entry_id <= last:
                 raise ValueError("entries of a stream that are not in the order of their IDs")
-            last = identity
+            last = entry_id
             items = self._items(flags, names)
             if flags & codes.DELETED:
                 gone += 1
             else:
-                self._identities.append(identity)
-                self._payloads.append(with_items(head_of(identity), items))
-        if (live, deleted) != (len(self._identities), gone):
+                self._entry_ids.append(entry_id)
+                self._payloads.append(with_items(head_of(entry_id), items))
+        if (live, deleted) != (len(self._entry_ids), gone):
             raise ValueError("a node of a stream with a wrong number of entries")
         if not live:
             return None
         block = Block.of_node(self._first, last, names, deleted, size)
-        block.fill(self._identities, self._payloads)
+        block.fill(self._entry_ids, self._payloads)
         return block
 
     def _next_id(self) -> int:
@@ -187,7 +187,7 @@ def _add_group(source: Source, kind: int, stream: Stream) -> None:
     name = source.string()
     if name in stream.groups:
         raise DamagedRDB(offset, "two consumer groups of one name")
-    last_id = _identity(source)
+    last_id = _entry_id(source)
     if kind == codes.STREAM_5_0:
         read = stream.estimate_read(last_id)
     else:
@@ -207,11 +207,11 @@ def _read_pending(source: Source) -> Pending:
     pending: Pending = {}
     for _ in range(source.length()):
         offset = source.offset
-        identity = _raw_identity(source)
-        if identity in pending:
+        entry_id = _raw_entry_id(source)
+        if entry_id in pending:
             raise DamagedRDB(offset, "an entry that is pending twice")
         time = source.signed()
-        pending[identity] = (time, min(source.length(), MOST))
+        pending[entry_id] = (time, min(source.length(), MOST))
     return pending
 
 
@@ -227,27 +227,27 @@ def _add_consumer(
     consumer.active = source.signed() if kind == codes.STREAM_7_2 else seen
     for _ in range(source.length()):
         offset = source.offset
-        identity = _raw_identity(source)
-        if identity not in pending:
-            raise DamagedRDB(offset, f"the entry {text(identity).decode()} is not pending")
-        if identity in owners:
-            raise DamagedRDB(offset, f"the entry {text(identity).decode()} has two consumers")
-        owners[identity] = consumer
+        entry_id = _raw_entry_id(source)
+        if entry_id not in pending:
+            raise DamagedRDB(offset, f"the entry {text(entry_id).decode()} is not pending")
+        if entry_id in owners:
+            raise DamagedRDB(offset, f"the entry {text(entry_id).decode()} has two consumers")
+        owners[entry_id] = consumer
 
 
 def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -> None:
     """Makes the entries pending, those together that differ in their IDs alone. Those of
     :data:`codes.NOBODY` since 1970 have no owner, and it goes if it was there for them alone."""
 
-    def alike(identity: int) -> tuple[bytes, int, int]:
-        time, count = pending[identity]
-        return owners[identity].name, time, count
+    def alike(entry_id: int) -> tuple[bytes, int, int]:
+        time, count = pending[entry_id]
+        return owners[entry_id].name, time, count
 
     for (name, time, count), found in groupby(sorted(owners), alike):
         run = list(found)
         if name == codes.NOBODY and time == 0:
-            for identity in run:
-                group.pending.set(identity, None, 0, count)
+            for entry_id in run:
+                group.pending.set(entry_id, None, 0, count)
             continue
         consumer = group.consumers[name]
         group.pending.append_run(run, consumer, time)

@@ -249,27 +249,27 @@ def _stream(stream: Stream, version: int) -> Iterator[bytes]:
         yield from _group(group, version)
 
 
-def _halves(identity: int) -> tuple[int, int]:
-    return identity >> 64, identity & HALF
+def _halves(entry_id: int) -> tuple[int, int]:
+    return entry_id >> 64, entry_id & HALF
 
 
 def _listpack(block: Block, valkey: bool) -> bytes:
     """The node of a block; deleted entries are left out."""
-    identities, payloads = block.contents()
+    entry_ids, payloads = block.contents()
     names, first_ms, first_seq = block.names, block.first >> 64, block.first & HALF
-    parts = [listpack.integer(len(identities)), listpack.integer(0), listpack.integer(len(names))]
+    parts = [listpack.integer(len(entry_ids)), listpack.integer(0), listpack.integer(len(names))]
     for name in names:
         listpack.add_text(parts, name, valkey)
     parts.append(listpack.integer(0))
     count = len(names) + 4
     same_end = listpack.integer(len(names) + 3)
     entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
-    for identity, entry in zip(identities, entries, strict=True):
+    for entry_id, entry in zip(entry_ids, entries, strict=True):
         items: list[bytes] = entry[1]
         same = items[::2] == names
         parts.append(_KEPT if same else _OTHER)
-        parts.append(listpack.integer(_signed((identity >> 64) - first_ms)))
-        parts.append(listpack.integer(_signed((identity & HALF) - first_seq)))
+        parts.append(listpack.integer(_signed((entry_id >> 64) - first_ms)))
+        parts.append(listpack.integer(_signed((entry_id & HALF) - first_seq)))
         if same:
             stored, end = items[1::2], same_end
         else:
@@ -333,9 +333,9 @@ def _consumers(group: Group, version: int) -> Iterator[bytes]:
         yield raw(name) + times + length(consumer.owned + len(more))
         start = 0
         while owned := group.pending.owned_ids(consumer, start, _AT_ONCE):
-            yield b"".join([identity.to_bytes(16, "big") for identity in owned])
+            yield b"".join([entry_id.to_bytes(16, "big") for entry_id in owned])
             start = owned[-1] + 1
-        yield b"".join([identity.to_bytes(16, "big") for identity in more])
+        yield b"".join([entry_id.to_bytes(16, "big") for entry_id in more])
 
 
 _STRING: Final = _Form(_string_type, _string_pieces, _any_version)

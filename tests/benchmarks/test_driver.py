@@ -72,7 +72,7 @@ def test_a_mix_of_entries_has_the_streams_fields_and_values_that_it_says(given: 
     assert len(entries) == 300
     assert len({tuple(fields[::2]) for _, fields in entries}) == 4
     assert {len(value) for _, fields in entries for value in fields[1::2]} == set(range(10, 21))
-    assert all(identity.endswith(b"-1") for identity, _ in entries) == given
+    assert all(entry_id.endswith(b"-1") for entry_id, _ in entries) == given
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class Writer:
         """Sees that the server holds a beginning of this client's steps, with all that were
         answered by a time; returns how many that were answered later are lost."""
         found = observe(self._steps, ask)
-        entries = {tuple(fields): identity for identity, fields in ask("XRANGE", SHARED, "-", "+")}
+        entries = {tuple(fields): entry_id for entry_id, fields in ask("XRANGE", SHARED, "-", "+")}
         safe = self._done + sum(answered.at <= safe_until for answered in self._answered)
         first, last = self._done, self._done + len(self._answered)
         while self._done < safe or observe(self._steps, self._ask_model) != found:

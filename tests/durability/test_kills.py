@@ -86,7 +86,7 @@ async def read(port: int, got: list[str]) -> None:
     with contextlib.suppress(ConnectionError), AsyncTalker(port) as talker:
         while True:
             [[_, entries]] = await talker.ask(*READ)
-            got += [identity for identity, _ in entries]
+            got += [entry_id for entry_id, _ in entries]
 
 
 async def listen(port: int, told: list[str]) -> None:

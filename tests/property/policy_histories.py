@@ -165,9 +165,9 @@ class History:
         # A dead letter that is added anew has an ID by the clock, and these would be below it.
         wanted = "*" if self.redriven else f"{START_MS + number}-1"
         fields = ("n", number, "value", value, "kind", kind, "at", at)
-        identity = self.ask("XADD", self.facts.key, wanted, *fields).decode()
-        self.facts.entries[number] = Known(number, value, kind, at, id=identity)
-        self.facts.ids[identity] = number
+        entry_id = self.ask("XADD", self.facts.key, wanted, *fields).decode()
+        self.facts.entries[number] = Known(number, value, kind, at, id=entry_id)
+        self.facts.ids[entry_id] = number
 
     def do_read(self, consumer: str, count: int) -> None:
         """New entries, and those that are due again."""
@@ -219,8 +219,8 @@ class History:
         """XCLAIM of whatever there is, kept back or not."""
         numbers = sorted(self.facts.entries)
         for number in numbers[pick : pick + 1]:
-            identity = self.facts.entries[number].id
-            reply = self.ask("XCLAIM", self.facts.key, GROUP, consumer, 0, identity)
+            entry_id = self.facts.entries[number].id
+            reply = self.ask("XCLAIM", self.facts.key, GROUP, consumer, 0, entry_id)
             self.claimed = self.claimed or len(reply) > 0
             self.delivered(self.numbers_of(reply))
 
@@ -292,11 +292,11 @@ class History:
     def numbers_of(self, entries: Any) -> list[int]:
         """Those of a list of entries; where one has got another ID, that is noted."""
         found: list[int] = []
-        for identity, fields, *_ in entries:
+        for entry_id, fields, *_ in entries:
             if fields:
                 number = int(fields[fields.index(b"n") + 1])
-                self.facts.ids[identity.decode()] = number
-                self.facts.entries[number].id = identity.decode()
+                self.facts.ids[entry_id.decode()] = number
+                self.facts.entries[number].id = entry_id.decode()
                 found.append(number)
         return found
 

@@ -127,14 +127,14 @@ def additions_of_one_kind(draw: st.DrawFn) -> list[bytes]:
     key = draw(st.sampled_from([*KEYS, b"s", b"s", b"s"]))
     name = draw(st.sampled_from([b"XADD", b"XADD", b"xadd", b"xAdD"]))
     head = [name, key, *draw(options())]
-    identity = draw(st.one_of(IDENTITIES, st.just(b"rising")))
+    entry_id = draw(st.one_of(IDENTITIES, st.just(b"rising")))
     shapes = draw(st.lists(st.one_of(NAMES, NAMES, NAMES, MANY_NAMES), min_size=1, max_size=3))
     requests: list[bytes] = []
     for _ in range(draw(st.sampled_from([1, 2, 3, 20, 60]))):
         shape = shapes[0] if len(requests) % 7 else draw(st.sampled_from(shapes))
         value = draw(VALUES) if len(requests) % 5 == 0 else b"%d" % len(requests)
         at = len(requests)
-        given = b"%d-%d" % (1700000000000 + at // 3, at) if identity == b"rising" else identity
+        given = b"%d-%d" % (1700000000000 + at // 3, at) if entry_id == b"rising" else entry_id
         requests.append(pack(*head, given, *(word for field in shape for word in (field, value))))
     return requests
 

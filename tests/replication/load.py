@@ -164,10 +164,10 @@ class Load:
         if isinstance(reply, ReplyError):
             await self._ask(talker, ("XGROUP", "CREATE", STREAM, GROUP, 0, "MKSTREAM"))
             return
-        for identity, _ in reply[0][1] if reply else ():
+        for entry_id, _ in reply[0][1] if reply else ():
             if chance.random() < 0.8:
                 how = chance.choice(["XACK", "XACK", "XACK", "XACKDEL"])
-                tail = (identity,) if how == "XACK" else ("DELREF", "IDS", 1, identity)
+                tail = (entry_id,) if how == "XACK" else ("DELREF", "IDS", 1, entry_id)
                 await self._ask(talker, (how, STREAM, GROUP, *tail))
         if chance.random() < 0.3:
             await self._claim(talker, chance, me)
@@ -178,11 +178,11 @@ class Load:
         (reply,) = await self._ask(talker, claim)
         if isinstance(reply, ReplyError):
             return
-        identities = [each[0] for each in reply[1]]
-        if identities and chance.random() < 0.7:
-            await self._ask(talker, ("XACK", STREAM, GROUP, *identities))
-        elif identities and chance.random() < 0.5:
-            await self._ask(talker, ("XCLAIM", STREAM, GROUP, "other", 0, *identities, "JUSTID"))
+        entry_ids = [each[0] for each in reply[1]]
+        if entry_ids and chance.random() < 0.7:
+            await self._ask(talker, ("XACK", STREAM, GROUP, *entry_ids))
+        elif entry_ids and chance.random() < 0.5:
+            await self._ask(talker, ("XCLAIM", STREAM, GROUP, "other", 0, *entry_ids, "JUSTID"))
 
 
 _KINDS: Final = {

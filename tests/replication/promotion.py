@@ -64,12 +64,12 @@ class Promotion:
         taken = ("COUNT", 5, "BLOCK", 100, "STREAMS", STREAM, ">")
         while True:
             reply = await talker.ask("XREADGROUP", "GROUP", GROUP, name, *taken)
-            for identity, fields in reply[0][1] if reply else []:
+            for entry_id, fields in reply[0][1] if reply else []:
                 number = int(fields[1])
                 if number % _LEFT == 0:
                     continue
                 self._asked.add(number)
-                await talker.ask("XACK", STREAM, GROUP, identity)
+                await talker.ask("XACK", STREAM, GROUP, entry_id)
                 if await self._confirmed(talker):
                     self._acknowledged.add(number)
 
@@ -106,6 +106,6 @@ def _finish(talker: Talker) -> set[int]:
         entries = [*claimed, *(reply[0][1] if reply else [])]
         if not entries:
             return numbers
-        identities = [identity for identity, _ in entries]
-        assert talker.ask("XACK", STREAM, GROUP, *identities) == len(entries)
+        entry_ids = [entry_id for entry_id, _ in entries]
+        assert talker.ask("XACK", STREAM, GROUP, *entry_ids) == len(entries)
         numbers |= {int(fields[1]) for _, fields in entries}

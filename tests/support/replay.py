@@ -155,8 +155,8 @@ def _stream_trimmed(keyspace: Keyspace, effect: e.StreamTrimmed) -> None:
 def _entries_deleted(keyspace: Keyspace, effect: e.EntriesDeleted) -> None:
     stream = _stream(keyspace, effect)
     if effect.trimmed:
-        for identity in effect.ids:
-            stream.log.delete(identity)
+        for entry_id in effect.ids:
+            stream.log.delete(entry_id)
     else:
         stream.delete(effect.ids)
 
@@ -215,8 +215,8 @@ def _consumer_seen(keyspace: Keyspace, effect: e.ConsumerSeen) -> None:
 def _delivered(keyspace: Keyspace, effect: e.Delivered) -> None:
     group = _group(keyspace, effect)
     consumer = group.consumers[effect.consumer]
-    for identity, count in zip(effect.ids, effect.counts, strict=True):
-        group.hand_over(identity, consumer, effect.time, count, effect.seen)
+    for entry_id, count in zip(effect.ids, effect.counts, strict=True):
+        group.hand_over(entry_id, consumer, effect.time, count, effect.seen)
     consumer.seen = effect.seen
 
 
@@ -227,8 +227,8 @@ def _redelivered(keyspace: Keyspace, effect: e.Redelivered) -> None:
 def _released(keyspace: Keyspace, effect: e.Released) -> None:
     pending = _group(keyspace, effect).pending
     times = effect.times or (0,) * len(effect.ids)
-    for identity, count, time in zip(effect.ids, effect.counts, times, strict=True):
-        pending.set(identity, None, time, count)
+    for entry_id, count, time in zip(effect.ids, effect.counts, times, strict=True):
+        pending.set(entry_id, None, time, count)
 
 
 def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:

@@ -69,11 +69,11 @@ class IdempotencyOption:
 class Addition:
     """The arguments of an XADD: its options, its ID (``None`` for ``*``), and where that stands."""
 
-    __slots__ = ("at", "idempotency", "identity", "make", "trim")
+    __slots__ = ("at", "entry_id", "idempotency", "make", "trim")
 
     def __init__(self, args: Arguments, default_limit: int) -> None:
         self.make = True
-        self.identity: tuple[int, bool] | None = None
+        self.entry_id: tuple[int, bool] | None = None
         self.trim: Trim | None = None
         self.idempotency: IdempotencyOption | None = None
         self.at = 2
@@ -89,7 +89,7 @@ class Addition:
         while at < len(args) and args[at] != b"*":
             following = self._take(args, at, options)
             if following == at:
-                self.identity = ids.parse_new(args[at])
+                self.entry_id = ids.parse_new(args[at])
                 break
             at = following
         self.at = at
@@ -162,10 +162,10 @@ def record_addition(
     key: bytes,
     stream: Stream,
     items: Sequence[bytes],
-    identity: int,
+    entry_id: int,
 ) -> None:
-    """Notes that an XADD with the option has added the entry ``identity``."""
-    record_iid(db, key, stream, option.producer, _iid(option, items), identity)
+    """Notes that an XADD with the option has added the entry ``entry_id``."""
+    record_iid(db, key, stream, option.producer, _iid(option, items), entry_id)
 
 
 def _iid(option: IdempotencyOption, items: Sequence[bytes]) -> bytes:
@@ -173,12 +173,12 @@ def _iid(option: IdempotencyOption, items: Sequence[bytes]) -> bytes:
 
 
 def record_iid(
-    db: Database, key: bytes, stream: Stream, producer: bytes, iid: bytes, identity: int
+    db: Database, key: bytes, stream: Stream, producer: bytes, iid: bytes, entry_id: int
 ) -> None:
     """Records an idempotent ID; raises :class:`IdempotentIDTaken` if it stands for another."""
     now = db.keyspace.now_ms
-    if stream.idempotency.record(producer, iid, identity, now):
-        db.emit(IdempotentIDRecorded(db.index, key, producer, iid, identity, now))
+    if stream.idempotency.record(producer, iid, entry_id, now):
+        db.emit(IdempotentIDRecorded(db.index, key, producer, iid, entry_id, now))
 
 
 def _within(arg: bytes, highest: int, error: str) -> int:
@@ -235,13 +235,13 @@ def xidmprecord(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(stream_errors.XIDMPRECORD_EMPTY_PRODUCER)
     if not iid:
         raise CommandError(stream_errors.XIDMPRECORD_EMPTY_ID)
-    identity = ids.parse(text)
+    entry_id = ids.parse(text)
     stream = session.db.stream(key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
-    if stream.log.get(identity) is None:
+    if stream.log.get(entry_id) is None:
         raise CommandError(stream_errors.IDMP_NO_ENTRY)
-    record_iid(session.db, key, stream, producer, iid, identity)
+    record_iid(session.db, key, stream, producer, iid, entry_id)
     return OK
 
 
@@ -254,10 +254,10 @@ _ZERO: Final = (ids.MIN, False)
 def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> int:
     if wanted is None:
         return stream.next_id(now)
-    identity, open_sequence = wanted
+    entry_id, open_sequence = wanted
     if open_sequence:
-        return stream.next_in(identity >> 64)
-    return stream.require_above_last(identity)
+        return stream.next_in(entry_id >> 64)
+    return stream.require_above_last(entry_id)
 
 
 @command(
@@ -284,7 +284,7 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     plain = args[2] == b"*" and len(args) % 2
     addition = PLAIN if plain else addition_of(args, keyspace.limits)
     key = args[1]
-    if addition.identity == _ZERO:
+    if addition.entry_id == _ZERO:
         raise CommandError(stream_errors.XADD_ID_ZERO)
     stream = db.stream(key)
     if stream is None and not addition.make:
@@ -298,15 +298,15 @@ def xadd(server: Services, session: Session, args: Arguments) -> Reply:
     if stream is None:
         stream = Stream(keyspace.limits)
     before = stream.last_id
-    identity = _resolve_id(stream, addition.identity, keyspace.now_ms)
-    payload = stream.add(identity, items)
+    entry_id = _resolve_id(stream, addition.entry_id, keyspace.now_ms)
+    payload = stream.add(entry_id, items)
     if created:
         db.attach(key, stream)
-    db.emit(EntryAdded(db.index, key, identity, payload, created))
+    db.emit(EntryAdded(db.index, key, entry_id, payload, created))
     if server.policies.active:
         server.policies.make_groups(db, key, stream, before)
     if addition.idempotency is not None:
-        record_addition(addition.idempotency, db, key, stream, items, identity)
+        record_addition(addition.idempotency, db, key, stream, items, entry_id)
     if addition.trim is not None:
         trim_key(db, key, stream, addition.trim)
     return Encoded(id_of(payload))

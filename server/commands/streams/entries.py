@@ -52,7 +52,7 @@ def held_entries(stream: Stream, wanted: list[int], absent: Callable[[int], byte
         return len(wanted), stream.log.hold_many(wanted, absent)
     found = stream.log.get_many(wanted)
     pairs = zip(wanted, found, strict=True)
-    return len(wanted), iter(([entry or absent(identity) for identity, entry in pairs],))
+    return len(wanted), iter(([entry or absent(entry_id) for entry_id, entry in pairs],))
 
 
 def held_range(stream: Stream, start: int, end: int, most: int) -> Entries:

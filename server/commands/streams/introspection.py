@@ -159,14 +159,14 @@ def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) ->
     up to ``most`` for each."""
     written: list[bytes] = []
     own: dict[Consumer, list[bytes]] = {}
-    for identity, owner, time, count in zip(
+    for entry_id, owner, time, count in zip(
         columns.ids[low:high],
         columns.owners[low:high],
         columns.times[low:high],
         columns.counts[low:high],
         strict=True,
     ):
-        text = bulk(ids.text(identity))
+        text = bulk(ids.text(entry_id))
         name = b"" if owner is None else owner.name
         written.append(
             b"*4\r\n%b$%d\r\n%b\r\n:%d\r\n:%d\r\n" % (text, len(name), name, time, count)
@@ -200,8 +200,8 @@ def _stream_of(db: Database, key: bytes) -> Stream:
     return stream
 
 
-def _id(identity: int) -> Bulk:
-    return Bulk(ids.text(identity))
+def _id(entry_id: int) -> Bulk:
+    return Bulk(ids.text(entry_id))
 
 
 def _head(stream: Stream, now: int) -> Fields:

@@ -73,15 +73,15 @@ def parse_ids_block(args: Arguments, at: int) -> tuple[str, list[int]]:
     return policy or KEEPREF, [ids.parse(text) for text in texts]
 
 
-def delete_by_policy(db: Database, key: bytes, stream: Stream, identity: int, policy: str) -> int:
+def delete_by_policy(db: Database, key: bytes, stream: Stream, entry_id: int, policy: str) -> int:
     """Deletes one entry; 1 if it went, 2 if ACKED keeps it, -1 if the stream does not have it."""
     if policy == DELREF:
-        acknowledge_everywhere(db, key, stream.drop_references([identity]))
-    if stream.log.get(identity) is None:
+        acknowledge_everywhere(db, key, stream.drop_references([entry_id]))
+    if stream.log.get(entry_id) is None:
         return -1
-    if policy == ACKED and stream.is_referenced(identity):
+    if policy == ACKED and stream.is_referenced(entry_id):
         return 2
-    _delete(db, key, stream, [identity])
+    _delete(db, key, stream, [entry_id])
     return 1
 
 
@@ -101,7 +101,7 @@ def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
     stream = db.stream(key)
     if stream is None:
         return [-1] * len(wanted)
-    return [delete_by_policy(db, key, stream, identity, policy) for identity in wanted]
+    return [delete_by_policy(db, key, stream, entry_id, policy) for entry_id in wanted]
 
 
 @command(
@@ -175,7 +175,7 @@ def xrevrange(server: Services, session: Session, args: Arguments) -> Reply | St
     return _range(session, args, 3, 2)
 
 
-def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
+def _position_options(args: Arguments, entry_id: int) -> tuple[int | None, int]:
     """ENTRIESADDED and MAXDELETEDID of XSETID."""
     added: int | None = None
     deleted = ids.MIN
@@ -189,7 +189,7 @@ def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
                 raise CommandError(stream_errors.ENTRIES_ADDED_NEGATIVE)
         else:
             deleted = ids.parse(args[at + 1])
-            if deleted > identity:
+            if deleted > entry_id:
                 raise CommandError(stream_errors.XSETID_BELOW_GIVEN_DELETED)
     return added, deleted
 
@@ -205,24 +205,24 @@ def _position_options(args: Arguments, identity: int) -> tuple[int | None, int]:
 )
 def xsetid(server: Services, session: Session, args: Arguments) -> Reply:
     """XSETID key last-id [ENTRIESADDED n] [MAXDELETEDID id]: OK."""
-    identity = ids.parse(args[2])
-    added, deleted = _position_options(args, identity)
+    entry_id = ids.parse(args[2])
+    added, deleted = _position_options(args, entry_id)
     db = session.db
     stream = db.stream(args[1])
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
-    if identity < stream.max_deleted_id:
+    if entry_id < stream.max_deleted_id:
         raise CommandError(stream_errors.XSETID_BELOW_DELETED)
-    if stream.log.length and identity < stream.log.last:
+    if stream.log.length and entry_id < stream.log.last:
         raise CommandError(stream_errors.XSETID_BELOW_TOP)
     if added is not None and added < stream.log.length:
         raise CommandError(stream_errors.XSETID_ADDED_BELOW_LENGTH)
-    stream.last_id = identity
+    stream.last_id = entry_id
     if added is not None:
         stream.entries_added = added
     if deleted != ids.MIN:
         stream.max_deleted_id = deleted
     db.emit(
-        StreamPositionSet(db.index, args[1], identity, stream.entries_added, stream.max_deleted_id)
+        StreamPositionSet(db.index, args[1], entry_id, stream.entries_added, stream.max_deleted_id)
     )
     return OK

@@ -138,16 +138,16 @@ async def _redrive(request: PageRequest) -> Action:
     commands: list[list[bytes]] = []
     to_groups: list[bytes] = []
     letters = letters_of(stream, seen_ids(request.fields))
-    for identity, letter in letters:
+    for entry_id, letter in letters:
         _need_stream(database, letter.origin)
         if letter.group is None:
             commands.append([b"XADD", letter.origin, b"*", *letter.fields])
-            commands.append([b"XDEL", key, ids.text(identity)])
+            commands.append([b"XDEL", key, ids.text(entry_id)])
         else:
             _need_group(database, letter.origin, letter.group)
             # The command itself asks for no right to the stream that it adds to.
             request.require(b"XADD", letter.origin, b"*", *letter.fields)
-            to_groups.append(ids.text(identity))
+            to_groups.append(ids.text(entry_id))
     if to_groups:
         commands.append([b"XGROUP", b"REDRIVE", key, *to_groups])
     about = _about_redrive(key, len(letters), len(to_groups))

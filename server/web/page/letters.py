@@ -119,10 +119,10 @@ async def _one(request: PageRequest) -> Html:
     page = entries[:PAGE]
     rows: list[list[Child]] = []
     everything: list[int] = []
-    for identity, payload in page:
+    for entry_id, payload in page:
         letter = read_letter(payload)
         rows.append(_row(request, db, key, letter, payload))
-        everything += [identity] if letter is not None else []
+        everything += [entry_id] if letter is not None else []
         await request.pace.rest()
     heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if request.viewer.may_act else ()))
     return joined(
@@ -151,8 +151,8 @@ def _start(request: PageRequest) -> int:
 def _row(
     request: PageRequest, db: int, key: bytes, letter: Letter | None, payload: bytes
 ) -> list[Child]:
-    identity = id_of(payload)
-    name = joined([tag("code", id_text(identity)), tag("small", id_moment(identity))])
+    entry_id = id_of(payload)
+    name = joined([tag("code", id_text(entry_id)), tag("small", id_moment(entry_id))])
     if letter is None:
         about = "too large to be shown" if len(payload) > LARGEST else "no dead letter"
         row: list[Child] = [
@@ -169,14 +169,14 @@ def _row(
         _fields(letter),
     ]
     if request.viewer.may_act:
-        row.append(_redrive(request, db, key, [identity], "Redrive …"))
+        row.append(_redrive(request, db, key, [entry_id], "Redrive …"))
     return row
 
 
 def _origin(request: PageRequest, db: int, letter: Letter) -> Html:
     """The stream, as a link to where the entry was, and who tried to process it."""
-    identity = letter.added.get(PREFIX + b"id", b"")
-    at = {"at": shown(identity)} if _is_id(identity) else {}
+    entry_id = letter.added.get(PREFIX + b"id", b"")
+    at = {"at": shown(entry_id)} if _is_id(entry_id) else {}
     name: Html | str = shown(letter.origin)
     if request.viewer.may_see(letter.origin):
         name = tag("a", name, href=stream_url(db, letter.origin, **at))
@@ -221,10 +221,10 @@ def _fields(letter: Letter) -> Html:
 
 
 def _redrive(
-    request: PageRequest, db: int, key: bytes, identities: list[int], button: str
+    request: PageRequest, db: int, key: bytes, entry_ids: list[int], button: str
 ) -> Html | None:
     """A form that names the letters that are seen, and no others."""
-    if not request.viewer.may_act or not identities:
+    if not request.viewer.may_act or not entry_ids:
         return None
     return tag(
         "form",
@@ -232,7 +232,7 @@ def _redrive(
         hidden("kind", "redrive"),
         hidden("db", db),
         hidden("key", packed(key)),
-        *(hidden("id", id_text(identity)) for identity in identities),
+        *(hidden("id", id_text(entry_id)) for entry_id in entry_ids),
         tag("button", button),
         method="post",
         action="/act",
@@ -250,13 +250,13 @@ def seen_ids(fields: Fields) -> list[int]:
         raise Refused("What was named is no ID.", 400) from None
 
 
-def letters_of(stream: Stream, identities: list[int]) -> list[tuple[int, Letter]]:
+def letters_of(stream: Stream, entry_ids: list[int]) -> list[tuple[int, Letter]]:
     """The letters with these IDs; raises :class:`Refused` if one is gone."""
     found = []
-    for identity in identities:
-        payload = stream.log.get(identity)
+    for entry_id in entry_ids:
+        payload = stream.log.get(entry_id)
         letter = None if payload is None else read_letter(payload)
         if letter is None:
-            raise Refused(f"{id_text(identity)} is not there any more.", 409)
-        found.append((identity, letter))
+            raise Refused(f"{id_text(entry_id)} is not there any more.", 409)
+        found.append((entry_id, letter))
     return found

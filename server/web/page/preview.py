@@ -26,7 +26,7 @@ SEARCHED: Final = 1000
 class Preview(NamedTuple):
     """An entry's ID, the first of its fields as text, how many more there are, and its size."""
 
-    identity: int
+    entry_id: int
     fields: list[tuple[str, str]]
     more: int
     size: int
@@ -34,11 +34,11 @@ class Preview(NamedTuple):
 
 def preview(payload: bytes) -> Preview:
     """The beginning of an entry in its RESP form."""
-    identity, at = _id_of(payload)
+    entry_id, at = _id_of(payload)
     count, at = _count_at(payload, at)
     texts = [_cut(payload, *place) for place in _items(payload, at, min(count, 2 * MOST_FIELDS))]
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
-    return Preview(identity, pairs, count // 2 - len(pairs), len(payload))
+    return Preview(entry_id, pairs, count // 2 - len(pairs), len(payload))
 
 
 def id_of(payload: bytes) -> int:

@@ -181,7 +181,7 @@ async def _entries(request: PageRequest, db: int, key: bytes, stream: Stream) ->
     found = await _find(request, stream.log, search)
     rows: list[list[Child]] = [
         [
-            joined([tag("code", id_text(entry.identity)), tag("small", id_moment(entry.identity))]),
+            joined([tag("code", id_text(entry.entry_id)), tag("small", id_moment(entry.entry_id))]),
             fields_of(entry),
             size(entry.size),
         ]
@@ -273,7 +273,7 @@ def _links(db: int, key: bytes, log: EntryLog, search: _Search, found: _Found) -
     """Pages of newer and of older entries, where there are any."""
     newer = older = None
     if found.entries:
-        top, bottom = found.entries[0].identity, found.entries[-1].identity
+        top, bottom = found.entries[0].entry_id, found.entries[-1].entry_id
         if top < log.last:
             newer = stream_url(db, key, **search.fields(), **{"from": id_text(top + 1)})
         if bottom > log.first:

@@ -87,14 +87,14 @@ def moment(ms: int) -> str:
         return NONE
 
 
-def id_text(identity: int) -> str:
+def id_text(entry_id: int) -> str:
     """The ID of an entry."""
-    return ids.text(identity).decode()
+    return ids.text(entry_id).decode()
 
 
-def id_moment(identity: int) -> str:
+def id_moment(entry_id: int) -> str:
     """The time in an ID, if it is one."""
-    ms = ids.split(identity)[0]
+    ms = ids.split(entry_id)[0]
     return moment(ms) if ms >= EARLIEST_MS else NONE
 
 

@@ -23,19 +23,19 @@ DELIVERIES = st.tuples(st.sampled_from(PEOPLE), st.sampled_from([0, NOW - 5, NOW
 
 def columns_of(deliveries: list[tuple[int, Consumer | None, int, list[int]]]) -> Columns:
     found = Columns()
-    for count, owner, time, identities in deliveries:
-        found.ids += identities
-        found.owners += [owner] * len(identities)
-        found.times += [time] * len(identities)
-        found.counts += [count] * len(identities)
+    for count, owner, time, entry_ids in deliveries:
+        found.ids += entry_ids
+        found.owners += [owner] * len(entry_ids)
+        found.times += [time] * len(entry_ids)
+        found.counts += [count] * len(entry_ids)
     return found
 
 
 def plain_lines(columns: Columns) -> bytes:
     out = b""
     rows = zip(columns.ids, columns.owners, columns.times, columns.counts, strict=True)
-    for identity, owner, time, count in rows:
-        text, name = ids.text(identity), b"" if owner is None else owner.name
+    for entry_id, owner, time, count in rows:
+        text, name = ids.text(entry_id), b"" if owner is None else owner.name
         idle = -1 if owner is None else max(0, NOW - time)
         out += b"*4\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(text), text, len(name), name)
         out += b":%d\r\n:%d\r\n" % (idle, count)

@@ -250,8 +250,8 @@ def test_a_letter_that_leads_into_a_circle_is_written() -> None:
 def given_up(kitchen: Kitchen, *keys: str) -> None:
     """Gives up the first entry of each stream, one after the other."""
     for key in keys:
-        [[identity, _]] = kitchen.ask("XRANGE", key, "-", "+")
-        kitchen.ask("XNACK", key, GROUP, "FATAL", "IDS", 1, identity, "FORCE")
+        [[entry_id, _]] = kitchen.ask("XRANGE", key, "-", "+")
+        kitchen.ask("XNACK", key, GROUP, "FATAL", "IDS", 1, entry_id, "FORCE")
 
 
 def test_a_letter_of_a_letter_tells_where_it_was_last_and_at_first() -> None:
@@ -263,10 +263,10 @@ def test_a_letter_of_a_letter_tells_where_it_was_last_and_at_first() -> None:
     [[_, first]] = kitchen.ask("XRANGE", "b", "-", "+")
     assert first[::2] == [*_HEAD, b"n"]
     for key, origin in ("cb", "dc"):
-        [[identity, _]] = kitchen.ask("XRANGE", origin, "-", "+")
+        [[entry_id, _]] = kitchen.ask("XRANGE", origin, "-", "+")
         [[_, items]] = kitchen.ask("XRANGE", key, "-", "+")
         assert items[::2] == [*_HEAD, *_AT_FIRST, b"n"]
-        assert items[1:6:2] == [origin.encode(), identity, GROUP.encode()]
+        assert items[1:6:2] == [origin.encode(), entry_id, GROUP.encode()]
         assert items[15:] == [b"a", _AT_FIRST[1], b"1-1", _AT_FIRST[2], GROUP.encode(), b"n", b"1"]
 
 

@@ -27,11 +27,11 @@ class Rule:
         """The entries with the value."""
         return sorted(each for each, (its, _) in self.entries.items() if value and its == value)
 
-    def is_next(self, identity: int) -> bool:
+    def is_next(self, entry_id: int) -> bool:
         """Whether the entry, which is not in flight, may be delivered."""
-        lane = self.lane(self.entries[identity][0])
+        lane = self.lane(self.entries[entry_id][0])
         flying = any(self.entries[each][1] for each in lane)
-        return not lane or (lane[0] == identity and not flying)
+        return not lane or (lane[0] == entry_id and not flying)
 
 
 @given(lists(tuples(sampled_from(ACTIONS), integers(1, 12), integers(0, 2), booleans())))
@@ -39,20 +39,20 @@ def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
     steps: list[tuple[str, int, int, bool]],
 ) -> None:
     lanes, rule = Lanes(Field(b"order")), Rule()
-    for action, identity, value, flies in steps:
-        if action == "enter" and identity not in rule.entries:
+    for action, entry_id, value, flies in steps:
+        if action == "enter" and entry_id not in rule.entries:
             alone = not rule.lane(value)
-            assert lanes.enter(identity, payload(value), flies) == alone
-            rule.entries[identity] = (value, flies and alone)
-        elif identity in rule.entries and action != "enter":
-            its, flying = rule.entries[identity]
+            assert lanes.enter(entry_id, payload(value), flies) == alone
+            rule.entries[entry_id] = (value, flies and alone)
+        elif entry_id in rule.entries and action != "enter":
+            its, flying = rule.entries[entry_id]
             if action == "leave":
-                del rule.entries[identity]
+                del rule.entries[entry_id]
                 others = rule.lane(its)
-                assert lanes.leave([identity]) == others[:1]
+                assert lanes.leave([entry_id]) == others[:1]
             else:
-                rule.entries[identity] = (its, action == "take off")
-                lanes.take_off([identity]) if action == "take off" else lanes.land(identity)
+                rule.entries[entry_id] = (its, action == "take off")
+                lanes.take_off([entry_id]) if action == "take off" else lanes.land(entry_id)
         for each, (its, flying) in rule.entries.items():
             assert (each in lanes) == (its > 0)
             if not flying:

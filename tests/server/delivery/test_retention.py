@@ -9,7 +9,7 @@ from tests.support.direct import START_MS, Direct
 def ids_in(kitchen: Kitchen) -> list[int]:
     """How long before the start of the test each entry of the stream is from, in milliseconds."""
     entries = kitchen.ask("XRANGE", KEY, "-", "+")
-    return [START_MS - int(identity.split(b"-")[0]) for identity, _ in entries]
+    return [START_MS - int(entry_id.split(b"-")[0]) for entry_id, _ in entries]
 
 
 def aged(*ages: int) -> Kitchen:

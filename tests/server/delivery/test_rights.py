@@ -65,8 +65,8 @@ def test_a_letter_that_a_user_has_forged_goes_to_no_stream_of_others(by_id: bool
         "fatal",
     ]
     forged = [f"dead-letter-{word}" if at % 2 == 0 else word for at, word in enumerate(added)]
-    identity = kitchen.say("XADD", "mine", "*", *forged, "n", 1).decode()
-    assert str(kitchen.say("XGROUP", "REDRIVE", "mine", *([identity] if by_id else []))) == DENIED
+    entry_id = kitchen.say("XADD", "mine", "*", *forged, "n", 1).decode()
+    assert str(kitchen.say("XGROUP", "REDRIVE", "mine", *([entry_id] if by_id else []))) == DENIED
     assert kitchen.ask("XLEN", "secret") == 0
     assert kitchen.ask("XLEN", "mine") == 1
     assert kitchen.ask("XGROUP", "REDRIVE", "mine") == 1

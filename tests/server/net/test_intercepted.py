@@ -426,9 +426,9 @@ def test_a_producer_that_tries_again_adds_twice_without_an_idempotent_id_and_onc
         assert client.xlen("plain") == 2
         client.execute_command("DEBUG", "FAULT", "ADD", "XADD", "TIMES", 1, "NOREPLY")
         words = ("XADD", "orders", "IDMP", "producer", "order-1", "*", "n", 1)
-        identity = client.execute_command(*words)
+        entry_id = client.execute_command(*words)
         assert client.xlen("orders") == 1
-        assert [entry for entry, _ in client.xrange("orders")] == [identity]
+        assert [entry for entry, _ in client.xrange("orders")] == [entry_id]
 
 
 @pytest.mark.parametrize("action", ["CLOSE", "RESET", "CUT 2", "NOREPLY"])

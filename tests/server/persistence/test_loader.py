@@ -72,8 +72,8 @@ class Loading:
 
 def _shown(entry: PendingEntry) -> tuple[str, str, int, int]:
     owner = "-" if entry.owner is None else entry.owner.name.decode()
-    identity = f"{entry.id >> 64}-{entry.id & (2**64 - 1)}"
-    return identity, owner, entry.time, entry.deliveries
+    entry_id = f"{entry.id >> 64}-{entry.id & (2**64 - 1)}"
+    return entry_id, owner, entry.time, entry.deliveries
 
 
 # --- what commands do ------------------------------------------------------------------------

@@ -43,11 +43,11 @@ def delivered(count: int) -> bytes:
     """Entries that are added, delivered and acknowledged."""
     commands: list[Command] = [[b"XGROUP", b"CREATE", b"s", b"g", b"0", b"MKSTREAM"]]
     for number in range(count // 6):
-        identity = b"%d-1" % (number + 1)
-        claim = [b"XCLAIM", b"s", b"g", b"c", b"0", identity, b"TIME", b"1", b"RETRYCOUNT", b"1"]
-        claim += [b"FORCE", b"JUSTID", b"LASTID", identity]
-        position = [b"XGROUP", b"SETID", b"s", b"g", identity, b"ENTRIESREAD", b"1"]
-        commands += [added(number), MULTI, claim, position, EXEC, [b"XACK", b"s", b"g", identity]]
+        entry_id = b"%d-1" % (number + 1)
+        claim = [b"XCLAIM", b"s", b"g", b"c", b"0", entry_id, b"TIME", b"1", b"RETRYCOUNT", b"1"]
+        claim += [b"FORCE", b"JUSTID", b"LASTID", entry_id]
+        position = [b"XGROUP", b"SETID", b"s", b"g", entry_id, b"ENTRIESREAD", b"1"]
+        commands += [added(number), MULTI, claim, position, EXEC, [b"XACK", b"s", b"g", entry_id]]
     return encoded(*commands)
 
 

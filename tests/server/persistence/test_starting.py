@@ -61,11 +61,11 @@ class Producer:
     async def try_once(self) -> None:
         """Tries to add the next entry, on a new connection."""
         client = RigClient(self.rig.server.port)
-        identity = f"{self.number}-1"
-        reply = await client.ask("XADD", "s", identity, "f", "v")
+        entry_id = f"{self.number}-1"
+        reply = await client.ask("XADD", "s", entry_id, "f", "v")
         client.close()
-        if reply == identity.encode():
-            self.answered.append(identity)
+        if reply == entry_id.encode():
+            self.answered.append(entry_id)
             self.number += 1
         else:
             assert reply == LOADING
@@ -85,7 +85,7 @@ async def test_no_start_takes_a_write_before_the_data_is_there(
     monkeypatch.undo()
     rig = Rig(tmp_path)
     await rig.start()
-    held = [identity.decode() for identity, _ in await rig.ask("XRANGE", "s", "-", "+")]
+    held = [entry_id.decode() for entry_id, _ in await rig.ask("XRANGE", "s", "-", "+")]
     assert held == producer.answered == [f"{number}-1" for number in range(1, 31)]
     await rig.stop()
 
@@ -216,10 +216,10 @@ def produce(port: int, answered: list[str], ended: threading.Event) -> None:
     while not ended.is_set():
         with contextlib.suppress(OSError), Client(port, "latin-1") as client:
             while not ended.is_set():
-                identity = f"{len(answered) + 1}-1"
-                reply = client.ask("XADD", "s", identity, "f", "v")
-                if str(reply) == identity or "equal or smaller" in str(reply):
-                    answered.append(identity)
+                entry_id = f"{len(answered) + 1}-1"
+                reply = client.ask("XADD", "s", entry_id, "f", "v")
+                if str(reply) == entry_id or "equal or smaller" in str(reply):
+                    answered.append(entry_id)
 
 
 def test_a_producer_that_never_gives_up_loses_nothing_over_many_starts(tmp_path: Path) -> None:

@@ -123,14 +123,14 @@ def test_messages_reach_those_who_listen_at_a_replica(follow: Follow, client: re
 
 def test_what_redis_cannot_know_is_sent_as_a_record(follow: Follow, client: redis.Redis) -> None:
     follower = follow()
-    identity = client.execute_command(*["XADD", "s", "IDMP", "p", "i", "*", "f", "v"]).decode()
+    entry_id = client.execute_command(*["XADD", "s", "IDMP", "p", "i", "*", "f", "v"]).decode()
     client.execute_command(*END)
     commands = []
     while (words := follower.command()) != list(END):
         commands.append(words)
     records = [words[1] for words in commands if words[0] == "ECHO"]
     assert any("idmp" in record for record in records)
-    assert ["XADD", "s", identity, "f", "v"] in commands
+    assert ["XADD", "s", entry_id, "f", "v"] in commands
 
 
 def test_replicas_hear_from_the_primary_at_intervals(follow: Follow, client: redis.Redis) -> None:

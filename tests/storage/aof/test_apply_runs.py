@@ -36,10 +36,10 @@ VALUES = st.one_of(
     st.binary(max_size=5),
 )
 ADDITIONS = st.builds(
-    lambda name, key, identity, names, values: [
+    lambda name, key, entry_id, names, values: [
         name,
         key,
-        identity,
+        entry_id,
         *(word for pair in zip(names, values, strict=False) for word in pair),
     ],
     st.sampled_from([b"XADD", b"XADD", b"xadd"]),
@@ -208,7 +208,7 @@ def test_commands_that_are_for_other_servers_are_skipped_in_a_run() -> None:
 
 @pytest.mark.parametrize("limits", [(10, 200), (0, 0), (0, 400), (50, 0)])
 @pytest.mark.parametrize(
-    "identities",
+    "entry_ids",
     [
         [b"7-%d" % (995 + place) for place in range(60)],
         [b"7-%d" % (5000 + place) for place in range(60)],
@@ -217,10 +217,10 @@ def test_commands_that_are_for_other_servers_are_skipped_in_a_run() -> None:
     ids=["large numbers", "larger numbers", "far apart"],
 )
 def test_runs_of_unusual_ids_fill_the_same_blocks(
-    identities: list[bytes], limits: tuple[int, int]
+    entry_ids: list[bytes], limits: tuple[int, int]
 ) -> None:
     settings_of = encoded([b"penstock:1", b"settings", *(b"%d" % n for n in limits), b"1", b"1"])
-    commands: list[Command] = [[b"XADD", b"s", one, b"f", b"v"] for one in identities]
+    commands: list[Command] = [[b"XADD", b"s", one, b"f", b"v"] for one in entry_ids]
     data = encoded([b"ECHO", settings_of], *commands)
     loaded = Loaded(data, runs=True, chunk=300)
     assert loaded.taken > 40

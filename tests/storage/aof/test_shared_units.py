@@ -47,13 +47,13 @@ def written(*lines: str) -> list[str]:
 
 
 @given(st.lists(st.builds(ids.join, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))))
-def test_ids_are_encoded_one_after_the_other(identities: list[int]) -> None:
-    assert bulk_ids(identities) == b"".join(bulk(id_text(identity)) for identity in identities)
+def test_ids_are_encoded_one_after_the_other(entry_ids: list[int]) -> None:
+    assert bulk_ids(entry_ids) == b"".join(bulk(id_text(entry_id)) for entry_id in entry_ids)
 
 
 @given(st.lists(st.builds(ids.join, st.integers(998, 3002), st.integers(0, 1001))))
-def test_ids_near_each_other_are_encoded_one_after_the_other(identities: list[int]) -> None:
-    assert bulk_ids(identities) == b"".join(bulk(id_text(identity)) for identity in identities)
+def test_ids_near_each_other_are_encoded_one_after_the_other(entry_ids: list[int]) -> None:
+    assert bulk_ids(entry_ids) == b"".join(bulk(id_text(entry_id)) for entry_id in entry_ids)
 
 
 def test_entries_that_a_consumer_gets_one_by_one_share_a_claim() -> None:

@@ -74,7 +74,7 @@ def a_stream(
 ) -> bytes:
     """A stream of Redis 7.2, with its type, of nodes under these IDs."""
     parts = [bytes((codes.STREAM_7_2,)), length(len(nodes))]
-    for identity, node in nodes:
-        parts += [raw(identity.to_bytes(16, "big")), raw(node)]
+    for entry_id, node in nodes:
+        parts += [raw(entry_id.to_bytes(16, "big")), raw(node)]
     numbers = (entries, *last, 1, 1, 0, 0, entries if added is None else added)
     return b"".join([*parts, *map(length, numbers), groups])

@@ -118,12 +118,12 @@ def a_group(
 ) -> bytes:
     """A consumer group behind its number."""
     parts = [raw(name), length(1), length(1), length(read), length(len(pending))]
-    for identity, time, count in pending:
-        parts += [identity.to_bytes(16, "big"), milliseconds(time), length(count)]
+    for entry_id, time, count in pending:
+        parts += [entry_id.to_bytes(16, "big"), milliseconds(time), length(count)]
     parts.append(length(len(consumers)))
     for consumer, seen, active, owned in consumers:
         parts += [raw(consumer), milliseconds(seen), milliseconds(active), length(len(owned))]
-        parts += [identity.to_bytes(16, "big") for identity in owned]
+        parts += [entry_id.to_bytes(16, "big") for entry_id in owned]
     return b"".join(parts)
 
 

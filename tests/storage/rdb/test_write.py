@@ -143,8 +143,8 @@ def test_what_nobody_owns_has_no_owner_when_it_is_read(version: int) -> None:
     group = stream.add_group(b"g", 9, 0)
     ann = group.add_consumer(b"ann", NOW)
     group.pending.append_run([1, 2, 3], ann, NOW)
-    for identity in (3, 1):
-        group.pending.set(identity, None, NOW, 5)
+    for entry_id in (3, 1):
+        group.pending.set(entry_id, None, NOW, 5)
     read_again(keyspace, version).check()
     twin = read_again(keyspace, version).groups[b"g"]
     assert list(twin.consumers) == [b"ann"]

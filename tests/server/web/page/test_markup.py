@@ -125,7 +125,7 @@ def test_charts_are_drawn_from_numbers() -> None:
 def test_the_beginning_of_an_entry_is_read() -> None:
     payload = encode_entry(5 << 64 | 1, [b"item", b"tea", b"note", b"x" * 500])
     found = preview(payload)
-    assert found.identity == id_of(payload) == 5 << 64 | 1
+    assert found.entry_id == id_of(payload) == 5 << 64 | 1
     assert found.fields == [("item", "tea"), ("note", "x" * 160 + "… (340 more bytes)")]
     assert (found.more, found.size) == (0, len(payload))
 
