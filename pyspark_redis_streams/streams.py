@@ -32,8 +32,13 @@ class Stream(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The name for the column ``stream`` and for messages; bytes that are no UTF-8 as \\xff."""
-        return self.key.decode("utf-8", "backslashreplace")
+        """Return the name for the column ``stream`` and for messages."""
+        return shown(self.key)
+
+
+def shown(key: bytes) -> str:
+    """Return a key, or other bytes, as people read it: what is no UTF-8 as \\xff."""
+    return key.decode("utf-8", "backslashreplace")
 
 
 def key_of(name: str) -> bytes:

@@ -103,6 +103,13 @@ class Progress:
             self._console.print(Text(line))
 
 
+_COUNTS: Final = (
+    "{task.completed:,.0f}/{task.total:,.0f} entries, "
+    "{task.fields[done]:,}/{task.fields[streams]:,} streams"
+)
+"""Stands behind the bar: ``1,000/2,000 entries, 1/3 streams``."""
+
+
 class Bar(Progress):
     """Shows a pass on a terminal: a bar for entries, a count of streams, entries a second."""
 
@@ -112,7 +119,7 @@ class Bar(Progress):
         self._bar = RichProgress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
-            _Count(table_column=Column(no_wrap=True)),
+            TextColumn(_COUNTS, table_column=Column(no_wrap=True)),
             _Rate(table_column=Column(no_wrap=True)),
             TimeRemainingColumn(table_column=Column(no_wrap=True)),
             console=self._console,
@@ -134,16 +141,6 @@ class Bar(Progress):
     def end(self, line: str) -> None:
         """Counts the stream."""
         self._bar.update(self._task, done=self._bar.tasks[self._task].fields["done"] + 1)
-
-
-class _Count(ProgressColumn):
-    """How many entries and streams are done."""
-
-    def render(self, task: Task) -> Text:
-        """``1,000/2,000 entries, 1/3 streams``."""
-        entries = f"{task.completed:,.0f}/{task.total or 0:,.0f} entries"
-        streams = f"{task.fields['done']:,}/{task.fields['streams']:,} streams"
-        return Text(f"{entries}, {streams}")
 
 
 class _Rate(ProgressColumn):

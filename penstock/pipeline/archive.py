@@ -19,9 +19,9 @@ from rich.text import Text
 
 from penstock.client import CommandRefused
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.servers import StreamClient, shown
+from penstock.pipeline.servers import StreamClient
 from pyspark_redis_streams.ids import MAX_ID, SEQUENCE_BITS, before_millisecond, format_id, parse_id
-from pyspark_redis_streams.streams import StreamInfo, key_of
+from pyspark_redis_streams.streams import StreamInfo, key_of, shown
 from pyspark_redis_streams.values import timestamp
 
 PAGE: Final = 5000
@@ -89,17 +89,16 @@ def _entries(client: StreamClient, key: bytes, after: int, last: int) -> Iterato
 def _files(pages: Iterator[list[Entry]], most: int) -> Iterator[list[Entry]]:
     """Entries by day, and no more of them together than a file holds."""
     waiting: list[Entry] = []
+    day = ""
     for entry in (entry for page in pages for entry in page):
-        if waiting and (len(waiting) >= most or _day(entry) != _day(waiting[0])):
+        if waiting and (len(waiting) >= most or day_of(parse_id(entry[0])) != day):
             yield waiting
             waiting = []
+        if not waiting:
+            day = day_of(parse_id(entry[0]))
         waiting.append(entry)
     if waiting:
         yield waiting
-
-
-def _day(entry: Entry) -> str:
-    return day_of(parse_id(entry[0]))
 
 
 # --- Files ---------------------------------------------------------------------------------------

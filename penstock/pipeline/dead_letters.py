@@ -20,9 +20,9 @@ from rich.text import Text
 
 from penstock.pipeline.decode.sql import REASON, text
 from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.servers import StreamClient, shown
+from penstock.pipeline.servers import StreamClient
 from pyspark_redis_streams.ids import format_id
-from pyspark_redis_streams.streams import key_of
+from pyspark_redis_streams.streams import key_of, shown
 from pyspark_redis_streams.write.idempotence import once
 
 PREFIX: Final = b"dead-letter-"

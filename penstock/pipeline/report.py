@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, Final, NamedTuple, Protocol, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -115,8 +115,8 @@ class ProgressReader:
         """The number of the last batch that was returned, -1 before the first."""
         return self._last
 
-    def new(self, query: Reporting) -> list[Batch]:
-        """The batches that were finished since the last call, in their order."""
+    def new(self, query: Any) -> list[Batch]:
+        """Return the batches of Spark's query that were finished since the last call, in order."""
         latest = query.lastProgress
         if latest is None or (latest["batchId"] <= self._last):
             return []
@@ -127,18 +127,6 @@ class ProgressReader:
                 self._last = batch.number
                 found.append(batch)
         return found
-
-
-class Reporting(Protocol):
-    """The part of Spark's query handle that reports progress."""
-
-    @property
-    def lastProgress(self) -> Any:
-        """The latest report, None before the first."""
-
-    @property
-    def recentProgress(self) -> list[Any]:
-        """The latest hundred reports."""
 
 
 def _plain(progress: Any) -> dict[str, Any]:
@@ -227,6 +215,13 @@ class Reporter:
         """Ends the output."""
 
 
+_COUNTS: Final = (
+    "{task.completed:,.0f} rows, {task.fields[speed]:,.0f} rows/s, lag {task.fields[lag]:,}, "
+    "batch {task.fields[batch]}"
+)
+"""Stands behind a bar: ``12,000 rows, 9,500 rows/s, lag 8,000, batch 3``."""
+
+
 class Bars(Reporter):
     """A bar for each query, for a run that ends when all present entries are processed."""
 
@@ -235,7 +230,7 @@ class Bars(Reporter):
         self._bars = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
-            _Counts(table_column=Column(no_wrap=True)),
+            TextColumn(_COUNTS, table_column=Column(no_wrap=True)),
             console=console,
             expand=True,
         )
@@ -260,17 +255,6 @@ class Bars(Reporter):
             if self._bars.tasks[task].total is None and error is None:
                 self._bars.update(task, total=1, completed=1)
         self._bars.stop()
-
-
-class _Counts(ProgressColumn):
-    """``12,000/20,000 rows, 9,500 rows/s, lag 8,000, batch 3``."""
-
-    def render(self, task: Task) -> Text:
-        more = task.fields
-        return Text(
-            f"{task.completed:,.0f} rows, {more['speed']:,.0f} rows/s, lag {more['lag']:,}, "
-            f"batch {more['batch']}"
-        )
 
 
 def open_records(path: str) -> TextIO:

@@ -23,7 +23,7 @@ from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.ids import SEQUENCE_BITS
 from pyspark_redis_streams.options import ReadSettings, ServerSettings
 from pyspark_redis_streams.settings import read_settings, write_settings
-from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs
+from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs, shown
 from pyspark_redis_streams.values import ServerUrl, names
 
 
@@ -213,8 +213,7 @@ def look(client: RetryingClient, name: str) -> Looked:
 def _group(reply: list[Any]) -> Group:
     found = pairs(reply)
     lag = found.get(b"lag")
-    name = found[b"name"].decode("utf-8", "backslashreplace")
-    return Group(name, None if lag is None else int(lag), int(found[b"pending"]))
+    return Group(shown(found[b"name"]), None if lag is None else int(lag), int(found[b"pending"]))
 
 
 def matching(client: RetryingClient, pattern: str) -> list[str]:
@@ -357,11 +356,6 @@ def _group_problems(found: Looked, settings: ReadSettings, pipeline: Pipeline) -
 
 
 # --- For commands without Spark -----------------------------------------------------------------
-
-
-def shown(key: bytes) -> str:
-    """Return a key as people read it."""
-    return key.decode("utf-8", "backslashreplace")
 
 
 class StreamClient(RetryingClient):

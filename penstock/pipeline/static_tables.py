@@ -61,16 +61,12 @@ def read(table: StaticTable) -> pa.Table:
         raise PipelineError(f"table '{table.name}' can't be read: {lines[0]}") from None
 
 
-def _parquet(table: StaticTable) -> pa.Table:
+def _files(table: StaticTable) -> pa.Table:
     import pyarrow.dataset
 
-    return pyarrow.dataset.dataset(table.place, partitioning="hive").to_table()
-
-
-def _csv(table: StaticTable) -> pa.Table:
-    import pyarrow.dataset
-
-    return pyarrow.dataset.dataset(table.place, format="csv").to_table()
+    partitioning = "hive" if table.kind == "parquet" else None
+    files = pyarrow.dataset.dataset(table.place, format=table.kind, partitioning=partitioning)
+    return files.to_table()
 
 
 def _delta(table: StaticTable) -> pa.Table:
@@ -94,7 +90,7 @@ def _jdbc(table: StaticTable) -> pa.Table:
     return pa.table([pa.array(list(values)) for values in columns], names=names)
 
 
-_READERS: Final = {"parquet": _parquet, "csv": _csv, "delta": _delta, "jdbc": _jdbc}
+_READERS: Final = {"parquet": _files, "csv": _files, "delta": _delta, "jdbc": _jdbc}
 
 
 class TableSource(DataSource):

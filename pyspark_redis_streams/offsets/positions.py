@@ -41,7 +41,7 @@ from typing import Any
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.options import ServerSettings
-from pyspark_redis_streams.streams import Stream, StreamInfo, key_of, name_of
+from pyspark_redis_streams.streams import Stream, StreamInfo, key_of, name_of, shown
 
 VERSION = 2
 
@@ -179,8 +179,8 @@ def _place(server: int | None, name: str, label: str, known: list[Stream], serve
 
 
 def _unclear(name: str, where: str) -> str:
-    shown = key_of(name).decode("utf-8", "backslashreplace")
-    return f"stream '{shown}' of the checkpoint is on {where}: give the URLs it was written with"
+    stream = shown(key_of(name))
+    return f"stream '{stream}' of the checkpoint is on {where}: give the URLs it was written with"
 
 
 def _position(entry: Mapping[str, Any], version: int) -> Position:

@@ -28,7 +28,7 @@ from redis.exceptions import ResponseError, WatchError
 from pyspark_redis_streams.errors import RedisStreamsError, ServerError
 from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.servers import Servers
-from pyspark_redis_streams.streams import pairs
+from pyspark_redis_streams.streams import pairs, shown
 
 BUCKETS: Final = 4096
 """Producers among which rows with names are spread, by the name alone: a repeated batch may have
@@ -121,10 +121,8 @@ class Memory:
                 info = pairs(pipeline.execute_command("XINFO STREAM", key))
             except ResponseError as error:
                 if "no such key" not in str(error):
-                    shown = key.decode("utf-8", "backslashreplace")
-                    raise ServerError(
-                        f"key '{shown}' can't be written as a stream: {error}"
-                    ) from None
+                    text = f"key '{shown(key)}' can't be written as a stream: {error}"
+                    raise ServerError(text) from None
                 self._create(pipeline, key)
                 raise WatchError from None
             if info[b"idmp-duration"] < self._seconds:
@@ -233,8 +231,7 @@ class Markers:
         if not isinstance(reply, list):
             return
         batch, parts = (text.decode() for text in reply)
-        stream = key.decode("utf-8", "backslashreplace")
-        marker = marker_of(key, self._query).decode("utf-8", "backslashreplace")
+        stream, marker = shown(key), shown(marker_of(key, self._query))
         if batch != self._batch:
             raise RedisStreamsError(
                 f"stream '{stream}' has rows of batch {batch} of this query, and this is batch "
@@ -261,10 +258,9 @@ def once(command: Sequence[Any], writer: str, name: bytes) -> Sequence[Any]:
 
 
 def _too_wide(key: bytes) -> RedisStreamsError:
-    shown = key.decode("utf-8", "backslashreplace")
     return RedisStreamsError(
-        f"stream '{shown}': a row has more than {MOST_WORDS // 2:,} fields, which a server without "
-        "idempotent IDs can't add once; idempotence=off adds it at least once"
+        f"stream '{shown(key)}': a row has more than {MOST_WORDS // 2:,} fields, which a server "
+        "without idempotent IDs can't add once; idempotence=off adds it at least once"
     )
 
 

@@ -26,6 +26,7 @@ from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.read.columns import FIELD_TYPES
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import write_settings
+from pyspark_redis_streams.streams import shown
 from pyspark_redis_streams.write.idempotence import Idempotence, Markers
 
 Item = TypeVar("Item")
@@ -286,10 +287,9 @@ class TaskWrite:
         if entry.name is None:
             return b""
         if (entry.key, entry.name) in self._names:
-            shown = entry.name.decode("utf-8", "backslashreplace")
             raise RedisStreamsError(
-                f"two rows of a batch have '{shown}' in their 'idempotenceColumns', of which only "
-                "one would be added"
+                f"two rows of a batch have '{shown(entry.name)}' in their 'idempotenceColumns', of "
+                "which only one would be added"
             )
         self._names.add((entry.key, entry.name))
         return entry.name
@@ -317,12 +317,11 @@ def _portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def _refusal(entry: Entry, error: ResponseError) -> RedisStreamsError:
-    shown = entry.key.decode("utf-8", "backslashreplace")
     if entry.id is None:
-        return ServerError(f"key '{shown}' can't be written as a stream: {error}")
+        return ServerError(f"key '{shown(entry.key)}' can't be written as a stream: {error}")
     return RedisStreamsError(
-        f"stream '{shown}' refuses the entry with ID '{entry.id}': {error}; rows with IDs "
-        "of their own must come in the order of these, so write each stream from one partition"
+        f"stream '{shown(entry.key)}' refuses the entry with ID '{entry.id}': {error}; rows with "
+        "IDs of their own must come in the order of these, so write each stream from one partition"
     )
 
 

@@ -148,10 +148,10 @@ def test_values_are_kept(base: Database) -> None:
     row = {name: value for name, (value, _) in values.items()}
     write_batch(target, pa.Table.from_pylist([row] * 3, schema=schema), None, "q", 0)
     found = dict(zip(schema.names, contents_of(base)[0], strict=True))
-    if base.package is None:
+    if base.module == "sqlite3":
         texts = {name: str(row[name]) for name in "ehj"}
         assert found == {**row, **texts, "i": texts["j"]}
-    elif base.package == "pymysql":
+    elif base.module == "pymysql":
         assert found == {**row, "i": row["j"]}
     else:
         assert found == row
@@ -239,5 +239,5 @@ def test_a_url_may_have_the_form_of_java_or_not() -> None:
     for url in ("jdbc:postgresql://h/d", "postgres://h/d", "postgresql://h/d"):
         found = database(url, "u", "p")
         assert found is not None
-        assert (found.package, found.url) == ("psycopg", "postgresql://h/d")
+        assert (found.module, found.url) == ("psycopg", "postgresql://h/d")
     assert database("jdbc:oracle:thin:@h", None, None) is None

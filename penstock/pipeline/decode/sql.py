@@ -234,7 +234,8 @@ _OPTIONS: Final = {
 
 def parsed_json(given: str, columns: Sequence[Column]) -> str:
     """An object of the members of the JSON of an expression; its columns are for others below."""
-    members = {column.origin: _read_as(column) for column in columns}
+    # A value with a format is read as the text that it is.
+    members = {c.origin: "string" if c.format else _source(parse_type(c.type)) for c in columns}
     inner = ", ".join(f"{name(origin)}: {kind}" for origin, kind in members.items())
     schema = f"{_NONCE} array<struct<{inner}, {_NONCE}: string>>, {_CORRUPT} string"
     options = ", ".join(f"{text(key)}, {text(value)}" for key, value in _OPTIONS.items())
@@ -309,10 +310,6 @@ def decimals(type: Type) -> list[Type]:
 def _wide(type: Type) -> Type:
     """The decimal with as many digits behind the point as there can be."""
     return Type("decimal", MAX_PRECISION, MAX_PRECISION - (type.precision - type.scale))
-
-
-def _read_as(column: Column) -> str:
-    return "string" if column.format is not None else str(_source(parse_type(column.type)))
 
 
 def _source(type: Type) -> Type:

@@ -62,7 +62,11 @@ def compare(
         text = f"has no column '{unknown[0]}'; it has {', '.join(columns)}"
         return Difference(table, named, (), (), 0, text)
     shown = named or tuple(columns)
-    kinds = {name: _kind([row.get(name) for row in found]) for name in shown}
+    # The type of a column is that of its first value.
+    kinds = {
+        name: next((type(row[name]) for row in found if row.get(name) is not None), str)
+        for name in shown
+    }
     wanted = [tuple(canonical(row.get(name), kinds[name]) for name in shown) for row in expected]
     there = [tuple(canonical(row.get(name), kinds[name]) for name in shown) for row in found]
     missing, surplus = Counter(wanted) - Counter(there), Counter(there) - Counter(wanted)
@@ -73,11 +77,6 @@ def compare(
         tuple(sorted(surplus.elements())),
         len(there) - surplus.total(),
     )
-
-
-def _kind(values: Sequence[Any]) -> type:
-    """The type of a column, by the first value that there is."""
-    return next((type(value) for value in values if value is not None), str)
 
 
 def canonical(value: Any, kind: type = str) -> str:

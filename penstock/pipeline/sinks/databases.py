@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -20,8 +21,8 @@ Rows = Iterable[Sequence[Any]]
 class Database(ABC):
     """A database at a URL: how to connect to it, and where its SQL differs from others'."""
 
-    package: ClassVar[str | None]
-    """The Python package of the driver; None for one of the standard library."""
+    module: ClassVar[str]
+    """The Python module of the driver."""
     mark: ClassVar[str] = "%s"
     """What stands for a value in a statement."""
     quotes: ClassVar[str] = '"'
@@ -38,9 +39,9 @@ class Database(ABC):
         self.password = password
 
     @property
-    @abstractmethod
     def driver(self) -> Any:
-        """The driver's module, with the exceptions of DB-API."""
+        """Return the driver's module, with the exceptions of DB-API."""
+        return import_module(self.module)
 
     @abstractmethod
     def connect(self) -> Any:
@@ -89,7 +90,7 @@ class Database(ABC):
 class Postgres(Database):
     """PostgreSQL, through psycopg."""
 
-    package = "psycopg"
+    module = "psycopg"
     types: ClassVar = {
         "bool": "boolean",
         "int8": "smallint",
@@ -105,13 +106,6 @@ class Postgres(Database):
         "timestamp": "timestamp",
         "instant": "timestamptz",
     }
-
-    @property
-    def driver(self) -> Any:
-        """The package psycopg."""
-        import psycopg
-
-        return psycopg
 
     def connect(self) -> Any:
         """A connection, in UTC, so that columns without a zone hold times in UTC, too."""
@@ -138,7 +132,7 @@ class Postgres(Database):
 class Sqlite(Database):
     """SQLite, through the standard library."""
 
-    package = None
+    module = "sqlite3"
     mark = "?"
     lock = ""
     types: ClassVar = {
@@ -148,13 +142,6 @@ class Sqlite(Database):
         **dict.fromkeys(("decimal", "string", "date32[day]", "timestamp", "instant"), "TEXT"),
         "binary": "BLOB",
     }
-
-    @property
-    def driver(self) -> Any:
-        """The module sqlite3."""
-        import sqlite3
-
-        return sqlite3
 
     def connect(self) -> Any:
         """A connection that waits a minute for others that write."""
@@ -188,7 +175,7 @@ class Sqlite(Database):
 class Mysql(Database):
     """MySQL and MariaDB, through PyMySQL."""
 
-    package = "pymysql"
+    module = "pymysql"
     quotes = "`"
     # An index on texts needs a length.
     key_text = "varchar(255)"
@@ -206,13 +193,6 @@ class Mysql(Database):
         "date32[day]": "date",
         **dict.fromkeys(("timestamp", "instant"), "datetime(6)"),
     }
-
-    @property
-    def driver(self) -> Any:
-        """The package pymysql."""
-        import pymysql
-
-        return pymysql
 
     def connect(self) -> Any:
         """A connection; of the URL's parameters ``ssl_ca`` is known, a file of certificates."""

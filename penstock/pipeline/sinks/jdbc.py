@@ -63,8 +63,7 @@ class JdbcSink(TableSink):
 
     def require(self) -> None:
         """Raises PipelineError if the driver's package is not installed."""
-        if package := self._database.package:
-            self.require_packages(package)
+        self.require_packages(self._database.module)
 
     def open(self) -> Any:
         """The table, as the database knows it."""
