@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from penstock.testing.control import PenstockError, as_dict
-from penstock.testing.remote import RemoteServer
+from penstock.testing.server import RemoteServer
 from penstock.testing.waiting import TIMEOUT_S
 
 URL_VARIABLE: Final = "PENSTOCK_URL"

@@ -1,23 +1,165 @@
-"""Runs a pipeline: starts its queries, monitors them, restarts failed ones, and stops them."""
+"""Runs a pipeline: starts Spark and the queries, monitors them, restarts failed ones, stops them.
+
+Spark is started without what Java and its workers print.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of
+from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, reason
 from penstock.pipeline.model import Pipeline, Retry
 from penstock.pipeline.queries import Query, queries, query_names
 from penstock.pipeline.report import ProgressReader, Reporter, now_text
 from penstock.pipeline.servers import preflight
-from penstock.pipeline.session import start
+
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Partitions and the order of rows depend on these: a repeated batch needs the same.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    # Over TCP every task waits 40 ms for a delayed acknowledgement between Java and Python.
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""Settings that replace Spark's defaults unless the file sets them."""
+
+
+LOGGERS: Final = ("SQLQueryContextLogger", "py4j")
+"""Loggers that repeat, with tracebacks, errors that the pipeline reports in one line."""
+
+LAST_WORDS_S: Final = 1.0
+JAVA: Final = "spark.driver.extraJavaOptions"
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+
+def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> SparkSession:
+    """A session on ``master``, or on the file's, or on what ``spark-submit`` says, or local.
+
+    ``ui`` turns Spark's own page on, as ``spark.ui.enabled`` of the file does. Raises PipelineError
+    if the session cannot be started.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(pipeline.name)
+    address = master or pipeline.master
+    if address is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        address = "local[*]"
+    if address is not None:
+        builder = builder.master(address)
+    settings = {"spark.log.level": pipeline.log_level, **SETTINGS, **pipeline.spark}
+    if ui:
+        settings["spark.ui.enabled"] = "true"
+    quiet = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    settings[JAVA] = " ".join(filter(None, (quiet, settings.get(JAVA))))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    stderr_filter = StderrFilter()
+    is_quiet = pipeline.log_level == "OFF"
+    for name in LOGGERS if is_quiet else ():
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with stderr_filter.on() if is_quiet else nullcontext(), deaf_children():
+            spark = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        stderr_filter.wait(LAST_WORDS_S)
+        why = stderr_filter.first[0] if stderr_filter.first else reason(error)
+        raise PipelineError(f"Spark does not start, for which it needs Java: {why}") from None
+    spark.sparkContext.setLogLevel(pipeline.log_level)
+    return spark
+
+
+# --- Signals -------------------------------------------------------------------------------------
+
+
+_deaf = 0
+_is_registered = False
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Children that are started meanwhile ignore SIGTERM."""
+    global _deaf, _is_registered
+    if not _is_registered:
+        # It can't be taken back, so it asks whether it is wanted. A Popen with a `preexec_fn`, as
+        # PySpark's is, calls it between fork and exec.
+        os.register_at_fork(after_in_child=_ignore)
+        _is_registered = True
+    _deaf += 1
+    try:
+        yield
+    finally:
+        _deaf -= 1
+
+
+def _ignore() -> None:
+    if _deaf:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+# --- Standard error ------------------------------------------------------------------------------
+
+
+WARNINGS: Final = "stream '"
+"""How the warnings of the data source begin."""
+
+KEPT: Final = 20
+STANDARD_ERROR: Final = 2
+
+
+class StderrFilter:
+    """Captures the standard error of the processes that are started while :meth:`on` lasts."""
+
+    def __init__(self) -> None:
+        self.first: list[str] = []
+        """The first lines that were captured."""
+        self._done = threading.Event()
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Filters processes that are started meanwhile, and their children, until they end."""
+        reading, writing = os.pipe()
+        saved = os.dup(STANDARD_ERROR)
+        threading.Thread(target=self._read, args=(reading,), daemon=True).start()
+        os.dup2(writing, STANDARD_ERROR)
+        os.close(writing)
+        try:
+            yield
+        finally:
+            os.dup2(saved, STANDARD_ERROR)
+            os.close(saved)
+
+    def wait(self, seconds: float) -> None:
+        """Waits until all filtered processes have ended, or until the timeout."""
+        self._done.wait(seconds)
+
+    def _read(self, descriptor: int) -> None:
+        with open(descriptor, encoding="utf-8", errors="backslashreplace") as lines:
+            for line in lines:
+                if len(self.first) < KEPT:
+                    self.first.append(line.rstrip("\n"))
+                if line.startswith(WARNINGS):
+                    print(line, end="", file=sys.stderr, flush=True)
+        self._done.set()
+
+
+# --- Queries -------------------------------------------------------------------------------------
+
 
 POLL_S: Final = 0.1
 

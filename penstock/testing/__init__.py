@@ -12,12 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.testing.clock import ServerClock
+    from penstock.testing.conditions import Fault, Faults, ServerClock
     from penstock.testing.control import PenstockError, WaitTimeout
-    from penstock.testing.faults import Fault, Faults
     from penstock.testing.fixture import Penstock
-    from penstock.testing.remote import RemoteServer
-    from penstock.testing.server import PenstockServer
+    from penstock.testing.server import PenstockServer, RemoteServer
     from penstock.testing.tools import Snapshot
     from penstock.testing.trace import Trace, TracedCommand
 
@@ -36,13 +34,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Fault": "faults",
-    "Faults": "faults",
+    "Fault": "conditions",
+    "Faults": "conditions",
     "Penstock": "fixture",
     "PenstockError": "control",
     "PenstockServer": "server",
-    "RemoteServer": "remote",
-    "ServerClock": "clock",
+    "RemoteServer": "server",
+    "ServerClock": "conditions",
     "Snapshot": "tools",
     "Trace": "trace",
     "TracedCommand": "trace",

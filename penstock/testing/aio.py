@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from penstock.testing.clock import ServerClock
-from penstock.testing.faults import Faults
+from penstock.testing.conditions import Faults, ServerClock
 from penstock.testing.tools import LocalTools
 from penstock.testing.trace import Trace
 

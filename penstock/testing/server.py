@@ -1,20 +1,21 @@
-"""A server for tests: starts, queries, resets and stops it."""
+"""Servers for tests: one that is started here, and one that something else has started."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import ssl
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
+from urllib.parse import unquote, urlsplit
 
 from penstock.testing import process as processes
-from penstock.testing.clock import ServerClock
+from penstock.testing.conditions import Faults, ServerClock
 from penstock.testing.control import Control, PenstockError, as_dict
-from penstock.testing.faults import Faults
 from penstock.testing.process import DataFiles, Loss, Mark, Process, find_command
-from penstock.testing.tools import LocalTools
+from penstock.testing.tools import LocalTools, Tools
 from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
@@ -215,3 +216,66 @@ def _why_silent(process: Process, words: tuple[str | int, ...], error: OSError) 
     if isinstance(error, TimeoutError):
         return f"the server does not answer {asked}: is it held by CLIENT PAUSE or DEBUG SLEEP?"
     return f"the server does not answer {asked}: {error}"
+
+
+# --- a server in a container, on another host --------------------------------------------------
+
+
+DEFAULT_PORT: Final = 6379
+
+ALLOWED: Final = "redis://[user:password@]host[:port], rediss:// for TLS"
+
+
+class RemoteServer(Tools):
+    """Does what tests want with a server at a URL, ``redis://host:port``, ``rediss://`` for TLS.
+
+    It must allow DEBUG to this host (``--enable-debug-command``). Raises :class:`ValueError` for
+    another kind of URL, and nothing else before the first command. Also a context manager.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._control = _control(url)
+        self.clock = ServerClock(self.ask)
+        self.faults = Faults(self.ask)
+
+    def __enter__(self) -> RemoteServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, *words: str | int, db: int | None = None) -> Any:
+        """Return the server's reply to a command; see :meth:`Tools.ask`."""
+        try:
+            return self._control.ask(*words, db=db)
+        except OSError as error:
+            place = self._control.place
+            raise PenstockError(f"the server at {place} does not answer: {error}") from error
+
+    def reset(self) -> None:
+        """No data, the real time, no pause, no faults and no trace. Settings stay."""
+        self.ask("CLIENT", "UNPAUSE")
+        self.faults.clear()
+        self.ask("DEBUG", "TRACE", "STOP")
+        self.clock.reset()
+        until_flushed(self.ask, TIMEOUT_S)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._control.close()
+
+
+def _control(url: str) -> Control:
+    """The connection for a URL; the texts of errors do not show it, it may have a password."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or DEFAULT_PORT
+    except ValueError:
+        raise ValueError(f"the URL has no valid port; allowed: {ALLOWED}") from None
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise ValueError(f"the URL is not one of a server; allowed: {ALLOWED}")
+    if parts.path.strip("/") or parts.query:
+        raise ValueError(f"the URL has more than user, host and port; allowed: {ALLOWED}")
+    tls = ssl.create_default_context() if parts.scheme == "rediss" else None
+    login = [unquote(word) for word in (parts.username, parts.password) if word]
+    return Control(parts.hostname, port, login=login, tls=tls)

@@ -8,9 +8,8 @@ from itertools import count
 from typing import Any, Final
 
 from penstock.testing import waiting
-from penstock.testing.clock import ServerClock
+from penstock.testing.conditions import Faults, ServerClock
 from penstock.testing.control import Ask
-from penstock.testing.faults import Faults
 from penstock.testing.process import Loss
 from penstock.testing.trace import Trace
 from penstock.testing.waiting import TIMEOUT_S

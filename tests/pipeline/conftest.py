@@ -67,7 +67,7 @@ def url(backend: Backend) -> str:
 def spark() -> Iterator[SparkSession]:
     """One session for the whole run, as a pipeline starts it."""
     from penstock.pipeline.model import Pipeline, Retry
-    from penstock.pipeline.session import start
+    from penstock.pipeline.supervise import start
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = sys.executable

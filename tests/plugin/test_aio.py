@@ -9,8 +9,7 @@ import pytest
 
 from penstock.testing import Penstock, WaitTimeout
 from penstock.testing.aio import AsyncClock, AsyncFaults, AsyncTools
-from penstock.testing.clock import ServerClock
-from penstock.testing.faults import Faults
+from penstock.testing.conditions import Faults, ServerClock
 
 
 async def test_a_reader_in_the_same_loop_is_waited_for(handle: Penstock) -> None:

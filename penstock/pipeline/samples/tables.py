@@ -24,7 +24,7 @@ from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.queries import parsed, table
 from penstock.pipeline.samples.cases import LETTER_KEYS, Case, Entry
 from penstock.pipeline.samples.compare import Difference, Rows, compare, show_difference
-from penstock.pipeline.session import JAVA, start
+from penstock.pipeline.supervise import JAVA, start
 from penstock.terminal import plural
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
 from pyspark_redis_streams.read.columns import default_schema
