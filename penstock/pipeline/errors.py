@@ -222,13 +222,5 @@ def failure_of(
 ) -> Failure:
     """Describe an error after so many failed attempts in a row, without its traces."""
     again = attempt <= attempts and worth_retry(error, poison_counts)
-    return Failure(
-        time=time,
-        query=query,
-        attempt=attempt,
-        attempts=attempts,
-        error=error_class(error),
-        retry=again,
-        pause_s=pause_s if again else 0.0,
-        message=reason(error),
-    )
+    numbers = (attempt, attempts, error_class(error))
+    return Failure(time, query, *numbers, again, pause_s if again else 0.0, reason(error))

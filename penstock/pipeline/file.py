@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -300,21 +300,15 @@ def _cycle(stream: str) -> str:
 
 
 def _reads(pipeline: Pipeline, stream: str, options: Mapping[str, str]) -> bool:
-
     if not share_server(options, pipeline.source):
         return False
     given = [pipeline.source.get(name) for name in ("subscribe", "subscribePattern")]
-    named, patterns = (() if text is None else _try(names, text) for text in given)
+    try:
+        named, patterns = (() if text is None else names(text) for text in given)
+    except ValueError:
+        return False  # It has been reported already.
     # The server's patterns, except for [^...].
     return stream in named or any(fnmatchcase(stream, p.replace("[^", "[!")) for p in patterns)
-
-
-def _try(parse: Callable[[str], tuple[str, ...]], text: str) -> tuple[str, ...]:
-    try:
-        return parse(text)
-    except ValueError:
-        # It has been reported already.
-        return ()
 
 
 def _check_folders(root: Table, pipeline: Pipeline) -> None:

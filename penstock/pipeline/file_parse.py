@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from penstock.pipeline.decode.avro import columns_of, read_record
 from penstock.pipeline.decode.payload import FORMS
 from penstock.pipeline.decode.protobuf import columns_of_message, find_message, read_descriptors
-from penstock.pipeline.decode.values import ALLOWED, EPOCHS, Type, is_type
+from penstock.pipeline.decode.values import ALLOWED, EPOCHS, is_type
 from penstock.pipeline.decode.values import NESTED as NESTED_TYPES
 from penstock.pipeline.errors import Unavailable
 from penstock.pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
@@ -329,10 +329,17 @@ def check_schema(
     ``taken`` are names in lower case that columns can't have.
     """
     try:
-        schema = _schema(table, payload, columns)
+        is_avro = payload.format == "avro"
+        schema = _avro(table, payload) if is_avro else _message(table, payload, columns)
         if schema is None:
-            if columns is None:
-                _tell_missing(table, payload)
+            nothing = payload.schema is None and payload.descriptors is None
+            if columns is None and nothing and payload.registry is not None:
+                table.wrong(
+                    "columns",
+                    'is missing: a table of columns, each as name = "type"; they are proposed from '
+                    f"a '{_SCHEMAS[payload.format]}', but a registry is not asked before entries "
+                    "are there",
+                )
             return columns or ()
         if columns is None:
             return _proposed(table, payload, schema, taken)
@@ -341,22 +348,6 @@ def check_schema(
         return columns or ()
     _check_schema_members(table, payload, columns, schema)
     return columns
-
-
-def _tell_missing(table: Table, payload: Payload) -> None:
-    if payload.registry is not None and payload.schema is None and payload.descriptors is None:
-        key = "schema_file" if payload.format == "avro" else "descriptor_file"
-        table.wrong(
-            "columns",
-            'is missing: a table of columns, each as name = "type"; they are proposed from a '
-            f"'{key}', but a registry is not asked before entries are there",
-        )
-
-
-def _schema(table: Table, payload: Payload, columns: tuple[Column, ...] | None) -> Any:
-    if payload.format == "avro":
-        return _avro(table, payload)
-    return _message(table, payload, columns)
 
 
 def _avro(table: Table, payload: Payload) -> Any:
@@ -390,19 +381,12 @@ def _message(table: Table, payload: Payload, columns: tuple[Column, ...] | None)
         return None
 
 
-def _types(payload: Payload, schema: Any) -> Mapping[str, Type]:
-    if payload.format == "avro":
-        assert payload.schema is not None
-        return columns_of(payload.schema)
-    return columns_of_message(schema)
-
-
 def _proposed(
     table: Table, payload: Payload, schema: Any, taken: tuple[str, ...]
 ) -> tuple[Column, ...]:
     """A column for each member; one whose name an entry's own column has gets a sign behind it."""
     try:
-        types = _types(payload, schema)
+        types = columns_of(payload.schema) if payload.schema else columns_of_message(schema)
     except ValueError as error:
         table.wrong("columns", f"is missing: columns can't be proposed, as the schema {error}")
         return ()

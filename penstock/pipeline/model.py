@@ -186,6 +186,12 @@ class Pipeline:
         return FILES_EVERY if output.writes_files else EVERY
 
     @property
+    def letters(self) -> str | None:
+        """Return the stream of dead letters, None if there is none."""
+        dead = self.dead_letters
+        return dead.place if dead else self.source.get("deadLetterStream")
+
+    @property
     def outputs(self) -> tuple[Sink, ...]:
         """All sinks, including that of the dead letters."""
         return self.sinks if self.dead_letters is None else (*self.sinks, self.dead_letters)

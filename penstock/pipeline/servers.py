@@ -24,7 +24,7 @@ from pyspark_redis_streams.ids import SEQUENCE_BITS
 from pyspark_redis_streams.options import ReadSettings, ServerSettings
 from pyspark_redis_streams.settings import read_settings, write_settings
 from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs, shown
-from pyspark_redis_streams.values import ServerUrl, names
+from pyspark_redis_streams.values import ServerUrl
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,8 @@ def uses(pipeline: Pipeline) -> list[Use]:
 def single(options: Mapping[str, str]) -> list[ServerSettings]:
     """The settings of each server of options, which may name several."""
     named = {**server_options(options), "subscribe": "any"}
-    try:
+    with _told():
         settings = read_settings(named, streaming=False).servers
-    except OptionError as error:
-        raise PipelineError(str(error)) from None
     return [replace(settings, urls=(url,)) for url in settings.urls]
 
 
@@ -74,10 +72,16 @@ def reached(settings: ServerSettings) -> Iterator[RetryingClient]:
     """
     if settings.urls[0].tls:
         _need_match(settings.urls[0])
+    with _told(), closing(RetryingClient(settings)) as client:
+        _greet(client, settings)
+        yield client
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raises what is wrong with options and servers within as PipelineError."""
     try:
-        with closing(RetryingClient(settings)) as client:
-            _greet(client, settings)
-            yield client
+        yield
     except (ClientError, OptionError) as error:
         raise PipelineError(str(error)) from None
 
@@ -104,10 +108,8 @@ def _need_match(url: ServerUrl) -> None:
 
 def reading(pipeline: Pipeline) -> ReadSettings:
     """The settings of the source; raises PipelineError."""
-    try:
+    with _told():
         return read_settings(pipeline.source, streaming=True)
-    except OptionError as error:
-        raise PipelineError(str(error)) from None
 
 
 # --- Ports with and without TLS ------------------------------------------------------------------
@@ -371,9 +373,8 @@ class StreamClient(RetryingClient):
         Those of the pipeline's source unless others are given.
         """
         if not given and not patterns and self._pipeline is not None:
-            source = self._pipeline.source
-            given = _split(source, "subscribe")
-            patterns = _split(source, "subscribePattern")
+            wanted = reading(self._pipeline)
+            given, patterns = wanted.subscribe, wanted.patterns
         if not given and not patterns:
             raise PipelineError("no stream is named: give --stream, --pattern or --file")
         found = [key_of(name) for name in given]
@@ -383,18 +384,10 @@ class StreamClient(RetryingClient):
 
     def dead_letters(self, given: str | None) -> bytes:
         """The key of the dead letters; raises PipelineError if nothing names it."""
-        if given is not None:
-            return key_of(given)
-        if self._pipeline is not None:
-            dead = self._pipeline.dead_letters
-            name = dead.place if dead else self._pipeline.source.get("deadLetterStream")
-            if name:
-                return key_of(name)
-        raise PipelineError("no dead letters are named: give --dead-letters or --file")
-
-
-def _split(source: Any, option: str) -> Sequence[str]:
-    return names(source[option]) if option in source else ()
+        name = given if given is not None or self._pipeline is None else self._pipeline.letters
+        if name is None:
+            raise PipelineError("no dead letters are named: give --dead-letters or --file")
+        return key_of(name)
 
 
 @contextmanager
@@ -403,12 +396,10 @@ def open_client(
 ) -> Iterator[StreamClient]:
     """The client of a command line; raises PipelineError, also for what happens within."""
     pipeline = None if file is None else load(file)
-    try:
+    with _told():
         settings = write_settings(_server_options(pipeline, url, options)).servers
         with closing(StreamClient(settings, pipeline)) as client:
             yield client
-    except (ClientError, OptionError) as error:
-        raise PipelineError(str(error)) from None
 
 
 def _server_options(

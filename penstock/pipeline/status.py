@@ -177,10 +177,9 @@ class LetterCounts:
         self._counts: Counter[str] = Counter()
         self._after: str | None = None
         self._client: RetryingClient | None = None
-        dead = pipeline.dead_letters
-        place = dead.place if dead else pipeline.source.get("deadLetterStream")
-        self._key = key_of(place) if place else b""
-        if place:
+        self._key = key_of(pipeline.letters or "")
+        if pipeline.letters:
+            dead = pipeline.dead_letters
             options = {**(dead.options if dead else pipeline.source), "retries": "0"}
             self._client = RetryingClient(single(options)[0])
 

@@ -24,7 +24,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.client import ClientError, RetryingClient
+from penstock.client import RetryingClient
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.servers import look, matching, reached, reading, single
@@ -177,14 +177,14 @@ def last_entries(pipeline: Pipeline, most: int) -> list[Entry]:
 
 
 def entries_of(client: RetryingClient, name: str, most: int) -> Iterator[Entry]:
-    """The last entries of one stream, none if it is not there; raises PipelineError."""
+    """Yield the last entries of one stream, none if it is not there.
+
+    Raises PipelineError for what is no stream, and ClientError.
+    """
     problem = look(client, name).problem
     if problem is not None:
         raise PipelineError(problem)
-    try:
-        reply = client.call("XREVRANGE", key_of(name), "+", "-", "COUNT", most)
-    except ClientError as error:
-        raise PipelineError(str(error)) from None
+    reply = client.call("XREVRANGE", key_of(name), "+", "-", "COUNT", most)
     for id, fields in reversed(reply):
         pairs = tuple((fields[i], fields[i + 1]) for i in range(0, len(fields), 2))
         yield Entry(name, id.decode(), pairs)
