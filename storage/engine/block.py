@@ -318,8 +318,10 @@ class Block:
 
     def find(self, identity: int) -> int:
         """The place of the entry with this ID, -1 if there is none."""
-        place = self.before(identity)
-        return place if self.ids_at(place, place + 1) == [identity] else -1
+        if self.packed is not None:
+            return self.packed.find(identity)
+        place = bisect_left(self.ids, identity)
+        return place if place < len(self.ids) and self.ids[place] == identity else -1
 
     def ids_at(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
@@ -332,6 +334,12 @@ class Block:
         if self.packed is None:
             return self.payloads[low:high]
         return self.packed.payloads(low, high, packer)
+
+    def payload_at(self, place: int, packer: Packer) -> bytes:
+        """Return the entry at this place in its RESP form."""
+        if self.packed is None:
+            return self.payloads[place]
+        return self.packed.slice(place, place + 1, packer)
 
     def chunks_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """Return the RESP forms of these entries in any number of pieces that follow each other."""

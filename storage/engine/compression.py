@@ -41,15 +41,20 @@ SQUEEZED_A_ROUND: Final = 256 * 1024
 LOOKED_AT_A_ROUND: Final = 2000
 """How many packed blocks are looked at in search of one that was not touched."""
 
+_AT_ONCE: Final = 8
+"""Where more entries than these were added in a millisecond, their IDs are packed together."""
+
 _TYPECODES: Final = ((16, "H"), (32, "I"), (64, "Q"))
 
 _squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
 _expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
 
 
-def _narrow(numbers: list[int]) -> Sequence[int]:
+def _narrow(numbers: Sequence[int]) -> Sequence[int]:
     """The ascending numbers in what takes the least memory: a range if they are evenly spaced, else
     an array of the narrowest type, and a list if none is wide enough."""
+    if isinstance(numbers, range):
+        return numbers
     first, highest = numbers[0], numbers[-1]
     even = range(first, highest + 1, max((highest - first) // max(len(numbers) - 1, 1), 1))
     if numbers == list(even[: len(numbers) + 1]):
@@ -61,6 +66,43 @@ def _narrow(numbers: list[int]) -> Sequence[int]:
         if bits <= width:
             return array(typecode, numbers)
     return numbers
+
+
+def _encode(identities: list[int]) -> tuple[Sequence[int], int]:
+    """Return the codes of ascending IDs, and how many bits a sequence number has in them."""
+    base, last = identities[0] >> 64, identities[-1] >> 64
+    if (last - base) * _AT_ONCE < len(identities):
+        return _encode_by_time(identities, base, last)
+    numbers = [identity & HALF for identity in identities]
+    shift = max(numbers).bit_length()
+    pairs = zip(identities, numbers, strict=True)
+    return [(identity >> 64) - base << shift | number for identity, number in pairs], shift
+
+
+def _encode_by_time(identities: list[int], base: int, last: int) -> tuple[Sequence[int], int]:
+    """Encode IDs of which many have the same milliseconds: their sequence numbers are had together,
+    and mostly follow each other."""
+    parts: list[Sequence[int]] = []
+    at = highest = 0
+    for ms in range(base, last + 1):
+        stop = bisect_left(identities, ms + 1 << 64, at)
+        parts.append(_numbers(identities[at:stop], ms << 64))
+        highest = max(highest, parts[-1][-1] if parts[-1] else 0)
+        at = stop
+    shift = highest.bit_length()
+    if len(parts) == 1:
+        return parts[0], shift
+    return [at << shift | number for at, part in enumerate(parts) for number in part], shift
+
+
+def _numbers(identities: list[int], start: int) -> Sequence[int]:
+    """Return how far these ascending IDs are above this one."""
+    if not identities:
+        return ()
+    first, last = identities[0] - start, identities[-1] - start
+    if last - first == len(identities) - 1:
+        return range(first, last + 1)
+    return [identity - start for identity in identities]
 
 
 class Packed:
@@ -84,15 +126,8 @@ class Packed:
 
     def __init__(self, identities: list[int], payloads: list[bytes]) -> None:
         self._base = identities[0] >> 64
-        self._mask = 0
-        for identity in identities:
-            self._mask |= identity & HALF
-        self._shift = self._mask.bit_length()
+        codes, self._shift = _encode(identities)
         self._mask = (1 << self._shift) - 1
-        codes = [
-            (identity >> 64) - self._base << self._shift | identity & HALF
-            for identity in identities
-        ]
         self._codes = _narrow(codes)
         ends = list(accumulate(map(len, payloads), initial=0))
         self._ends = _narrow(ends)
@@ -130,6 +165,17 @@ class Packed:
         if seq > self._mask:
             return bisect_right(self._codes, ms << self._shift | self._mask)
         return bisect_left(self._codes, ms << self._shift | seq)
+
+    def find(self, identity: int) -> int:
+        """Return the place of the entry with this ID, -1 if there is none."""
+        ms, seq = (identity >> 64) - self._base, identity & HALF
+        if ms < 0 or seq > self._mask:
+            return -1
+        codes, code = self._codes, ms << self._shift | seq
+        if isinstance(codes, range):
+            return codes.index(code) if code in codes else -1
+        place = bisect_left(codes, code)
+        return place if place < len(codes) and codes[place] == code else -1
 
     def ids(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -130,10 +130,9 @@ class Group:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
         return list(self.pending.segments)
 
-    def acknowledge(self, identities: Iterable[int]) -> list[int]:
+    def acknowledge(self, identities: Sequence[int]) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it."""
-        remove = self.pending.remove
-        return [identity for identity in identities if remove(identity)]
+        return self.pending.remove_all(identities)
 
     def hand_over(self, identity: int, consumer: Consumer, time: int, count: int, now: int) -> None:
         """Makes an entry pending for ``consumer`` with this delivery time and count."""

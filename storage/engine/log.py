@@ -202,7 +202,7 @@ class EntryLog:
         place = block.find(identity)
         if place < 0:
             return None
-        return block.payloads_at(place, place + 1, self._limits.packer)[0]
+        return block.payload_at(place, self._limits.packer)
 
     def get_many(self, wanted: list[int]) -> list[bytes | None]:
         """The entries with these ascending IDs; ``None`` in the place of each one missing."""

@@ -292,32 +292,48 @@ class PendingList(Segments):
 
     def remove(self, identity: int) -> bool:
         """The entry is no longer pending; false if it was not."""
-        at = bisect_right(self.bases, identity) - 1
-        if at < 0:
-            return False
-        segment = self.segments[at]
-        place = segment.find(identity)
+        return self._remove_from((identity,), 0) > 0
+
+    def remove_all(self, identities: Sequence[int]) -> list[int]:
+        """The entries are no longer pending; returns the IDs of those that were."""
+        gone: list[int] = []
+        at = 0
+        while at < len(identities):
+            count = self._remove_from(identities, at)
+            gone += identities[at : at + count]
+            at += max(count, 1)
+        return gone
+
+    def _remove_from(self, identities: Sequence[int], at: int) -> int:
+        """Takes out the entry with the ID at place ``at``, and those with the IDs behind it that
+        stand in a row with it and have the same owner; returns how many, 0 if it is not pending."""
+        holder = self.holder_of(identities[at])
+        if holder < 0:
+            return 0
+        segment = self.segments[holder]
+        place = segment.find(identities[at])
         if place < 0:
-            return False
+            return 0
+        count = segment.count_alike(place, identities, at)
         owner = segment.people[segment.owners[place]]
-        if owner is None:
-            del self.released[identity]
+        if owner is not None:
+            owner.owned -= count
         else:
-            owner.owned -= 1
-        self._length -= 1
-        if segment.live > 1:
-            segment.drop(place)
-        elif at == len(self.segments) - 1 and len(segment.owners) < KEPT:
-            segment.drop_last()
+            for identity in identities[at : at + count]:
+                del self.released[identity]
+        self._length -= count
+        if segment.live > count:
+            segment.drop(place, count)
+        elif holder == len(self.segments) - 1 and len(segment.owners) < KEPT:
+            segment.drop_rest()
         else:
-            self.remove_segment(at)
-        return True
+            self.remove_segment(holder)
+        return count
 
     def remove_owner(self, owner: Consumer) -> int:
         """Remove everything that the consumer owns; returns how much that was."""
         owned = self.owned_ids(owner, 0, owner.owned)
-        for identity in owned:
-            self.remove(identity)
+        self.remove_all(owned)
         for base in owner.bases[:]:
             leave(self.with_base(base), owner)
         return len(owned)

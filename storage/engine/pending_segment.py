@@ -246,6 +246,20 @@ class Segment:
         place = self.ids.find(identity, self.first)
         return place if place >= 0 and self.owners[place] != GONE else -1
 
+    def count_alike(self, place: int, identities: Sequence[int], at: int) -> int:
+        """Return how many IDs from ``at`` on are those of the entries from this place on that have
+        the same owner as the first of them, which is one."""
+        owners, slot = self.owners, self.owners[place]
+        most = min(len(identities) - at, len(owners) - place)
+        count = 1
+        while (
+            count < most
+            and owners[place + count] == slot
+            and self.ids.at(place + count) == identities[at + count]
+        ):
+            count += 1
+        return count
+
     def pending_places(self, low: int, high: int, most: int) -> Sequence[int]:
         """The first ``most`` places with a pending entry, from ``low`` to below ``high``."""
         low = max(low, self.first)
@@ -404,22 +418,25 @@ class Segment:
         self.live += 1
         return place
 
-    def drop(self, place: int) -> None:
-        """The entry at this place is not pending any more, but others are."""
+    def drop(self, place: int, count: int) -> None:
+        """So many entries from this place on are not pending any more, but others are."""
         owners = self.owners
-        owners[place] = GONE
-        self.live -= 1
+        if count == 1:
+            owners[place] = GONE
+        else:
+            owners[place : place + count] = _GONE * count
+        self.live -= count
         if place == self.first:
-            place += 1
+            place += count
             while owners[place] == GONE:
                 place += 1
             self.first = place
         elif len(owners) - self.first > 2 * self.live:
             self.compact()
 
-    def drop_last(self) -> None:
-        """The only pending entry of the segment is not pending any more."""
-        self.owners[self.first] = GONE
+    def drop_rest(self) -> None:
+        """Nothing in the segment is pending any more."""
+        self.owners[self.first :] = _GONE * (len(self.owners) - self.first)
         self.live = 0
 
     def give(self, places: Sequence[int], owner: Consumer) -> None:

@@ -70,6 +70,9 @@ def test_packed_entries_are_those_of_the_lists(
     assert packed.payloads(low, high, packer) == payloads[low:high]
     for identity in (wanted, identities[low - 1], identities[low - 1] + 1, 0, ids.MAX + 1):
         assert packed.before(identity) == sum(other < identity for other in identities)
+        assert packed.find(identity) == (
+            identities.index(identity) if identity in identities else -1
+        )
     assert packed.copy().unpack() == (identities, payloads)
 
 
@@ -90,6 +93,30 @@ def test_ids_any_distance_apart_can_be_packed(identities: list[int]) -> None:
     assert packed.ids(0, len(identities)) == identities
     assert [packed.before(identity) for identity in identities] == list(range(len(identities)))
     assert packed.before(identities[0] + 1) == 1
+
+
+@pytest.mark.parametrize("step", [1, 2, 3 << 64])
+def test_an_id_is_found_among_evenly_spaced_ones(step: int) -> None:
+    identities = [ids.join(10**12, 7) + place * step for place in range(9)]
+    packed = Packed(identities, [entry(identity) for identity in identities])
+    assert [packed.find(identity) for identity in identities] == list(range(9))
+    absent = {identities[0] - step, identities[0] + 1, identities[-1] + step} - {*identities}
+    assert {packed.find(identity) for identity in (*absent, 0, ids.MAX)} == {-1}
+
+
+@given(
+    first=st.sampled_from([0, 998, ids.HALF - 3, ids.HALF, ids.join(10**12, ids.HALF - 5)]),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    gap=st.sampled_from([1, 1 << 64]),
+)
+def test_ids_in_a_row_can_be_packed(first: int, lengths: list[int], gap: int) -> None:
+    identities: list[int] = []
+    for length in lengths:
+        identities += range(first, first + length)
+        first += length + gap
+    packed = Packed(identities, [entry(identity) for identity in identities])
+    assert packed.ids(0, len(identities)) == identities
+    assert [packed.find(identity) for identity in identities] == list(range(len(identities)))
 
 
 def raw_size(log: EntryLog) -> int:

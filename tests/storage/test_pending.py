@@ -111,6 +111,15 @@ class Model(RuleBasedStateMachine):
         for identity in data.draw(st.lists(st.sampled_from(sorted(self.model)), unique=True)):
             self.remove(identity)
 
+    @rule(identities=st.lists(NUMBERS), first=NUMBERS, length=st.integers(0, 9))
+    def remove_all(self, identities: list[int], first: int, length: int) -> None:
+        wanted = [*range(first, first + length), *identities, *range(first, first + length)]
+        gone = [identity for identity in dict.fromkeys(wanted) if identity in self.model]
+        assert self.list.remove_all(wanted) == gone
+        for identity in gone:
+            del self.model[identity]
+            self._forget_release(identity)
+
     @rule(person=PEOPLE)
     def let_go(self, person: int) -> None:
         owner = self.people[person]

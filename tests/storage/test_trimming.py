@@ -29,7 +29,7 @@ def add_group(stream: Stream, name: bytes, last_id: int, acknowledged: set[int])
     if given_to_ann:
         stream.pass_over(group, given_to_ann)
         group.deliver(given_to_ann, ann, 0)
-    group.acknowledge(acknowledged)
+    group.acknowledge(sorted(acknowledged))
 
 
 def by_length(length: int, policy: str = KEEPREF) -> Trim:
