@@ -63,6 +63,9 @@ LIBRARY: Final = f"{GROUP}__mypyc"
 """The library that they are in; each has a small one beside its source, which leads there, and is
 the same for all modules of a room."""
 
+GENERATED: Final = "__native_"
+"""How the names of C files begin that mypyc makes of modules."""
+
 COMMON: Final = ("-fvisibility=hidden",)
 """Calls from one C file to another are direct ones: no other library may step in between."""
 
@@ -164,8 +167,8 @@ def precompile(command: Sequence[str], flags: Sequence[str], folder: str) -> lis
 
 
 def is_generated(source: str) -> bool:
-    """Whether a C file has a module in it, as none of mypyc's runtime has."""
-    return Path(source).name.startswith("__native_")
+    """Whether a C file is of modules, as none of mypyc's runtime is."""
+    return Path(source).name.startswith(GENERATED)
 
 
 # --- the small libraries ---------------------------------------------------------------------
@@ -180,7 +183,7 @@ def by_room(extensions: Sequence[Any], folder: str) -> dict[str, list[Any]]:
     for extension in extensions:
         if extension.name != LIBRARY:
             room = extension.name.rpartition(".")[0].replace(".", "-")
-            rooms.setdefault(os.path.join(folder, f"{room}.c"), []).append(extension)
+            rooms.setdefault(os.path.join(folder, f"{GENERATED}{room}.c"), []).append(extension)
     for path, together in rooms.items():
         sources = [os.path.abspath(source) for one in together for source in one.sources]
         Path(path).write_text("".join(map(_INCLUDED.format, range(len(sources)), sources)))

@@ -55,6 +55,9 @@ _LINE_BYTES_A_STEP: Final = 64
 _LONG: Final = 16 * 1024
 """A value of more bytes is put together apart from the buffer."""
 
+_NO_ARGUMENTS: Final[Request] = []
+"""Those of a client that is not in the midst of a request. Nothing is put in here."""
+
 _INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
 
 
@@ -139,7 +142,7 @@ class RequestParser:
         self._missing = 0
         self._bulk_length: int | None = None
         self._long: BytesIO | None = None
-        self._arguments: Request = []
+        self._arguments = _NO_ARGUMENTS
         self.argument_bytes = 0
 
     def limit(self, max_bulk: int, max_query: int) -> None:
@@ -338,7 +341,9 @@ class RequestParser:
             raise ProtocolError(errors.INVALID_MULTIBULK_LENGTH)
         if self.restricted and count > MAX_UNAUTHENTICATED_ARGUMENTS:
             raise ProtocolError(errors.UNAUTHENTICATED_MULTIBULK_LENGTH)
-        self._missing = max(count, 0)
+        if count > 0:
+            self._missing = count
+            self._arguments = []
         return True
 
     def _read_inline(self) -> Request | None:

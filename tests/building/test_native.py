@@ -71,10 +71,10 @@ def test_the_modules_of_a_room_share_what_leads_to_the_library(tmp_path: Path) -
     extensions = [SimpleNamespace(name=name, sources=[f"{name}.c"]) for name in names]
     rooms = native.by_room(extensions, str(tmp_path))
     assert {Path(path).name: [one.name for one in some] for path, some in rooms.items()} == {
-        "server-net.c": ["server.net.a", "server.net.b"],
-        "server-road.c": ["server.road.a"],
+        "__native_server-net.c": ["server.net.a", "server.net.b"],
+        "__native_server-road.c": ["server.road.a"],
     }
-    lines = (tmp_path / "server-net.c").read_text().splitlines()
+    lines = (tmp_path / "__native_server-net.c").read_text().splitlines()
     included = [Path(line.split('"')[1]).name for line in lines if line.startswith("#include")]
     assert included == ["server.net.a.c", "server.net.b.c"]
     # Each of them defines this, which may be in a library once.
