@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage.engine import ids
@@ -18,6 +18,32 @@ HIGHEST = b"18446744073709551615"
 @given(identity=IDS)
 def test_the_text_of_an_id_reads_as_the_same_id(identity: int) -> None:
     assert ids.parse(ids.text(identity)) == identity
+
+
+TEXTS = st.one_of(
+    st.from_regex(rb"[0-9]{0,20}-?[0-9]{0,20}", fullmatch=True),
+    st.text(alphabet="0189-+ x\0*", max_size=8).map(str.encode),
+)
+
+
+def _outcome(data: bytes) -> int | type[Exception]:
+    try:
+        return ids.parse(data)
+    except InvalidID as error:
+        return type(error)
+
+
+@given(data=TEXTS)
+@example(b"9" * 18 + b"-" + b"9" * 18)
+@example(b"9" * 19 + b"-1")
+@example(b"1-" + b"9" * 19)
+def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes) -> None:
+    outcomes = []
+    with pytest.MonkeyPatch.context() as patch:
+        for walks in (False, True):
+            patch.setattr(ids, "IS_COMPILED", walks)
+            outcomes.append(_outcome(data))
+    assert outcomes[0] == outcomes[1]
 
 
 @given(identity=IDS)
