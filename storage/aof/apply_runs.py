@@ -68,11 +68,11 @@ class RunRestorer:
         run = LoadedRun(self._names)
         run.near = True
         end = self._read(data, at, stream.last_id, run, lines)
-        if not run.identities:
+        if not run.entry_ids:
             self._prefix = b"\0"  # Other field names, maybe.
             return begin, 0, []
         stream.add_loaded(run)
-        return end, len(run.identities), lines
+        return end, len(run.entry_ids), lines
 
     def _learn(self, data: bytes, at: int) -> bool:
         """Remembers what the XADD that begins here may have in common with others."""
@@ -95,7 +95,7 @@ class RunRestorer:
         """Takes entries with ascending IDs above ``last_id``, and lines between them; returns where
         the last one ends."""
         prefix, count = self._prefix, self._count
-        entry_ids, payloads, sizes = run.identities, run.payloads, run.sizes
+        entry_ids, payloads, sizes = run.entry_ids, run.payloads, run.sizes
         size = len(prefix)
         try:
             while True:

@@ -73,11 +73,11 @@ class LoadedRun:
     ``near`` tells that no sequence number is above 999.
     """
 
-    __slots__ = ("identities", "names", "near", "payloads", "sizes")
+    __slots__ = ("entry_ids", "names", "near", "payloads", "sizes")
 
     def __init__(self, names: list[bytes]) -> None:
         self.names = names
-        self.identities: list[int] = []
+        self.entry_ids: list[int] = []
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
         self.near = False
@@ -131,20 +131,20 @@ class Block:
         if self._names == other._names:
             self._names = other._names
 
-    def append(self, identity: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
+    def append(self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
         """Adds a new highest entry. ``size`` is the length of its fields and values in RESP;
         ``alike`` tells that its field names are :attr:`names`, ``near`` that its sequence number
         is below 1,000."""
         if self.packed is not None:
             self.open()
-        self.ids.append(identity)
+        self.ids.append(entry_id)
         self.payloads.append(payload)
-        self.last = identity
+        self.last = entry_id
         self.taken += 1
         self._unmeasured += 1
         if not (near and self._begins_near):
-            self._note(identity)
-        elif identity >= self._far:
+            self._note(entry_id)
+        elif entry_id >= self._far:
             self._far = MIN
         self._bound += size - self._saved if alike and size < _LONG else size
 
@@ -157,10 +157,10 @@ class Block:
         if limits.max_entries > 0:
             end = min(end, at + limits.max_entries - self.taken)
         if self._far:
-            end = min(end, bisect_left(run.identities, self._far))
+            end = min(end, bisect_left(run.entry_ids, self._far))
         taken, bound = self._count_fitting(run, at, end, limits)
         if taken:
-            self.ids += run.identities[at : at + taken]
+            self.ids += run.entry_ids[at : at + taken]
             self.payloads += run.payloads[at : at + taken]
             self.last = self.ids[-1]
             self.taken += taken
@@ -238,9 +238,9 @@ class Block:
         self.taken += count
         self._unmeasured += count
 
-    def _note(self, identity: int) -> None:
+    def _note(self, entry_id: int) -> None:
         """Notes whether all IDs are still near the first."""
-        if identity >= self._far or _NEAR <= (identity - self.first) & HALF <= HALF - _NEAR:
+        if entry_id >= self._far or _NEAR <= (entry_id - self.first) & HALF <= HALF - _NEAR:
             self._far = MIN
 
     def surely_takes(self, size: int, limits: StreamLimits) -> bool:
@@ -310,18 +310,18 @@ class Block:
         """The highest live ID."""
         return self.ids[-1] if self.packed is None else self.packed.ids(len(self) - 1, len(self))[0]
 
-    def before(self, identity: int) -> int:
+    def before(self, entry_id: int) -> int:
         """How many live entries have a lower ID."""
         if self.packed is None:
-            return bisect_left(self.ids, identity)
-        return self.packed.before(identity)
+            return bisect_left(self.ids, entry_id)
+        return self.packed.before(entry_id)
 
-    def find(self, identity: int) -> int:
+    def find(self, entry_id: int) -> int:
         """The place of the entry with this ID, -1 if there is none."""
         if self.packed is not None:
-            return self.packed.find(identity)
-        place = bisect_left(self.ids, identity)
-        return place if place < len(self.ids) and self.ids[place] == identity else -1
+            return self.packed.find(entry_id)
+        place = bisect_left(self.ids, entry_id)
+        return place if place < len(self.ids) and self.ids[place] == entry_id else -1
 
     def ids_at(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
@@ -409,8 +409,8 @@ class Block:
         self._measured -= nodes.head_size(len(ids), self.taken, self._names)
         self.ids, self.payloads = ids, payloads
         self.taken += len(ids)
-        for identity in ids:
-            self._note(identity)
+        for entry_id in ids:
+            self._note(entry_id)
 
     # --- its outline, for a log that is written anew --------------------------------------
 
@@ -447,8 +447,8 @@ class Block:
         names = list(outline[5:]) or decode_entry(payloads[0])[1][::2]
         block = cls(first, [part for name in names for part in (name, b"")])
         block.ids, block.payloads, block.taken, block.last = ids, payloads, taken, last
-        for identity in ids:
-            block._note(identity)
+        for entry_id in ids:
+            block._note(entry_id)
         if size == _UNKNOWN:
             block._unmeasured, block._bound = live, sum(map(len, payloads))
         else:

@@ -68,25 +68,25 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
     return numbers
 
 
-def _encode(identities: list[int]) -> tuple[Sequence[int], int]:
+def _encode(entry_ids: list[int]) -> tuple[Sequence[int], int]:
     """Return the codes of ascending IDs, and how many bits a sequence number has in them."""
-    base, last = identities[0] >> 64, identities[-1] >> 64
-    if (last - base) * _AT_ONCE < len(identities):
-        return _encode_by_time(identities, base, last)
-    numbers = [identity & HALF for identity in identities]
+    base, last = entry_ids[0] >> 64, entry_ids[-1] >> 64
+    if (last - base) * _AT_ONCE < len(entry_ids):
+        return _encode_by_time(entry_ids, base, last)
+    numbers = [entry_id & HALF for entry_id in entry_ids]
     shift = max(numbers).bit_length()
-    pairs = zip(identities, numbers, strict=True)
-    return [(identity >> 64) - base << shift | number for identity, number in pairs], shift
+    pairs = zip(entry_ids, numbers, strict=True)
+    return [(entry_id >> 64) - base << shift | number for entry_id, number in pairs], shift
 
 
-def _encode_by_time(identities: list[int], base: int, last: int) -> tuple[Sequence[int], int]:
+def _encode_by_time(entry_ids: list[int], base: int, last: int) -> tuple[Sequence[int], int]:
     """Encode IDs of which many have the same milliseconds: their sequence numbers are had together,
     and mostly follow each other."""
     parts: list[Sequence[int]] = []
     at = highest = 0
     for ms in range(base, last + 1):
-        stop = bisect_left(identities, ms + 1 << 64, at)
-        parts.append(_numbers(identities[at:stop], ms << 64))
+        stop = bisect_left(entry_ids, ms + 1 << 64, at)
+        parts.append(_numbers(entry_ids[at:stop], ms << 64))
         highest = max(highest, parts[-1][-1] if parts[-1] else 0)
         at = stop
     shift = highest.bit_length()
@@ -95,14 +95,14 @@ def _encode_by_time(identities: list[int], base: int, last: int) -> tuple[Sequen
     return [at << shift | number for at, part in enumerate(parts) for number in part], shift
 
 
-def _numbers(identities: list[int], start: int) -> Sequence[int]:
+def _numbers(entry_ids: list[int], start: int) -> Sequence[int]:
     """Return how far these ascending IDs are above this one."""
-    if not identities:
+    if not entry_ids:
         return ()
-    first, last = identities[0] - start, identities[-1] - start
-    if last - first == len(identities) - 1:
+    first, last = entry_ids[0] - start, entry_ids[-1] - start
+    if last - first == len(entry_ids) - 1:
         return range(first, last + 1)
-    return [identity - start for identity in identities]
+    return [entry_id - start for entry_id in entry_ids]
 
 
 class Packed:
@@ -124,9 +124,9 @@ class Packed:
         "touched",
     )
 
-    def __init__(self, identities: list[int], payloads: list[bytes]) -> None:
-        self._base = identities[0] >> 64
-        codes, self._shift = _encode(identities)
+    def __init__(self, entry_ids: list[int], payloads: list[bytes]) -> None:
+        self._base = entry_ids[0] >> 64
+        codes, self._shift = _encode(entry_ids)
         self._mask = (1 << self._shift) - 1
         self._codes = _narrow(codes)
         ends = list(accumulate(map(len, payloads), initial=0))
@@ -156,19 +156,19 @@ class Packed:
         """The lowest ID, which has the code of its sequence number."""
         return self._base << 64 | self._codes[0]
 
-    def before(self, identity: int) -> int:
+    def before(self, entry_id: int) -> int:
         """How many entries have a lower ID."""
-        ms = (identity >> 64) - self._base
+        ms = (entry_id >> 64) - self._base
         if ms < 0:
             return 0
-        seq = identity & HALF
+        seq = entry_id & HALF
         if seq > self._mask:
             return bisect_right(self._codes, ms << self._shift | self._mask)
         return bisect_left(self._codes, ms << self._shift | seq)
 
-    def find(self, identity: int) -> int:
+    def find(self, entry_id: int) -> int:
         """Return the place of the entry with this ID, -1 if there is none."""
-        ms, seq = (identity >> 64) - self._base, identity & HALF
+        ms, seq = (entry_id >> 64) - self._base, entry_id & HALF
         if ms < 0 or seq > self._mask:
             return -1
         codes, code = self._codes, ms << self._shift | seq

@@ -18,14 +18,14 @@ _LENGTHS: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
 """What stands before the elements of an array and before a bulk string, for the usual ones."""
 
 
-def encode_entry(identity: int, items: list[bytes]) -> bytes:
+def encode_entry(entry_id: int, items: list[bytes]) -> bytes:
     """The RESP form of an entry; ``items`` are its fields and values in turn."""
-    return with_items(head_of(identity), items)
+    return with_items(head_of(entry_id), items)
 
 
-def head_of(identity: int) -> bytes:
+def head_of(entry_id: int) -> bytes:
     """The beginning of an entry's RESP form, up to the end of its ID's text."""
-    text = ids.text(identity)
+    text = ids.text(entry_id)
     return b"*2\r\n$%d\r\n%b" % (len(text), text)
 
 
@@ -56,8 +56,8 @@ def unpack(data: bytes) -> list[Any]:
 
 def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
     """The ID's text and the fields and values of an entry in its RESP form."""
-    identity, items = unpack(payload)
-    return identity, items
+    entry_id, items = unpack(payload)
+    return entry_id, items
 
 
 def id_of(payload: bytes) -> bytes:

@@ -24,10 +24,10 @@ class Cursor:
     since, and the group's last-delivered-id is the one that it was noted for. Entries that are
     added do not move it, and packing does not."""
 
-    __slots__ = ("_at", "_block", "_deleted", "_identity", "_place")
+    __slots__ = ("_at", "_block", "_deleted", "_entry_id", "_place")
 
     def __init__(self) -> None:
-        self._identity = _NOWHERE
+        self._entry_id = _NOWHERE
         self._at = 0
         self._block = _NO_BLOCK
         self._deleted = 0
@@ -38,16 +38,16 @@ class Cursor:
         of pieces; the cursor is moved behind them."""
         blocks = log.blocks
         at, place = self._at, self._place
-        if last_id != self._identity or not self._holds(blocks):
+        if last_id != self._entry_id or not self._holds(blocks):
             at, place = log.place_behind(last_id)
-        identities: list[int] = []
+        entry_ids: list[int] = []
         found: list[bytes] = []
         while at < len(blocks):
             block = blocks[at]
             length = len(block)
             high = min(length, place + count)
             if place < high:
-                identities += block.ids_at(place, high)
+                entry_ids += block.ids_at(place, high)
                 found += block.chunks_at(place, high, log.packer)
                 count -= high - place
                 self._block, self._at, self._place = block, at, high
@@ -55,9 +55,9 @@ class Cursor:
             if not count:
                 break
             at, place = at + 1, 0
-        if identities:
-            self._identity = identities[-1]
-        return identities, found
+        if entry_ids:
+            self._entry_id = entry_ids[-1]
+        return entry_ids, found
 
     def _holds(self, blocks: Sequence[Block]) -> bool:
         block = self._block
@@ -130,13 +130,13 @@ class Group:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
         return list(self.pending.segments)
 
-    def acknowledge(self, identities: Sequence[int]) -> list[int]:
+    def acknowledge(self, entry_ids: Sequence[int]) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it."""
-        return self.pending.remove_all(identities)
+        return self.pending.remove_all(entry_ids)
 
-    def hand_over(self, identity: int, consumer: Consumer, time: int, count: int, now: int) -> None:
+    def hand_over(self, entry_id: int, consumer: Consumer, time: int, count: int, now: int) -> None:
         """Makes an entry pending for ``consumer`` with this delivery time and count."""
-        self.pending.set(identity, consumer, time, min(count, MOST))
+        self.pending.set(entry_id, consumer, time, min(count, MOST))
         consumer.active = now
 
     def copy(self) -> Group:
@@ -218,39 +218,39 @@ class Aged(NamedTuple):
     before: PendingEntry
 
 
-def claim_one(group: Group, identity: int, present: bool, claim: Claim, claims: Claims) -> bool:
+def claim_one(group: Group, entry_id: int, present: bool, claim: Claim, claims: Claims) -> bool:
     """Claims one entry if it may be claimed; false if it is too young or not pending.
 
     A pending entry that is not ``present`` in the stream any more is dropped, however young it is
     (XCLAIM and XAUTOCLAIM since Redis 7.0).
     """
-    found = group.pending.find(identity)
+    found = group.pending.find(entry_id)
     if not present:
         if found is not None:
-            group.pending.remove(identity)
-            claims.dropped.append(identity)
+            group.pending.remove(entry_id)
+            claims.dropped.append(entry_id)
         return found is not None
     if found is None:
-        return claim.force and _claim_unpending(group, identity, claim, claims)
+        return claim.force and _claim_unpending(group, entry_id, claim, claims)
     before = group.pending.entry(found)
     if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
         return False
-    if claim.refuses is not None and claim.refuses(identity, before):
+    if claim.refuses is not None and claim.refuses(entry_id, before):
         return False
     count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
     count = min(count, MOST)
-    group.pending.change(identity, found, claim.consumer, claim.time, count)
+    group.pending.change(entry_id, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now
-    claims.ids.append(identity)
+    claims.ids.append(entry_id)
     claims.counts.append(count)
     return True
 
 
-def _claim_unpending(group: Group, identity: int, claim: Claim, claims: Claims) -> bool:
+def _claim_unpending(group: Group, entry_id: int, claim: Claim, claims: Claims) -> bool:
     """Makes an entry pending that is not (FORCE)."""
     count = 1 + claim.counting if claim.deliveries is None else claim.deliveries
-    group.hand_over(identity, claim.consumer, claim.time, count, claim.now)
-    claims.ids.append(identity)
+    group.hand_over(entry_id, claim.consumer, claim.time, count, claim.now)
+    claims.ids.append(entry_id)
     claims.counts.append(count)
     return True
 
@@ -258,14 +258,14 @@ def _claim_unpending(group: Group, identity: int, claim: Claim, claims: Claims) 
 def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims) -> None:
     """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one."""
     if claim.refuses is not None:
-        for identity in run:
-            claim_one(group, identity, identity in log, claim, claims)
+        for entry_id in run:
+            claim_one(group, entry_id, entry_id in log, claim, claims)
         return
     missing = log.missing(run)
     if missing:
         claims.dropped.extend(group.acknowledge(missing))
         gone = set(missing)
-        run = [identity for identity in run if identity not in gone]
+        run = [entry_id for entry_id in run if entry_id not in gone]
     latest = claim.now - claim.min_idle if claim.min_idle else MOST
     count = None if claim.deliveries is None else min(claim.deliveries, MOST)
     taken, counts = group.pending.take_over(
@@ -277,20 +277,20 @@ def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims
         claims.counts.extend(counts)
 
 
-def claim_ids(group: Group, log: EntryLog, identities: list[int], claim: Claim) -> Claims:
+def claim_ids(group: Group, log: EntryLog, entry_ids: list[int], claim: Claim) -> Claims:
     """Claims the entries with these IDs, in this order (XCLAIM)."""
     claims = Claims([], [], [])
-    if not claim.force and len(identities) > 1 and is_ascending(identities):
-        _claim_run(group, log, identities, claim, claims)
+    if not claim.force and len(entry_ids) > 1 and is_ascending(entry_ids):
+        _claim_run(group, log, entry_ids, claim, claims)
         return claims
-    for identity in identities:
-        claim_one(group, identity, identity in log, claim, claims)
+    for entry_id in entry_ids:
+        claim_one(group, entry_id, entry_id in log, claim, claims)
     return claims
 
 
-def is_ascending(identities: list[int]) -> bool:
+def is_ascending(entry_ids: list[int]) -> bool:
     """Whether each ID is above the one before."""
-    return all(map(operator.lt, identities, identities[1:]))
+    return all(map(operator.lt, entry_ids, entry_ids[1:]))
 
 
 _WINDOW: Final = 10_000
@@ -331,14 +331,14 @@ def claim_idle(
     refused: set[int] = set()
     while len(claims.ids) < most:
         candidates = _idle(group.pending, claim, most, claims, refused)
-        for identity in candidates:
-            payload = log.get(identity)
-            before = group.pending.get(identity)
+        for entry_id in candidates:
+            payload = log.get(entry_id)
+            before = group.pending.get(entry_id)
             assert before is not None
             if payload is not None and not fits(payload):
                 return claims, aged
-            if not claim_one(group, identity, payload is not None, claim, claims):
-                refused.add(identity)
+            if not claim_one(group, entry_id, payload is not None, claim, claims):
+                refused.add(entry_id)
             elif payload is not None:
                 aged.append(make(Aged, (payload, before)))
         if not candidates:

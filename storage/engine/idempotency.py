@@ -69,21 +69,21 @@ class IdempotencyTable:
         record = self._producers.get(producer, {}).get(iid)
         return None if record is None else record.id
 
-    def record(self, producer: bytes, iid: bytes, identity: int, now: int) -> bool:
+    def record(self, producer: bytes, iid: bytes, entry_id: int, now: int) -> bool:
         """Records the entry of an idempotent ID; false if that is recorded already.
 
         Raises :class:`IdempotentIDTaken` if it is recorded for another entry.
         """
         known = self.find(producer, iid, now)
         if known is not None:
-            if known != identity:
+            if known != entry_id:
                 raise IdempotentIDTaken
             return False
         records = self._producers.setdefault(producer, {})
         if len(records) >= self.maxsize:
             del records[next(iter(records))]
             self.tracked -= 1
-        records[iid] = Record(identity, now)
+        records[iid] = Record(entry_id, now)
         self.tracked += 1
         self._order.append((now, producer, iid))
         self.added += 1

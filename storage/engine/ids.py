@@ -36,14 +36,14 @@ def join(ms: int, seq: int) -> int:
     return ms << 64 | seq
 
 
-def split(identity: int) -> tuple[int, int]:
+def split(entry_id: int) -> tuple[int, int]:
     """The halves ``(ms, seq)`` of an ID."""
-    return identity >> 64, identity & HALF
+    return entry_id >> 64, entry_id & HALF
 
 
-def text(identity: int) -> bytes:
+def text(entry_id: int) -> bytes:
     """The canonical form ``ms-seq``."""
-    return b"%d-%d" % (identity >> 64, identity & HALF)
+    return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
 
 
 def parse(data: bytes, seq: int = 0) -> int:
@@ -51,9 +51,9 @@ def parse(data: bytes, seq: int = 0) -> int:
 
     As in Redis, whose strings end there, nothing behind a NUL byte is looked at.
     """
-    identity = _parse_short(data) if IS_COMPILED else -1
-    if identity >= 0:
-        return identity
+    entry_id = _parse_short(data) if IS_COMPILED else -1
+    if entry_id >= 0:
+        return entry_id
     first, dash, second = data.partition(b"-")
     if first.isdigit() and second.isdigit() and len(first) < _DIGITS and len(second) < _DIGITS:
         return int(first) << 64 | int(second)

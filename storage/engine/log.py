@@ -77,20 +77,20 @@ class EntryLog:
 
     # --- adding ---------------------------------------------------------------------------
 
-    def append(self, identity: int, items: list[bytes]) -> bytes:
+    def append(self, entry_id: int, items: list[bytes]) -> bytes:
         """Adds an entry above all others and returns its RESP form.
 
         Raises :class:`EntryTooLarge` for more than 1 GiB of fields and values.
         """
-        head = head_of(identity)
+        head = head_of(entry_id)
         payload = with_items(head, items)
         size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
             raise EntryTooLarge
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
-            self._begin_block(identity, items)
+            self._begin_block(entry_id, items)
         block = self._blocks[-1]
-        block.append(identity, payload, size, items[::2] == block.names, False)
+        block.append(entry_id, payload, size, items[::2] == block.names, False)
         self.length += 1
         return payload
 
@@ -105,22 +105,22 @@ class EntryLog:
         return self._bulks
 
     def append_packed(
-        self, identity: int, payload: bytes, size: int, alike: bool, near: bool
+        self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool
     ) -> None:
         """Adds an entry above all others, of which this is the RESP form; the others are as for
         :meth:`.Block.append`."""
         if not self._blocks or not self._blocks[-1].surely_takes(size, self._limits):
             items = decode_entry(payload)[1]
             if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
-                self._begin_block(identity, items)
+                self._begin_block(entry_id, items)
                 alike = True
-        self._blocks[-1].append(identity, payload, size, alike, near)
+        self._blocks[-1].append(entry_id, payload, size, alike, near)
         self.length += 1
 
     def append_loaded(self, run: LoadedRun) -> None:
         """Adds entries above all others."""
         at, limits = 0, self._limits
-        while at < len(run.identities):
+        while at < len(run.entry_ids):
             taken = self._blocks[-1].extend(run, at, limits) if self._blocks else 0
             self.length += taken
             if not taken:
@@ -131,7 +131,7 @@ class EntryLog:
     def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
         alike = bool(self._blocks) and run.names == self._blocks[-1].names
-        self.append_packed(run.identities[at], run.payloads[at], run.sizes[at], alike, run.near)
+        self.append_packed(run.entry_ids[at], run.payloads[at], run.sizes[at], alike, run.near)
 
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
@@ -193,13 +193,13 @@ class EntryLog:
         """The highest live ID, 0 if there is none."""
         return self._blocks[-1].highest if self._blocks else ids.MIN
 
-    def get(self, identity: int) -> bytes | None:
+    def get(self, entry_id: int) -> bytes | None:
         """The entry with this ID in its RESP form, or ``None``."""
-        at = bisect_right(self._firsts, identity) - 1
+        at = bisect_right(self._firsts, entry_id) - 1
         if at < 0:
             return None
         block = self._blocks[at]
-        place = block.find(identity)
+        place = block.find(entry_id)
         if place < 0:
             return None
         return block.payload_at(place, self._limits.packer)
@@ -256,15 +256,15 @@ class EntryLog:
                 continue
             block = self._blocks[index]
             low = block.before(wanted[at])
-            identities = block.ids_at(low, min(len(block), low + len(wanted) - at))
-            stop = at + len(identities)
-            if identities and identities == wanted[at:stop]:
-                yield block, low, low + len(identities)
+            entry_ids = block.ids_at(low, min(len(block), low + len(wanted) - at))
+            stop = at + len(entry_ids)
+            if entry_ids and entry_ids == wanted[at:stop]:
+                yield block, low, low + len(entry_ids)
                 at = stop
                 continue
-            identities = block.ids_at(low, len(block))
+            entry_ids = block.ids_at(low, len(block))
             stop = max(bisect_right(wanted, block.last, at), at + 1)
-            places = dict(zip(identities, counting_from(low), strict=False))
+            places = dict(zip(entry_ids, counting_from(low), strict=False))
             yield from _runs_in(block, places, wanted[at:stop])
             at = stop
 
@@ -294,12 +294,12 @@ class EntryLog:
     def range_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
         """Return what :meth:`range` does, with the IDs in a list of their own."""
         packer = self._limits.packer
-        identities: list[int] = []
+        entry_ids: list[int] = []
         found: list[bytes] = []
         for block, low, high in self._spans(start, end, count):
-            identities += block.ids_at(low, high)
+            entry_ids += block.ids_at(low, high)
             found += block.payloads_at(low, high, packer)
-        return identities, found
+        return entry_ids, found
 
     def chunks(self, start: int, end: int, count: int) -> tuple[int, list[bytes]]:
         """The number of entries that :meth:`range` would find, and their RESP forms in any number
@@ -324,10 +324,10 @@ class EntryLog:
 
     def ids_of(self, start: int, end: int, count: int) -> list[int]:
         """The IDs of what :meth:`range` would find."""
-        identities: list[int] = []
+        entry_ids: list[int] = []
         for block, low, high in self._spans(start, end, count):
-            identities += block.ids_at(low, high)
-        return identities
+            entry_ids += block.ids_at(low, high)
+        return entry_ids
 
     def hold_reverse(self, start: int, end: int, count: int) -> tuple[int, Iterator[list[bytes]]]:
         """Return what :meth:`reverse` would find as it is now, like :meth:`hold`."""
@@ -360,19 +360,19 @@ class EntryLog:
                 count -= high - low
             at -= 1
 
-    def __contains__(self, identity: int) -> bool:
-        at = bisect_right(self._firsts, identity) - 1
-        return at >= 0 and self._blocks[at].find(identity) >= 0
+    def __contains__(self, entry_id: int) -> bool:
+        at = bisect_right(self._firsts, entry_id) - 1
+        return at >= 0 and self._blocks[at].find(entry_id) >= 0
 
     # --- removing -------------------------------------------------------------------------
 
-    def delete(self, identity: int) -> bool:
+    def delete(self, entry_id: int) -> bool:
         """Removes one entry; false if there is none with this ID."""
-        at = bisect_right(self._firsts, identity) - 1
+        at = bisect_right(self._firsts, entry_id) - 1
         if at < 0:
             return False
         block = self._blocks[at]
-        place = block.find(identity)
+        place = block.find(entry_id)
         if place < 0:
             return False
         self._remove(block, place, place + 1)
@@ -403,21 +403,21 @@ class EntryLog:
         self.length -= excess
         return excess
 
-    def count_below(self, identity: int) -> int:
+    def count_below(self, entry_id: int) -> int:
         """How many live entries have an ID below this one."""
-        at = bisect_left(self._firsts, identity)
+        at = bisect_left(self._firsts, entry_id)
         whole = sum(len(block) for block in self._blocks[: max(at - 1, 0)])
-        return whole + (self._blocks[at - 1].before(identity) if at else 0)
+        return whole + (self._blocks[at - 1].before(entry_id) if at else 0)
 
-    def count_above(self, identity: int) -> int:
+    def count_above(self, entry_id: int) -> int:
         """How many live entries have an ID above this one; only the blocks on the nearer side of
         it are counted."""
-        at = bisect_right(self._firsts, identity)
+        at = bisect_right(self._firsts, entry_id)
         if at > len(self._blocks) // 2:
             above = sum([len(block) for block in self._blocks[at:]])
             block = self._blocks[at - 1]
-            return above + len(block) - block.before(identity + 1)
-        return self.length - self.count_below(identity + 1)
+            return above + len(block) - block.before(entry_id + 1)
+        return self.length - self.count_below(entry_id + 1)
 
     def count_blocks_over(self, length: int, limit: int) -> int:
         """How many entries the oldest blocks have that may go while ``length`` entries stay.
@@ -451,10 +451,10 @@ class EntryLog:
     def __del__(self) -> None:
         self._limits.disposal.take(self._blocks)
 
-    def place_behind(self, identity: int) -> tuple[int, int]:
+    def place_behind(self, entry_id: int) -> tuple[int, int]:
         """Where the entries above this ID begin: the number of a block, and a place there."""
-        at = max(bisect_right(self._firsts, identity) - 1, 0)
-        return at, self._blocks[at].before(identity + 1) if self._blocks else 0
+        at = max(bisect_right(self._firsts, entry_id) - 1, 0)
+        return at, self._blocks[at].before(entry_id + 1) if self._blocks else 0
 
     @property
     def packer(self) -> Packer:
@@ -503,13 +503,13 @@ class EntryLog:
         """Groups the entries as in a log that had this layout and the same entries.
 
         Raises :class:`ValueError`, and changes nothing, if the layout does not fit."""
-        identities, payloads = self.range_with_ids(ids.MIN, ids.MAX, self.length)
+        entry_ids, payloads = self.range_with_ids(ids.MIN, ids.MAX, self.length)
         outlines = [unpack(outline) for outline in layout]
         blocks: list[Block] = []
         at = 0
         for outline in outlines:
             end = at + int(outline[0])
-            blocks.append(Block.restored(outline, identities[at:end], payloads[at:end]))
+            blocks.append(Block.restored(outline, entry_ids[at:end], payloads[at:end]))
             at = end
         firsts = [block.first for block in blocks]
         if at != self.length or firsts != sorted(set(firsts)):
@@ -536,17 +536,17 @@ class EntryLog:
             assert 0 < len(block) <= block.taken
             assert block.first <= block.lowest <= block.highest <= block.last
             assert block.packed is None or not block.ids
-            identities, payloads = block.contents()
-            for identity, payload in zip(identities, payloads, strict=True):
-                assert payload == encode_entry(identity, decode_entry(payload)[1])
+            entry_ids, payloads = block.contents()
+            for entry_id, payload in zip(entry_ids, payloads, strict=True):
+                assert payload == encode_entry(entry_id, decode_entry(payload)[1])
 
 
 def _runs_in(
     block: Block, places: dict[int, int], wanted: list[int]
 ) -> Iterator[tuple[Block | None, int, int]]:
     """The runs of the entries with these IDs, which are in the block or missing."""
-    for identity in wanted:
-        place = places.get(identity)
+    for entry_id in wanted:
+        place = places.get(entry_id)
         if place is None:
             yield None, 0, 1
         else:

@@ -126,19 +126,19 @@ def _distance_size(distance: int) -> int:
     return integer_size(distance)
 
 
-def ids_size(identities: list[int], first: int) -> int:
+def ids_size(entry_ids: list[int], first: int) -> int:
     """Bytes of the ascending IDs of entries, with the flags before them, in the node that begins
     with ``first``."""
     first_ms, first_seq = split(first)
     before, ms, seq = first, first_ms, first_seq
-    size = 2 * len(identities)
-    for identity in identities:
-        step = identity - before
+    size = 2 * len(entry_ids)
+    for entry_id in entry_ids:
+        step = entry_id - before
         if seq < _CLOSE and step < _CLOSE:
             seq += step  # Shifts of large integers take longer than the rest.
         else:
-            ms, seq = split(identity)
-        before = identity
+            ms, seq = split(entry_id)
+        before = entry_id
         size += _distance_size(ms - first_ms) + _distance_size(seq - first_seq)
     return size
 

@@ -78,25 +78,25 @@ class PendingList(Segments):
 
     # --- looking up -----------------------------------------------------------------------
 
-    def find(self, identity: int) -> tuple[int, int] | None:
+    def find(self, entry_id: int) -> tuple[int, int] | None:
         """Where the entry with this ID is: the number of its segment, and its place there."""
-        at = self.holder_of(identity)
+        at = self.holder_of(entry_id)
         if at < 0:
             return None
-        place = self.segments[at].find(identity)
+        place = self.segments[at].find(entry_id)
         return None if place < 0 else (at, place)
 
-    def get(self, identity: int) -> PendingEntry | None:
+    def get(self, entry_id: int) -> PendingEntry | None:
         """The pending entry with this ID, or ``None``."""
-        found = self.find(identity)
+        found = self.find(entry_id)
         return None if found is None else self.entry(found)
 
     def entry(self, found: tuple[int, int]) -> PendingEntry:
         """The pending entry that :meth:`find` has just found."""
         return self.segments[found[0]].entry(found[1])
 
-    def __contains__(self, identity: int) -> bool:
-        return self.find(identity) is not None
+    def __contains__(self, entry_id: int) -> bool:
+        return self.find(entry_id) is not None
 
     @property
     def first(self) -> int:
@@ -225,16 +225,16 @@ class PendingList(Segments):
 
     # --- changing single entries ----------------------------------------------------------
 
-    def set(self, identity: int, owner: Consumer | None, time: int, count: int) -> None:
+    def set(self, entry_id: int, owner: Consumer | None, time: int, count: int) -> None:
         """Gives an entry this owner, delivery time and count; it is made pending if it is not.
 
         Without an owner it goes to the end of :attr:`released`.
         """
-        self.change(identity, self.find(identity) or self._insert(identity), owner, time, count)
+        self.change(entry_id, self.find(entry_id) or self._insert(entry_id), owner, time, count)
 
     def change(
         self,
-        identity: int,
+        entry_id: int,
         found: tuple[int, int],
         owner: Consumer | None,
         time: int,
@@ -247,80 +247,80 @@ class PendingList(Segments):
         if owner is not None:
             slot = self.segments[at].slots.get(owner, -1)
             if slot < 0:
-                at, place, slot = self._slot_for(identity, owner)
+                at, place, slot = self._slot_for(entry_id, owner)
             owner.owned += 1
         segment = self.segments[at]
         before = segment.people[segment.owners[place]]
         if before is not None:
             before.owned -= 1
         if self.released:
-            self.released.pop(identity, None)
+            self.released.pop(entry_id, None)
         if owner is None:
-            self.released[identity] = None
+            self.released[entry_id] = None
         segment.owners[place] = slot
         segment.times[place] = time
         segment.counts[place] = count
         self.bounds.lower(at, time)
 
-    def _insert(self, identity: int) -> tuple[int, int]:
+    def _insert(self, entry_id: int) -> tuple[int, int]:
         """Puts an unowned entry in; returns where it is."""
-        at = self.holder_of(identity)
+        at = self.holder_of(entry_id)
         if not self.segments or (
             at == len(self.segments) - 1
             and len(self.segments[at]) >= SEGMENT
-            and self.segments[at].ids.at(-1) < identity
+            and self.segments[at].ids.at(-1) < entry_id
         ):
-            at = self._begin_with(identity)
+            at = self._begin_with(entry_id)
         else:
             if at < 0:
                 at = 0
-                self.file_under(identity)
-            self.segments[at].insert(identity)
+                self.file_under(entry_id)
+            self.segments[at].insert(entry_id)
             self.note_opened(at)
         self._length += 1
         if len(self.segments[at]) > 2 * SEGMENT:
             self.cut(at)
-        found = self.find(identity)
+        found = self.find(entry_id)
         assert found is not None
         return found
 
-    def _begin_with(self, identity: int) -> int:
+    def _begin_with(self, entry_id: int) -> int:
         """Begins a new last segment with one unowned entry."""
-        at = self.begin(identity, MOST)
-        self.segments[at].extend([identity], FREED, MOST)
+        at = self.begin(entry_id, MOST)
+        self.segments[at].extend([entry_id], FREED, MOST)
         return at
 
-    def remove(self, identity: int) -> bool:
+    def remove(self, entry_id: int) -> bool:
         """The entry is no longer pending; false if it was not."""
-        return self._remove_from((identity,), 0) > 0
+        return self._remove_from((entry_id,), 0) > 0
 
-    def remove_all(self, identities: Sequence[int]) -> list[int]:
+    def remove_all(self, entry_ids: Sequence[int]) -> list[int]:
         """The entries are no longer pending; returns the IDs of those that were."""
         gone: list[int] = []
         at = 0
-        while at < len(identities):
-            count = self._remove_from(identities, at)
-            gone += identities[at : at + count]
+        while at < len(entry_ids):
+            count = self._remove_from(entry_ids, at)
+            gone += entry_ids[at : at + count]
             at += max(count, 1)
         return gone
 
-    def _remove_from(self, identities: Sequence[int], at: int) -> int:
+    def _remove_from(self, entry_ids: Sequence[int], at: int) -> int:
         """Takes out the entry with the ID at place ``at``, and those with the IDs behind it that
         stand in a row with it and have the same owner; returns how many, 0 if it is not pending."""
-        holder = self.holder_of(identities[at])
+        holder = self.holder_of(entry_ids[at])
         if holder < 0:
             return 0
         segment = self.segments[holder]
-        place = segment.find(identities[at])
+        place = segment.find(entry_ids[at])
         if place < 0:
             return 0
-        count = segment.count_alike(place, identities, at)
+        count = segment.count_alike(place, entry_ids, at)
         owner = segment.people[segment.owners[place]]
         if owner is not None:
             owner.owned -= count
         else:
-            for identity in identities[at : at + count]:
-                del self.released[identity]
+            for entry_id in entry_ids[at : at + count]:
+                del self.released[entry_id]
         self._length -= count
         if segment.live > count:
             segment.drop(place, count)
@@ -338,11 +338,11 @@ class PendingList(Segments):
             leave(self.with_base(base), owner)
         return len(owned)
 
-    def _slot_for(self, identity: int, owner: Consumer) -> tuple[int, int, int]:
+    def _slot_for(self, entry_id: int, owner: Consumer) -> tuple[int, int, int]:
         """Where a pending entry is and the number of the consumer there; a segment with too many
         consumers is cut."""
         while True:
-            found = self.find(identity)
+            found = self.find(entry_id)
             assert found is not None
             slot = self.slot(found[0], owner)
             if slot >= 0:
@@ -420,14 +420,14 @@ class PendingList(Segments):
         segment.give(places, owner)
         owner.owned += len(places)
 
-    def count_deliveries(self, identities: list[int], time: int) -> None:
+    def count_deliveries(self, entry_ids: list[int], time: int) -> None:
         """Ascending pending entries were delivered to their owners once more."""
         done = 0
-        while done < len(identities):
-            at = self.holder_of(identities[done])
-            stop = self._end_of(at, identities, done)
+        while done < len(entry_ids):
+            at = self.holder_of(entry_ids[done])
+            stop = self._end_of(at, entry_ids, done)
             segment = self.segments[at]
-            segment.count(segment.places_of(identities[done:stop]), time, 1, None)
+            segment.count(segment.places_of(entry_ids[done:stop]), time, 1, None)
             self.bounds.lower(at, time)
             done = stop
 

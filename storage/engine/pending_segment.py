@@ -31,8 +31,8 @@ class IDColumn:
 
     __slots__ = ("_base", "_codes", "_mask", "_open", "_shift")
 
-    def __init__(self, identities: list[int]) -> None:
-        self._open: list[int] | None = identities
+    def __init__(self, entry_ids: list[int]) -> None:
+        self._open: list[int] | None = entry_ids
         self._codes = array("Q")
         self._base = 0
         self._shift = 0
@@ -65,29 +65,29 @@ class IDColumn:
             return [(code + base) << 64 for code in codes]
         return [((code >> shift) + base) << 64 | code & mask for code in codes]
 
-    def before(self, identity: int) -> int:
+    def before(self, entry_id: int) -> int:
         """How many IDs are lower."""
         if self._open is not None:
-            return bisect_left(self._open, identity)
-        ms, seq = (identity >> 64) - self._base, identity & HALF
+            return bisect_left(self._open, entry_id)
+        ms, seq = (entry_id >> 64) - self._base, entry_id & HALF
         if ms < 0:
             return 0
         if seq > self._mask:
             return bisect_right(self._codes, ms << self._shift | self._mask)
         return bisect_left(self._codes, ms << self._shift | seq)
 
-    def find(self, identity: int, low: int) -> int:
+    def find(self, entry_id: int, low: int) -> int:
         """The place of this ID from ``low`` on, -1 if it is not there."""
-        identities = self._open
-        if identities is not None:
-            if identities[low] == identity:
+        entry_ids = self._open
+        if entry_ids is not None:
+            if entry_ids[low] == entry_id:
                 return low
-            place = bisect_left(identities, identity, low)
-            return place if place < len(identities) and identities[place] == identity else -1
-        codes, seq = self._codes, identity & HALF
+            place = bisect_left(entry_ids, entry_id, low)
+            return place if place < len(entry_ids) and entry_ids[place] == entry_id else -1
+        codes, seq = self._codes, entry_id & HALF
         if seq > self._mask:
             return -1
-        code = (identity >> 64) - self._base << self._shift | seq
+        code = (entry_id >> 64) - self._base << self._shift | seq
         if codes[low] == code:
             return low
         place = bisect_left(codes, code, low)
@@ -97,28 +97,28 @@ class IDColumn:
 
     def extend(self, run: Sequence[int]) -> None:
         """Adds IDs above all others."""
-        identities = self.unpacked() if self._open is None else self._open
-        identities.extend(run)
+        entry_ids = self.unpacked() if self._open is None else self._open
+        entry_ids.extend(run)
 
-    def insert(self, place: int, identity: int) -> None:
+    def insert(self, place: int, entry_id: int) -> None:
         """Puts in an ID that belongs at this place."""
-        self.unpacked().insert(place, identity)
+        self.unpacked().insert(place, entry_id)
 
     def unpacked(self) -> list[int]:
         """The IDs themselves, which are kept as such from now on."""
-        identities = self._open
-        if identities is None:
-            identities = self._open = self.slice(0, len(self._codes))
+        entry_ids = self._open
+        if entry_ids is None:
+            entry_ids = self._open = self.slice(0, len(self._codes))
             self._codes = array("Q")
-        return identities
+        return entry_ids
 
     def pack(self) -> None:
         """Keeps codes instead of the IDs, if they have room in 64 bits."""
-        identities = self._open
-        if not identities:
+        entry_ids = self._open
+        if not entry_ids:
             return
-        times = [identity >> 64 for identity in identities]
-        numbers = [identity & HALF for identity in identities]
+        times = [entry_id >> 64 for entry_id in entry_ids]
+        numbers = [entry_id & HALF for entry_id in entry_ids]
         base, shift = times[0], max(numbers).bit_length()
         if (times[-1] - base).bit_length() + shift > _BITS:
             return
@@ -239,23 +239,23 @@ class Segment:
 
     # --- looking up -----------------------------------------------------------------------
 
-    def find(self, identity: int) -> int:
+    def find(self, entry_id: int) -> int:
         """The place of the pending entry with this ID, -1 if there is none."""
         if not self.live:
             return -1
-        place = self.ids.find(identity, self.first)
+        place = self.ids.find(entry_id, self.first)
         return place if place >= 0 and self.owners[place] != GONE else -1
 
-    def count_alike(self, place: int, identities: Sequence[int], at: int) -> int:
+    def count_alike(self, place: int, entry_ids: Sequence[int], at: int) -> int:
         """Return how many IDs from ``at`` on are those of the entries from this place on that have
         the same owner as the first of them, which is one."""
         owners, slot = self.owners, self.owners[place]
-        most = min(len(identities) - at, len(owners) - place)
+        most = min(len(entry_ids) - at, len(owners) - place)
         count = 1
         while (
             count < most
             and owners[place + count] == slot
-            and self.ids.at(place + count) == identities[at + count]
+            and self.ids.at(place + count) == entry_ids[at + count]
         ):
             count += 1
         return count
@@ -292,7 +292,7 @@ class Segment:
         high = low + len(run)
         if self.owners.find(GONE, low, high) < 0 and self.ids.slice(low, high) == run:
             return range(low, high)
-        places = [self.find(identity) for identity in run]
+        places = [self.find(entry_id) for entry_id in run]
         return [place for place in places if place >= 0]
 
     def owned_places(self, owner: Consumer, start: int, most: int) -> Sequence[int]:
@@ -326,14 +326,14 @@ class Segment:
         if not places:
             return
         low, high = places[0], places[-1] + 1
-        identities, owners = self.ids.slice(low, high), self._owners_at(low, high)
+        entry_ids, owners = self.ids.slice(low, high), self._owners_at(low, high)
         times, counts = self.times[low:high].tolist(), self.counts[low:high].tolist()
         if len(places) < high - low:
-            identities = [identities[place - low] for place in places]
+            entry_ids = [entry_ids[place - low] for place in places]
             owners = [owners[place - low] for place in places]
             times = [times[place - low] for place in places]
             counts = [counts[place - low] for place in places]
-        columns.ids.extend(identities)
+        columns.ids.extend(entry_ids)
         columns.owners.extend(owners)
         columns.times.extend(times)
         columns.counts.extend(counts)
@@ -404,13 +404,13 @@ class Segment:
             self.counts.extend(array("q", (1,)) * count)
         self.live += count
 
-    def insert(self, identity: int) -> int:
+    def insert(self, entry_id: int) -> int:
         """Makes an ID pending that was not, without an owner; returns its place."""
-        place = self.ids.before(identity)
-        if place < len(self) and self.ids.at(place) == identity:
+        place = self.ids.before(entry_id)
+        if place < len(self) and self.ids.at(place) == entry_id:
             self.owners[place] = FREED
         else:
-            self.ids.insert(place, identity)
+            self.ids.insert(place, entry_id)
             self.owners.insert(place, FREED)
             self.times.insert(place, MOST)
             self.counts.insert(place, 0)
@@ -484,8 +484,8 @@ class Segment:
         """Cuts the upper half off, which becomes a new segment with the same table."""
         middle = len(self) // 2
         piece = Segment(self.ids.at(middle))
-        identities = self.ids.slice(0, len(self))
-        self.ids, piece.ids = IDColumn(identities[:middle]), IDColumn(identities[middle:])
+        entry_ids = self.ids.slice(0, len(self))
+        self.ids, piece.ids = IDColumn(entry_ids[:middle]), IDColumn(entry_ids[middle:])
         self.owners, piece.owners = self.owners[:middle], self.owners[middle:]
         self.times, piece.times = self.times[:middle], self.times[middle:]
         self.counts, piece.counts = self.counts[:middle], self.counts[middle:]
@@ -519,10 +519,10 @@ class Segment:
 
     def check(self) -> None:
         """Verifies the invariants."""
-        identities = self.ids.slice(0, len(self))
-        assert identities == sorted(set(identities))
+        entry_ids = self.ids.slice(0, len(self))
+        assert entry_ids == sorted(set(entry_ids))
         assert len(self.ids) == len(self.owners) == len(self.times) == len(self.counts)
-        assert self.base <= identities[0]
+        assert self.base <= entry_ids[0]
         assert self.live == len(self) - self.owners.count(GONE)
         assert self.first == 0 or self.owners[: self.first].count(GONE) == self.first
         assert not self.live or self.owners[self.first] != GONE

@@ -112,9 +112,9 @@ class Segments:
         self.bounds = Bounds()
         self._opened: list[Segment] = []
 
-    def holder_of(self, identity: int) -> int:
+    def holder_of(self, entry_id: int) -> int:
         """The number of the segment that has this ID if any has; -1 if it is below all."""
-        return bisect_right(self.bases, identity) - 1
+        return bisect_right(self.bases, entry_id) - 1
 
     def with_base(self, base: int) -> Segment:
         """The segment that is filed under this ID."""
@@ -128,9 +128,9 @@ class Segments:
 
     # --- beginning and ending -------------------------------------------------------------
 
-    def last_with_room(self, identity: int, time: int) -> int:
+    def last_with_room(self, entry_id: int, time: int) -> int:
         """The number of a last segment in which there is room behind all others."""
-        while self.segments and self.segments[-1].ids.at(-1) >= identity:
+        while self.segments and self.segments[-1].ids.at(-1) >= entry_id:
             # That one and those above are not pending any more.
             if self.segments[-1].live:
                 self.segments[-1].compact()
@@ -138,7 +138,7 @@ class Segments:
                 self.remove_segment(len(self.segments) - 1)
         if self.segments and len(self.segments[-1].owners) < SEGMENT:
             return len(self.segments) - 1
-        return self.begin(identity, time)
+        return self.begin(entry_id, time)
 
     def begin(self, base: int, time: int) -> int:
         """Begins a new last segment; returns its number."""
@@ -149,12 +149,12 @@ class Segments:
         self.bounds.append(time)
         return len(self.segments) - 1
 
-    def file_under(self, identity: int) -> None:
+    def file_under(self, entry_id: int) -> None:
         """Files the first segment under a lower ID."""
         segment = self.segments[0]
         for person in segment.slots:
-            person.bases[0] = identity
-        self.bases[0] = segment.base = identity
+            person.bases[0] = entry_id
+        self.bases[0] = segment.base = entry_id
 
     def remove_segment(self, at: int) -> None:
         """Gives a segment up in which nothing is pending."""

@@ -77,11 +77,11 @@ class Moment:
         return head + _ENDS[seq]
 
 
-def text_of(identity: int) -> bytes:
+def text_of(entry_id: int) -> bytes:
     """Return an ID as a bulk string."""
-    seq = identity & HALF
+    seq = entry_id & HALF
     end = _ENDS[seq] if seq < len(_ENDS) else b"%d\r\n" % seq
-    return _head(identity >> 64, len(end) - len(b"\r\n")) + end
+    return _head(entry_id >> 64, len(end) - len(b"\r\n")) + end
 
 
 def _texts(first: int, count: int) -> list[bytes]:

@@ -97,35 +97,35 @@ class Stream:
             raise IDTooSmall
         return self.last_id + 1
 
-    def require_above_last(self, identity: int) -> int:
-        """``identity`` if an entry may take it.
+    def require_above_last(self, entry_id: int) -> int:
+        """Return ``entry_id`` if an entry may take it.
 
         Raises :class:`StreamExhausted` or :class:`IDTooSmall`.
         """
         if self.last_id == ids.MAX:
             raise StreamExhausted
-        if identity <= self.last_id:
+        if entry_id <= self.last_id:
             raise IDTooSmall
-        return identity
+        return entry_id
 
-    def add(self, identity: int, items: list[bytes]) -> bytes:
+    def add(self, entry_id: int, items: list[bytes]) -> bytes:
         """Appends an entry, whose ID is above :attr:`last_id`; returns its RESP form."""
-        payload = self.log.append(identity, items)
-        self.last_id = identity
+        payload = self.log.append(entry_id, items)
+        self.last_id = entry_id
         self.entries_added += 1
         return payload
 
     def add_loaded(self, run: LoadedRun) -> None:
         """Appends the entries of a run, of which the IDs are above :attr:`last_id`."""
         self.log.append_loaded(run)
-        self.last_id = run.identities[-1]
-        self.entries_added += len(run.identities)
+        self.last_id = run.entry_ids[-1]
+        self.entries_added += len(run.entry_ids)
 
-    def add_packed(self, identity: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
+    def add_packed(self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
         """Appends an entry with an ID above :attr:`last_id`, of which this is the RESP form; the
         others are as for :meth:`.Block.append`."""
-        self.log.append_packed(identity, payload, size, alike, near)
-        self.last_id = identity
+        self.log.append_packed(entry_id, payload, size, alike, near)
+        self.last_id = entry_id
         self.entries_added += 1
 
     def add_run(self, run: Run) -> list[bytes]:
@@ -135,19 +135,19 @@ class Stream:
         self.entries_added += len(payloads)
         return payloads
 
-    def delete(self, identities: Sequence[int]) -> list[int]:
+    def delete(self, entry_ids: Sequence[int]) -> list[int]:
         """Removes single entries; returns the IDs of those that were there."""
-        deleted = [identity for identity in identities if self.log.delete(identity)]
+        deleted = [entry_id for entry_id in entry_ids if self.log.delete(entry_id)]
         if deleted:
             self.max_deleted_id = max(self.max_deleted_id, *deleted)
         return deleted
 
     # --- references of groups to entries --------------------------------------------------
 
-    def is_referenced(self, identity: int) -> bool:
+    def is_referenced(self, entry_id: int) -> bool:
         """Whether some group has yet to be given the entry, or to acknowledge it."""
         return any(
-            identity > group.last_id or identity in group.pending for group in self.groups.values()
+            entry_id > group.last_id or entry_id in group.pending for group in self.groups.values()
         )
 
     def pending_between(self, start: int, end: int) -> set[int]:
@@ -157,10 +157,10 @@ class Stream:
             found.update(group.pending.between(start, end))
         return found
 
-    def drop_references(self, identities: Sequence[int]) -> dict[bytes, list[int]]:
+    def drop_references(self, entry_ids: Sequence[int]) -> dict[bytes, list[int]]:
         """Takes the entries out of every pending entries list; returns what went, by group."""
         dropped = {
-            name: group.acknowledge(identities)
+            name: group.acknowledge(entry_ids)
             for name, group in self.groups.items()
             if group.pending
         }
@@ -188,54 +188,54 @@ class Stream:
                 times.append((group.name, every))
         return times
 
-    def pass_over(self, group: Group, identities: list[int]) -> None:
+    def pass_over(self, group: Group, entry_ids: list[int]) -> None:
         """Moves the group past the ascending entries, which follow its last-delivered-id: they
         count as read."""
         read, position = group.entries_read, group.last_id
         if read is not None and self.max_deleted_id < position and self.log.first <= position:
-            group.entries_read = read + len(identities)
+            group.entries_read = read + len(entry_ids)
         else:
-            self._count_reads(group, identities)
-        group.last_id = identities[-1]
+            self._count_reads(group, entry_ids)
+        group.last_id = entry_ids[-1]
 
     # --- entries-read and lag -------------------------------------------------------------
 
-    def _count_reads(self, group: Group, identities: list[int]) -> None:
+    def _count_reads(self, group: Group, entry_ids: list[int]) -> None:
         """Carries entries-read over a delivery.
 
         Once counting one by one is sound it stays so for the rest of the delivery.
         """
         read, position, first = group.entries_read, group.last_id, self.log.first
-        for index, identity in enumerate(identities):
+        for index, entry_id in enumerate(entry_ids):
             if read is not None and position >= first and not self._deleted_ahead(position):
-                read += len(identities) - index
+                read += len(entry_ids) - index
                 break
             if self.entries_added:
-                read = self.estimate_read(identity)
-            position = identity
+                read = self.estimate_read(entry_id)
+            position = entry_id
         group.entries_read = read
 
     def _deleted_ahead(self, position: int) -> bool:
         """Whether an entry at or above ``position`` was deleted, so that counting is not sound."""
         return self.log.length > 0 and self.max_deleted_id >= max(position, 1)
 
-    def estimate_read(self, identity: int) -> int | None:
+    def estimate_read(self, entry_id: int) -> int | None:
         """How many entries were ever added up to this ID; ``None`` where that cannot be told."""
         added, length, first = self.entries_added, self.log.length, self.log.first
         if added == 0:
             return 0
-        if length == 0 and identity <= self.last_id:
+        if length == 0 and entry_id <= self.last_id:
             return added
-        if ids.MIN != identity < self.max_deleted_id:
+        if ids.MIN != entry_id < self.max_deleted_id:
             return None
-        if identity == self.last_id:
+        if entry_id == self.last_id:
             return added
-        if identity > self.last_id:
+        if entry_id > self.last_id:
             return None
         if self.max_deleted_id == ids.MIN or self.max_deleted_id < first:
-            if identity < first:
+            if entry_id < first:
                 return added - length
-            if identity == first:
+            if entry_id == first:
                 return added - length + 1
         return None
 

@@ -48,8 +48,8 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
     """Trims the stream."""
     if order.policy == ACKED and stream.groups:
         acknowledged = _acknowledged(stream, order)
-        for identity in acknowledged:
-            stream.log.delete(identity)
+        for entry_id in acknowledged:
+            stream.log.delete(entry_id)
         return Trimmed(len(acknowledged), acknowledged, {})
     log = stream.log
     removed = _count_oldest(stream, order)
@@ -139,5 +139,5 @@ def _read_by_all(stream: Stream) -> int:
 def _free(stream: Stream, block: Block, end: int) -> list[int]:
     """The entries of the block below ``end`` that are not pending in any group."""
     pending = stream.pending_between(block.lowest, block.highest)
-    identities = block.ids_at(0, len(block))
-    return [identity for identity in identities if identity < end and identity not in pending]
+    entry_ids = block.ids_at(0, len(block))
+    return [entry_id for entry_id in entry_ids if entry_id < end and entry_id not in pending]

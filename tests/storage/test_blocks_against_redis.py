@@ -100,19 +100,19 @@ class Twins:
             case Add(ms, seq, pairs):
                 self._add(ms, seq, pairs)
             case Delete(place):
-                identity = self._at(place)
-                self.stream.delete([identity])
-                self.commands.append(("XDEL", KEY, ids.text(identity)))
+                entry_id = self._at(place)
+                self.stream.delete([entry_id])
+                self.commands.append(("XDEL", KEY, ids.text(entry_id)))
             case Approximately(by_length, place, limit):
                 self._trim(by_length, place, limit)
             case Configure(max_bytes, max_entries):
                 self._configure(max_bytes, max_entries)
 
     def _add(self, ms: int, seq: int, pairs: Items) -> None:
-        identity = min(self.stream.last_id + ids.join(ms, seq) + 1, ids.MAX)
-        if identity > self.stream.last_id:
-            self.stream.add(identity, pairs)
-            self.commands.append(("XADD", KEY, ids.text(identity), *pairs))
+        entry_id = min(self.stream.last_id + ids.join(ms, seq) + 1, ids.MAX)
+        if entry_id > self.stream.last_id:
+            self.stream.add(entry_id, pairs)
+            self.commands.append(("XADD", KEY, ids.text(entry_id), *pairs))
 
     def _at(self, place: int) -> int:
         live = list(self.stream.log)
@@ -215,7 +215,7 @@ def test_a_node_is_as_large_as_on_a_real_server(real: Client, pairs: Items) -> N
     block = Block(1 << 64, pairs)
     real.config_set("stream-node-max-entries", 100)
     for at, entry in enumerate(entries, 1):
-        identity = at << 64
-        payload = encode_entry(identity, entry)
-        block.append(identity, payload, len(payload), entry[::2] == block.names, True)
+        entry_id = at << 64
+        payload = encode_entry(entry_id, entry)
+        block.append(entry_id, payload, len(payload), entry[::2] == block.names, True)
     assert block.node_size() == _measured(real, entries)

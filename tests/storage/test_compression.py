@@ -33,8 +33,8 @@ IDENTITIES = st.one_of(
 ).map(sorted)
 
 
-def entry(identity: int) -> bytes:
-    return encode_entry(identity, [b"f", b"v" * (identity % 7)])
+def entry(entry_id: int) -> bytes:
+    return encode_entry(entry_id, [b"f", b"v" * (entry_id % 7)])
 
 
 def full_blocks(limits: StreamLimits, count: int, value: bytes = b"v" * 50) -> EntryLog:
@@ -51,33 +51,31 @@ def held(log: EntryLog) -> list[int | None]:
     return [block.packed.held if block.packed is not None else None for block in log.blocks]
 
 
-@given(identities=IDENTITIES, wanted=st.integers(0, ids.MAX), data=st.data())
+@given(entry_ids=IDENTITIES, wanted=st.integers(0, ids.MAX), data=st.data())
 def test_packed_entries_are_those_of_the_lists(
-    identities: list[int], wanted: int, data: st.DataObject
+    entry_ids: list[int], wanted: int, data: st.DataObject
 ) -> None:
-    payloads = [entry(identity) for identity in identities]
-    packed, packer = Packed(identities, payloads), Packer()
-    low = data.draw(st.integers(0, len(identities)))
-    high = data.draw(st.integers(low, len(identities)))
+    payloads = [entry(entry_id) for entry_id in entry_ids]
+    packed, packer = Packed(entry_ids, payloads), Packer()
+    low = data.draw(st.integers(0, len(entry_ids)))
+    high = data.draw(st.integers(low, len(entry_ids)))
     if data.draw(st.booleans()):
         packed.squeeze()
     if data.draw(st.booleans()):
         packed.condense()
-    assert len(packed) == len(identities)
+    assert len(packed) == len(entry_ids)
     assert packed.size == sum(map(len, payloads))
-    assert packed.ids(low, high) == identities[low:high]
+    assert packed.ids(low, high) == entry_ids[low:high]
     assert packed.slice(low, high, packer) == b"".join(payloads[low:high])
     assert packed.payloads(low, high, packer) == payloads[low:high]
-    for identity in (wanted, identities[low - 1], identities[low - 1] + 1, 0, ids.MAX + 1):
-        assert packed.before(identity) == sum(other < identity for other in identities)
-        assert packed.find(identity) == (
-            identities.index(identity) if identity in identities else -1
-        )
-    assert packed.copy().unpack() == (identities, payloads)
+    for entry_id in (wanted, entry_ids[low - 1], entry_ids[low - 1] + 1, 0, ids.MAX + 1):
+        assert packed.before(entry_id) == sum(other < entry_id for other in entry_ids)
+        assert packed.find(entry_id) == (entry_ids.index(entry_id) if entry_id in entry_ids else -1)
+    assert packed.copy().unpack() == (entry_ids, payloads)
 
 
 @pytest.mark.parametrize(
-    "identities",
+    "entry_ids",
     [
         [ids.join(10**12 + 2 * place, 0) for place in range(9)],
         [5, 6, 8],
@@ -88,20 +86,20 @@ def test_packed_entries_are_those_of_the_lists(
     ],
     ids=["evenly spaced", "8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"],
 )
-def test_ids_any_distance_apart_can_be_packed(identities: list[int]) -> None:
-    packed = Packed(identities, [entry(identity) for identity in identities])
-    assert packed.ids(0, len(identities)) == identities
-    assert [packed.before(identity) for identity in identities] == list(range(len(identities)))
-    assert packed.before(identities[0] + 1) == 1
+def test_ids_any_distance_apart_can_be_packed(entry_ids: list[int]) -> None:
+    packed = Packed(entry_ids, [entry(entry_id) for entry_id in entry_ids])
+    assert packed.ids(0, len(entry_ids)) == entry_ids
+    assert [packed.before(entry_id) for entry_id in entry_ids] == list(range(len(entry_ids)))
+    assert packed.before(entry_ids[0] + 1) == 1
 
 
 @pytest.mark.parametrize("step", [1, 2, 3 << 64])
 def test_an_id_is_found_among_evenly_spaced_ones(step: int) -> None:
-    identities = [ids.join(10**12, 7) + place * step for place in range(9)]
-    packed = Packed(identities, [entry(identity) for identity in identities])
-    assert [packed.find(identity) for identity in identities] == list(range(9))
-    absent = {identities[0] - step, identities[0] + 1, identities[-1] + step} - {*identities}
-    assert {packed.find(identity) for identity in (*absent, 0, ids.MAX)} == {-1}
+    entry_ids = [ids.join(10**12, 7) + place * step for place in range(9)]
+    packed = Packed(entry_ids, [entry(entry_id) for entry_id in entry_ids])
+    assert [packed.find(entry_id) for entry_id in entry_ids] == list(range(9))
+    absent = {entry_ids[0] - step, entry_ids[0] + 1, entry_ids[-1] + step} - {*entry_ids}
+    assert {packed.find(entry_id) for entry_id in (*absent, 0, ids.MAX)} == {-1}
 
 
 @given(
@@ -110,13 +108,13 @@ def test_an_id_is_found_among_evenly_spaced_ones(step: int) -> None:
     gap=st.sampled_from([1, 1 << 64]),
 )
 def test_ids_in_a_row_can_be_packed(first: int, lengths: list[int], gap: int) -> None:
-    identities: list[int] = []
+    entry_ids: list[int] = []
     for length in lengths:
-        identities += range(first, first + length)
+        entry_ids += range(first, first + length)
         first += length + gap
-    packed = Packed(identities, [entry(identity) for identity in identities])
-    assert packed.ids(0, len(identities)) == identities
-    assert [packed.find(identity) for identity in identities] == list(range(len(identities)))
+    packed = Packed(entry_ids, [entry(entry_id) for entry_id in entry_ids])
+    assert packed.ids(0, len(entry_ids)) == entry_ids
+    assert [packed.find(entry_id) for entry_id in entry_ids] == list(range(len(entry_ids)))
 
 
 def raw_size(log: EntryLog) -> int:

@@ -33,9 +33,9 @@ class Model(RuleBasedStateMachine):
             self.log.append(self.top, [b"f", b"v"])
             self.top += 1
 
-    @rule(identity=PLACES)
-    def delete(self, identity: int) -> None:
-        self.log.delete(identity)
+    @rule(entry_id=PLACES)
+    def delete(self, entry_id: int) -> None:
+        self.log.delete(entry_id)
 
     @rule(length=st.integers(0, 10))
     def trim(self, length: int) -> None:
@@ -46,9 +46,9 @@ class Model(RuleBasedStateMachine):
         for block in self.log.blocks:
             block.pack()
 
-    @rule(identity=PLACES)
-    def move(self, identity: int) -> None:
-        self.last_id = identity
+    @rule(entry_id=PLACES)
+    def move(self, entry_id: int) -> None:
+        self.last_id = entry_id
 
     @rule(count=st.integers(1, 7))
     def read(self, count: int) -> None:
@@ -81,13 +81,13 @@ def test_whoever_reads_on_searches_once() -> None:
     class Watched(EntryLog):
         """A log that notes what is searched for."""
 
-        def place_behind(self, identity: int) -> tuple[int, int]:
-            searched.append(identity)
-            return super().place_behind(identity)
+        def place_behind(self, entry_id: int) -> tuple[int, int]:
+            searched.append(entry_id)
+            return super().place_behind(entry_id)
 
     watched = Watched(StreamLimits())
-    for identity in range(1, 10):
-        watched.append(identity, [b"f", b"v"])
+    for entry_id in range(1, 10):
+        watched.append(entry_id, [b"f", b"v"])
     cursor = Cursor()
     assert [cursor.read(watched, last, 3)[0] for last in (0, 3, 6, 9)] == [
         [1, 2, 3],

@@ -30,9 +30,9 @@ class Case:
         self.group = Group(b"g", 10, None)
         self.ann = self.group.add_consumer(b"ann", 0)
         self.bob = self.group.add_consumer(b"bob", 0)
-        for identity in range(1, 11):
-            self.log.append(identity, [b"f", b"v"])
-            self.group.pending.append_run([identity], self.ann, identity)
+        for entry_id in range(1, 11):
+            self.log.append(entry_id, [b"f", b"v"])
+            self.group.pending.append_run([entry_id], self.ann, entry_id)
 
     def claim(
         self,
@@ -45,8 +45,8 @@ class Case:
     ) -> Claim:
         """A claim by bob, who may not have some of them."""
 
-        def refuses(identity: int, before: PendingEntry) -> bool:
-            return identity in refused
+        def refuses(entry_id: int, before: PendingEntry) -> bool:
+            return entry_id in refused
 
         return Claim(
             self.bob,
@@ -59,9 +59,9 @@ class Case:
             refuses if refused else None,
         )
 
-    def entry(self, identity: int) -> PendingEntry:
+    def entry(self, entry_id: int) -> PendingEntry:
         """The pending entry with this ID, which is there."""
-        entry = self.group.pending.get(identity)
+        entry = self.group.pending.get(entry_id)
         assert entry is not None
         return entry
 
@@ -215,8 +215,8 @@ def test_scanning_that_ends_with_the_list_begins_again(case: Case) -> None:
 
 
 def test_scanning_examines_ten_times_as_many_entries_as_it_may_claim(case: Case) -> None:
-    for identity in range(11, 31):
-        case.log.append(identity, [b"f", b"v"])
+    for entry_id in range(11, 31):
+        case.log.append(entry_id, [b"f", b"v"])
     case.group.pending.append_run(range(11, 31), case.ann, NOW)
     following, claims = claim_scanning(case.group, case.log, 1, 2, case.claim(NOW))
     assert (following, claims) == (21, Claims([], [], []))
@@ -248,8 +248,8 @@ def test_the_longest_idle_are_claimed_first(case: Case) -> None:
 
 
 def test_freed_entries_are_claimed_before_all_others(case: Case) -> None:
-    for identity in (7, 3):
-        case.group.pending.set(identity, None, 0, 1)
+    for entry_id in (7, 3):
+        case.group.pending.set(entry_id, None, 0, 1)
     assert _ids(_idle(case, 4)) == [7, 3, 1, 2]
 
 
@@ -304,8 +304,8 @@ def test_a_scan_passes_over_entries_that_are_refused(case: Case) -> None:
 
 
 def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> None:
-    for identity in (9, 7, 8):
-        case.group.pending.set(identity, None, 0, 1)
+    for entry_id in (9, 7, 8):
+        case.group.pending.set(entry_id, None, 0, 1)
     claim = case.claim(refused=[7, 1])
     claims, aged = claim_idle(case.group, case.log, 4, claim, _always)
     assert _ids(claims) == [9, 8, 2, 3]
@@ -314,8 +314,8 @@ def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> No
 
 
 def test_an_entry_that_is_refused_makes_room_for_the_next(case: Case) -> None:
-    for identity in (7, 9, 8):
-        case.group.pending.set(identity, None, 0, 1)
+    for entry_id in (7, 9, 8):
+        case.group.pending.set(entry_id, None, 0, 1)
     claims, _ = claim_idle(case.group, case.log, 2, case.claim(refused=[7]), _always)
     assert _ids(claims) == [9, 8]
 

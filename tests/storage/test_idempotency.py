@@ -67,19 +67,19 @@ class Model(RuleBasedStateMachine):
     @rule(
         producer=st.sampled_from([b"p", b"q"]),
         iid=st.sampled_from([b"1", b"2", b"3", b"4", b"5"]),
-        identity=st.integers(1, 2),
+        entry_id=st.integers(1, 2),
     )
-    def record(self, producer: bytes, iid: bytes, identity: int) -> None:
+    def record(self, producer: bytes, iid: bytes, entry_id: int) -> None:
         self._forget()
         known = {name: stands_for for name, stands_for, _ in self.model[producer]}.get(iid)
         assert self.table.find(producer, iid, self.now) == known
-        if known not in (None, identity):
+        if known not in (None, entry_id):
             with pytest.raises(IdempotentIDTaken):
-                self.table.record(producer, iid, identity, self.now)
+                self.table.record(producer, iid, entry_id, self.now)
             return
-        assert self.table.record(producer, iid, identity, self.now) == (known is None)
+        assert self.table.record(producer, iid, entry_id, self.now) == (known is None)
         if known is None:
-            self.model[producer].append((iid, identity, self.now))
+            self.model[producer].append((iid, entry_id, self.now))
             self.added += 1
             self._forget()
 
@@ -101,7 +101,7 @@ class Model(RuleBasedStateMachine):
         self.table.forget_old(self.now)
         self.table.check()
         assert self.table.records() == {
-            producer: {iid: Record(identity, time) for iid, identity, time in records}
+            producer: {iid: Record(entry_id, time) for iid, entry_id, time in records}
             for producer, records in self.model.items()
             if records
         }

@@ -15,9 +15,9 @@ IDS = st.integers(ids.MIN, ids.MAX)
 HIGHEST = b"18446744073709551615"
 
 
-@given(identity=IDS)
-def test_the_text_of_an_id_reads_as_the_same_id(identity: int) -> None:
-    assert ids.parse(ids.text(identity)) == identity
+@given(entry_id=IDS)
+def test_the_text_of_an_id_reads_as_the_same_id(entry_id: int) -> None:
+    assert ids.parse(ids.text(entry_id)) == entry_id
 
 
 TEXTS = st.one_of(
@@ -46,13 +46,13 @@ def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes)
     assert outcomes[0] == outcomes[1]
 
 
-@given(identity=IDS)
-def test_the_halves_of_an_id_join_to_the_same_id(identity: int) -> None:
-    ms, seq = ids.split(identity)
+@given(entry_id=IDS)
+def test_the_halves_of_an_id_join_to_the_same_id(entry_id: int) -> None:
+    ms, seq = ids.split(entry_id)
     assert 0 <= ms <= ids.HALF
     assert 0 <= seq <= ids.HALF
-    assert ids.join(ms, seq) == identity
-    assert ids.text(identity) == b"%d-%d" % (ms, seq)
+    assert ids.join(ms, seq) == entry_id
+    assert ids.text(entry_id) == b"%d-%d" % (ms, seq)
 
 
 @given(low=IDS, high=IDS)

@@ -32,9 +32,9 @@ def test_an_entry_is_kept_as_the_bytes_it_is_answered_with() -> None:
     )
 
 
-@given(identity=st.integers(ids.MIN, ids.MAX), pairs=ANY_PAIRS)
-def test_the_parts_of_an_entry_are_found_again(identity: int, pairs: list[bytes]) -> None:
-    payload, text = encode_entry(identity, pairs), ids.text(identity)
+@given(entry_id=st.integers(ids.MIN, ids.MAX), pairs=ANY_PAIRS)
+def test_the_parts_of_an_entry_are_found_again(entry_id: int, pairs: list[bytes]) -> None:
+    payload, text = encode_entry(entry_id, pairs), ids.text(entry_id)
     assert decode_entry(payload) == (text, pairs)
     assert id_of(payload) == b"$%d\r\n%b\r\n" % (len(text), text)
 
@@ -71,48 +71,48 @@ class Model(RuleBasedStateMachine):
         return sorted(self.model)
 
     def _payloads(self, start: int, end: int) -> list[bytes]:
-        return [self.model[identity] for identity in self._ids() if start <= identity <= end]
+        return [self.model[entry_id] for entry_id in self._ids() if start <= entry_id <= end]
 
     @rule(gap=st.integers(1, 4), count=st.integers(1, 9))
     def append(self, gap: int, count: int) -> None:
-        for identity in range(self.newest + gap, self.newest + gap + count):
-            pairs = [b"f", b"%d" % identity]
-            payload = self.log.append(identity, pairs)
-            assert payload == encode_entry(identity, pairs)
-            self.model[identity] = payload
-            self.newest = identity
+        for entry_id in range(self.newest + gap, self.newest + gap + count):
+            pairs = [b"f", b"%d" % entry_id]
+            payload = self.log.append(entry_id, pairs)
+            assert payload == encode_entry(entry_id, pairs)
+            self.model[entry_id] = payload
+            self.newest = entry_id
 
     @rule(entries=st.integers(0, 4), size=st.sampled_from([0, 30, 100, 4096]))
     def configure(self, entries: int, size: int) -> None:
         self.limits.max_entries, self.limits.max_bytes = entries, size
 
-    @rule(identity=NUMBERS)
-    def delete(self, identity: int) -> None:
-        assert self.log.delete(identity) == (identity in self.model)
-        self.model.pop(identity, None)
+    @rule(entry_id=NUMBERS)
+    def delete(self, entry_id: int) -> None:
+        assert self.log.delete(entry_id) == (entry_id in self.model)
+        self.model.pop(entry_id, None)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def delete_several(self, data: st.DataObject) -> None:
-        for identity in data.draw(st.sets(st.sampled_from(self._ids()))):
-            assert self.log.delete(identity)
-            del self.model[identity]
+        for entry_id in data.draw(st.sets(st.sampled_from(self._ids()))):
+            assert self.log.delete(entry_id)
+            del self.model[entry_id]
 
     @rule(length=st.integers(-1, 20))
     def trim(self, length: int) -> None:
         length = max(length, 0)
         gone = self._ids()[: max(len(self.model) - length, 0)]
         assert self.log.trim_to_length(length) == len(gone)
-        for identity in gone:
-            del self.model[identity]
+        for entry_id in gone:
+            del self.model[entry_id]
 
-    @rule(identity=NUMBERS)
-    def count_below(self, identity: int) -> None:
-        assert self.log.count_below(identity) == sum(other < identity for other in self.model)
+    @rule(entry_id=NUMBERS)
+    def count_below(self, entry_id: int) -> None:
+        assert self.log.count_below(entry_id) == sum(other < entry_id for other in self.model)
 
-    @rule(identity=NUMBERS)
-    def count_above(self, identity: int) -> None:
-        assert self.log.count_above(identity) == sum(other > identity for other in self.model)
+    @rule(entry_id=NUMBERS)
+    def count_above(self, entry_id: int) -> None:
+        assert self.log.count_above(entry_id) == sum(other > entry_id for other in self.model)
 
     @rule(threshold=NUMBERS, limit=st.integers(0, 9))
     def count_whole_blocks(self, threshold: int, limit: int) -> None:
@@ -135,22 +135,22 @@ class Model(RuleBasedStateMachine):
     def read(self, start: int, end: int, count: int) -> None:
         wanted = self._payloads(start, end)
         assert self.log.range(start, end, count) == wanted[:count]
-        identities = [identity for identity in self._ids() if start <= identity <= end]
-        assert self.log.range_with_ids(start, end, count) == (identities[:count], wanted[:count])
+        entry_ids = [entry_id for entry_id in self._ids() if start <= entry_id <= end]
+        assert self.log.range_with_ids(start, end, count) == (entry_ids[:count], wanted[:count])
         assert self.log.reverse(start, end, count) == wanted[::-1][:count]
         number, chunks = self.log.chunks(start, end, count)
         assert (number, b"".join(chunks)) == (len(wanted[:count]), b"".join(wanted[:count]))
 
     @rule(wanted=st.sets(NUMBERS))
     def get(self, wanted: set[int]) -> None:
-        found = [self.model.get(identity) for identity in sorted(wanted)]
+        found = [self.model.get(entry_id) for entry_id in sorted(wanted)]
         assert self.log.get_many(sorted(wanted)) == found
-        assert [self.log.get(identity) for identity in sorted(wanted)] == found
+        assert [self.log.get(entry_id) for entry_id in sorted(wanted)] == found
 
     @rule(start=NUMBERS)
     def get_neighbours(self, start: int) -> None:
         wanted = list(range(start, start + 20))
-        assert self.log.get_many(wanted) == [self.model.get(identity) for identity in wanted]
+        assert self.log.get_many(wanted) == [self.model.get(entry_id) for entry_id in wanted]
 
     @rule(passed=st.sampled_from([1, COLD_AFTER_MS]))
     def let_the_packer_work(self, passed: int) -> None:
@@ -160,10 +160,10 @@ class Model(RuleBasedStateMachine):
     @rule()
     def go_on_with_the_same_entries_arranged_alike(self) -> None:
         original, self.log = self.log, EntryLog(self.limits)
-        for identity in original:
-            payload = original.get(identity)
+        for entry_id in original:
+            payload = original.get(entry_id)
             assert payload is not None
-            self.log.append(identity, decode_entry(payload)[1])
+            self.log.append(entry_id, decode_entry(payload)[1])
         if layout := original.layout():
             self.log.arrange(layout)
         assert outlines(self.log) == outlines(original)
@@ -199,8 +199,8 @@ def _firsts(log: EntryLog) -> list[int]:
 
 def test_a_block_ends_when_it_has_taken_its_number_of_entries() -> None:
     log = EntryLog(StreamLimits(max_entries=3))
-    for identity in range(1, 8):
-        log.append(identity, [b"f", b"v"])
+    for entry_id in range(1, 8):
+        log.append(entry_id, [b"f", b"v"])
     assert _firsts(log) == [1, 4, 7]
 
 
@@ -216,8 +216,8 @@ def test_deleted_entries_count_for_the_end_of_a_block() -> None:
 
 def test_without_limits_nothing_ends_a_block() -> None:
     log = EntryLog(StreamLimits(max_entries=0, max_bytes=0))
-    for identity in range(1, 1000):
-        log.append(identity, [b"f", b"v" * 100])
+    for entry_id in range(1, 1000):
+        log.append(entry_id, [b"f", b"v" * 100])
     assert _firsts(log) == [1]
 
 
@@ -241,11 +241,11 @@ def _takes(block: Block, pairs: list[bytes], most: int) -> bool:
     return block.copy().takes(size, pairs, StreamLimits(max_entries=0, max_bytes=most))
 
 
-def _append(block: Block, identity: int, pairs: list[bytes]) -> None:
-    payload = encode_entry(identity, pairs)
+def _append(block: Block, entry_id: int, pairs: list[bytes]) -> None:
+    payload = encode_entry(entry_id, pairs)
     packed = len(payload) - payload.index(b"*", 4)
-    usual = identity & ids.HALF < 1000
-    block.append(identity, payload, packed, pairs[::2] == block.names, usual)
+    usual = entry_id & ids.HALF < 1000
+    block.append(entry_id, payload, packed, pairs[::2] == block.names, usual)
 
 
 @settings(max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck))
@@ -307,8 +307,8 @@ def test_a_deleted_entry_goes_on_taking_its_bytes(
     entries: list[list[bytes]], data: st.DataObject
 ) -> None:
     block = Block(1, entries[0])
-    for identity, pairs in enumerate(entries, 1):
-        _append(block, identity, pairs)
+    for entry_id, pairs in enumerate(entries, 1):
+        _append(block, entry_id, pairs)
     whole = block.copy().node_size()
     low = data.draw(st.integers(0, len(entries)))
     block.remove(low, data.draw(st.integers(low, len(entries))))
@@ -338,8 +338,8 @@ def test_a_layout_that_does_not_fit_is_refused(
     spoil: Callable[[list[bytes]], list[bytes]],
 ) -> None:
     log = EntryLog(StreamLimits(max_entries=2))
-    for identity in (1, 2, 3):
-        log.append(identity, [b"f", b"v"])
+    for entry_id in (1, 2, 3):
+        log.append(entry_id, [b"f", b"v"])
     before = outlines(log)
     with pytest.raises(ValueError):  # noqa: PT011 - any of several texts, none of them for users
         log.arrange(spoil(log.layout()))
@@ -349,8 +349,8 @@ def test_a_layout_that_does_not_fit_is_refused(
 def test_a_block_that_grew_under_other_limits_keeps_its_outline() -> None:
     limits = StreamLimits(max_entries=3)
     log = EntryLog(limits)
-    for identity in (1, 2, 3):
-        log.append(identity, [b"f", b"v"])
+    for entry_id in (1, 2, 3):
+        log.append(entry_id, [b"f", b"v"])
     assert log.layout() == []
     limits.max_entries = 2
     assert len(log.layout()) == 1
@@ -372,16 +372,16 @@ def test_memory_usage_of_a_long_stream_is_told_from_some_of_it(
     monkeypatch.setattr(compression, "WAITING", 1000)
     few, many = EntryLog(StreamLimits(max_entries=2)), EntryLog(StreamLimits(max_entries=2))
     few.append(1000, [b"f", b"v"])
-    for identity in range(1000, 1900):
-        many.append(identity, [b"f", b"v"])
+    for entry_id in range(1000, 1900):
+        many.append(entry_id, [b"f", b"v"])
     assert many.memory_usage() == 900 * few.memory_usage()
 
 
 def test_a_range_read_backwards_ends_with_the_block_it_starts_in() -> None:
     log = EntryLog(StreamLimits(max_entries=2))
-    for identity in range(1, 10):
-        log.append(identity, [b"f", b"v"])
-    assert log.reverse(4, 6, 9) == [encode_entry(identity, [b"f", b"v"]) for identity in (6, 5, 4)]
+    for entry_id in range(1, 10):
+        log.append(entry_id, [b"f", b"v"])
+    assert log.reverse(4, 6, 9) == [encode_entry(entry_id, [b"f", b"v"]) for entry_id in (6, 5, 4)]
 
 
 def test_a_check_notices_a_wrong_length() -> None:

@@ -66,10 +66,10 @@ def _wrapped(difference: int) -> int:
 
 
 def _entry(
-    identity: int, first: int, items: Sequence[bytes], names: Sequence[bytes]
+    entry_id: int, first: int, items: Sequence[bytes], names: Sequence[bytes]
 ) -> list[bytes | int]:
     """The elements of a live entry in a node."""
-    halves = zip(ids.split(identity), ids.split(first), strict=True)
+    halves = zip(ids.split(entry_id), ids.split(first), strict=True)
     distance = [_wrapped(one - other) for one, other in halves]
     count = len(items) // 2
     if list(items[::2]) == list(names):
@@ -77,10 +77,10 @@ def _entry(
     return [0, *distance, count, *items, 2 * count + 4]
 
 
-def _size(identity: int, first: int, items: list[bytes], names: Sequence[bytes]) -> int:
+def _size(entry_id: int, first: int, items: list[bytes], names: Sequence[bytes]) -> int:
     """The size of an entry, given as the engine has it."""
-    size = nodes.items_size([encode_entry(identity, items)], list(names))
-    return nodes.ids_size([identity], first) + size
+    size = nodes.items_size([encode_entry(entry_id, items)], list(names))
+    return nodes.ids_size([entry_id], first) + size
 
 
 EDGES = [0, 1, 63, 64, 125, 126, 127, 4095, 4096, 16376, 16377, 16378, 16379]
@@ -153,28 +153,28 @@ def test_a_length_takes_up_to_five_bytes(length: int, width: int) -> None:
     assert size == 5 + length + width
 
 
-@given(first=IDS, identity=IDS, items=ITEMS, names=ITEMS)
+@given(first=IDS, entry_id=IDS, items=ITEMS, names=ITEMS)
 def test_an_entry_with_names_of_its_own_takes_them_along(
-    first: int, identity: int, items: list[bytes], names: list[bytes]
+    first: int, entry_id: int, items: list[bytes], names: list[bytes]
 ) -> None:
-    expected = len(_listpack(_entry(identity, first, items, names[::2]))) - nodes.FRAME
-    assert _size(identity, first, items, names[::2]) == expected
+    expected = len(_listpack(_entry(entry_id, first, items, names[::2]))) - nodes.FRAME
+    assert _size(entry_id, first, items, names[::2]) == expected
 
 
-@given(first=IDS, identity=IDS, items=ITEMS)
+@given(first=IDS, entry_id=IDS, items=ITEMS)
 def test_an_entry_with_the_names_of_its_node_takes_its_values_alone(
-    first: int, identity: int, items: list[bytes]
+    first: int, entry_id: int, items: list[bytes]
 ) -> None:
     names = items[::2]
-    expected = len(_listpack(_entry(identity, first, items, names))) - nodes.FRAME
-    assert _size(identity, first, items, names) == expected
+    expected = len(_listpack(_entry(entry_id, first, items, names))) - nodes.FRAME
+    assert _size(entry_id, first, items, names) == expected
 
 
 @given(first=IDS, steps=st.lists(st.sampled_from([1, 2**32 - 1, 2**32, 2**64, 2**80]), max_size=9))
 def test_ids_take_together_what_they_take_one_by_one(first: int, steps: list[int]) -> None:
-    identities = list(accumulate(steps, initial=first))
-    assert nodes.ids_size(identities, first) == sum(
-        nodes.ids_size([identity], first) for identity in identities
+    entry_ids = list(accumulate(steps, initial=first))
+    assert nodes.ids_size(entry_ids, first) == sum(
+        nodes.ids_size([entry_id], first) for entry_id in entry_ids
     )
 
 

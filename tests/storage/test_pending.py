@@ -64,7 +64,7 @@ class Model(RuleBasedStateMachine):
         self._patch.undo()
 
     def _entries(self) -> list[PendingEntry]:
-        return [self.model[identity] for identity in sorted(self.model)]
+        return [self.model[entry_id] for entry_id in sorted(self.model)]
 
     def _note(self, entry: PendingEntry) -> None:
         self._forget_release(entry.id)
@@ -72,67 +72,67 @@ class Model(RuleBasedStateMachine):
             self.released.append(entry.id)
         self.model[entry.id] = entry
 
-    def _forget_release(self, identity: int) -> None:
-        if identity in self.released:
-            self.released.remove(identity)
+    def _forget_release(self, entry_id: int) -> None:
+        if entry_id in self.released:
+            self.released.remove(entry_id)
 
     @rule(gap=st.integers(1, 5), length=st.integers(1, 9), person=PEOPLE, time=TIMES)
     def deliver(self, gap: int, length: int, person: int, time: int) -> None:
         first = max(self.model, default=0) + gap
         run = list(range(first, first + length))
         self.list.append_run(run, self.people[person], time)
-        for identity in run:
-            self._note(PendingEntry(identity, self.people[person], time, 1))
+        for entry_id in run:
+            self._note(PendingEntry(entry_id, self.people[person], time, 1))
 
-    @rule(identity=NUMBERS, person=MAYBE_PEOPLE, time=TIMES, count=st.integers(0, 9))
-    def give(self, identity: int, person: int | None, time: int, count: int) -> None:
+    @rule(entry_id=NUMBERS, person=MAYBE_PEOPLE, time=TIMES, count=st.integers(0, 9))
+    def give(self, entry_id: int, person: int | None, time: int, count: int) -> None:
         owner = None if person is None else self.people[person]
-        self.list.set(identity, owner, time, count)
-        self._note(PendingEntry(identity, owner, time, count))
+        self.list.set(entry_id, owner, time, count)
+        self._note(PendingEntry(entry_id, owner, time, count))
 
     @rule(person=PEOPLE, time=TIMES, start=NUMBERS, most=st.integers(0, 9))
     def deliver_again(self, person: int, time: int, start: int, most: int) -> None:
         owner = self.people[person]
         again = self.list.owned_ids(owner, start, most)
         self.list.count_deliveries(again, time)
-        for identity in again:
-            count = self.model[identity].deliveries + 1
-            self.model[identity] = PendingEntry(identity, owner, time, count)
+        for entry_id in again:
+            count = self.model[entry_id].deliveries + 1
+            self.model[entry_id] = PendingEntry(entry_id, owner, time, count)
 
-    @rule(identity=NUMBERS)
-    def remove(self, identity: int) -> None:
-        assert self.list.remove(identity) == (identity in self.model)
-        self.model.pop(identity, None)
-        self._forget_release(identity)
+    @rule(entry_id=NUMBERS)
+    def remove(self, entry_id: int) -> None:
+        assert self.list.remove(entry_id) == (entry_id in self.model)
+        self.model.pop(entry_id, None)
+        self._forget_release(entry_id)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def remove_several(self, data: st.DataObject) -> None:
-        for identity in data.draw(st.lists(st.sampled_from(sorted(self.model)), unique=True)):
-            self.remove(identity)
+        for entry_id in data.draw(st.lists(st.sampled_from(sorted(self.model)), unique=True)):
+            self.remove(entry_id)
 
-    @rule(identities=st.lists(NUMBERS), first=NUMBERS, length=st.integers(0, 9))
-    def remove_all(self, identities: list[int], first: int, length: int) -> None:
-        wanted = [*range(first, first + length), *identities, *range(first, first + length)]
-        gone = [identity for identity in dict.fromkeys(wanted) if identity in self.model]
+    @rule(entry_ids=st.lists(NUMBERS), first=NUMBERS, length=st.integers(0, 9))
+    def remove_all(self, entry_ids: list[int], first: int, length: int) -> None:
+        wanted = [*range(first, first + length), *entry_ids, *range(first, first + length)]
+        gone = [entry_id for entry_id in dict.fromkeys(wanted) if entry_id in self.model]
         assert self.list.remove_all(wanted) == gone
-        for identity in gone:
-            del self.model[identity]
-            self._forget_release(identity)
+        for entry_id in gone:
+            del self.model[entry_id]
+            self._forget_release(entry_id)
 
     @rule(person=PEOPLE)
     def let_go(self, person: int) -> None:
         owner = self.people[person]
         gone = [entry.id for entry in self._entries() if entry.owner is owner]
         assert self.list.remove_owner(owner) == len(gone)
-        for identity in gone:
-            del self.model[identity]
+        for entry_id in gone:
+            del self.model[entry_id]
         assert owner.bases == []
 
-    @rule(identity=NUMBERS)
-    def look_up(self, identity: int) -> None:
-        assert self.list.get(identity) == self.model.get(identity)
-        assert (identity in self.list) == (identity in self.model)
+    @rule(entry_id=NUMBERS)
+    def look_up(self, entry_id: int) -> None:
+        assert self.list.get(entry_id) == self.model.get(entry_id)
+        assert (entry_id in self.list) == (entry_id in self.model)
 
     @rule()
     def sum_up(self) -> None:
@@ -171,7 +171,7 @@ class Model(RuleBasedStateMachine):
         assert rows(found) == wanted
 
     @rule(
-        identities=st.sets(NUMBERS),
+        entry_ids=st.sets(NUMBERS),
         person=PEOPLE,
         times=st.tuples(TIMES, TIMES),
         more=st.integers(0, 1),
@@ -179,17 +179,17 @@ class Model(RuleBasedStateMachine):
     )
     def take_over(
         self,
-        identities: set[int],
+        entry_ids: set[int],
         person: int,
         times: tuple[int, int],
         more: int,
         count: int | None,
     ) -> None:
         owner, (time, latest) = self.people[person], times
-        found = [self.model[each] for each in sorted(identities) if each in self.model]
+        found = [self.model[each] for each in sorted(entry_ids) if each in self.model]
         due = [each for each in found if each.owner is None or each.time <= latest]
         after = [each.deliveries + more if count is None else count for each in due]
-        taken = self.list.take_over(sorted(identities), owner, time, latest, more, count)
+        taken = self.list.take_over(sorted(entry_ids), owner, time, latest, more, count)
         assert taken == ([each.id for each in due], after)
         for entry, number in zip(due, after, strict=True):
             self._forget_release(entry.id)
@@ -252,8 +252,8 @@ def test_a_delivery_count_stays_at_the_highest_number() -> None:
 
 def test_an_entry_freed_again_goes_to_the_end_of_the_queue() -> None:
     found = PendingList()
-    for identity in (3, 1, 2, 3):
-        found.set(identity, None, 0, 1)
+    for entry_id in (3, 1, 2, 3):
+        found.set(entry_id, None, 0, 1)
     assert list(found.released) == [1, 2, 3]
 
 
@@ -356,8 +356,8 @@ def test_an_entry_is_delivered_again_behind_those_that_are_pending(kept: list[in
     """As after XGROUP SETID: the last segment still holds the marks of higher IDs."""
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run([*kept, 8, 9], ann, 7)
-    for identity in (8, 9):
-        found.remove(identity)
+    for entry_id in (8, 9):
+        found.remove(entry_id)
     found.append_run([8], ann, 8)
     found.check()
     found.check_owner(ann)
@@ -392,13 +392,13 @@ def test_columns_pass_over_what_has_gone() -> None:
 
 @pytest.mark.parametrize("shift", [0, 64])
 def test_packed_ids_are_those_that_were_packed(shift: int) -> None:
-    identities = [each << shift for each in (5, 6, 9)]
-    column = IDColumn(identities[:])
+    entry_ids = [each << shift for each in (5, 6, 9)]
+    column = IDColumn(entry_ids[:])
     column.pack()
     assert column.is_packed
-    assert column.slice(0, 3) == identities
-    assert [column.find(each, 0) for each in identities] == [0, 1, 2]
-    assert [column.before(each) for each in (0, *identities, 2**127)] == [0, 0, 1, 2, 3]
+    assert column.slice(0, 3) == entry_ids
+    assert [column.find(each, 0) for each in entry_ids] == [0, 1, 2]
+    assert [column.before(each) for each in (0, *entry_ids, 2**127)] == [0, 0, 1, 2, 3]
 
 
 def test_packing_what_is_packed_or_empty_changes_nothing() -> None:

@@ -19,8 +19,8 @@ KEY, GROUP = b"k", b"g"
 LATER = 5_000
 
 
-def added(identity: int, created: bool = False, key: bytes = KEY) -> e.EntryAdded:
-    return e.EntryAdded(0, key, identity, encode_entry(identity, [b"f", b"v"]), created)
+def added(entry_id: int, created: bool = False, key: bytes = KEY) -> e.EntryAdded:
+    return e.EntryAdded(0, key, entry_id, encode_entry(entry_id, [b"f", b"v"]), created)
 
 
 THREE_ENTRIES: list[e.Effect] = [added(1, created=True), added(2), added(3)]

@@ -41,7 +41,7 @@ def read(stream: Stream, group: Group, count: int = 1000, noack: bool = False) -
     if found and not noack:
         group.deliver(found, consumer, HOUR)
     stream.check()
-    return [identity >> 64 for identity in found]
+    return [entry_id >> 64 for entry_id in found]
 
 
 # --- IDs of new entries ----------------------------------------------------------------------
@@ -89,9 +89,9 @@ def test_milliseconds_whose_sequence_numbers_are_used_up_are_too_small() -> None
 def test_an_explicit_id_has_to_be_above_the_last() -> None:
     stream = stream_of(5)
     assert stream.require_above_last(at(5) + 1) == at(5) + 1
-    for identity in (at(5), at(4)):
+    for entry_id in (at(5), at(4)):
         with pytest.raises(IDTooSmall):
-            stream.require_above_last(identity)
+            stream.require_above_last(entry_id)
 
 
 def test_nothing_can_be_added_above_the_highest_id() -> None:
@@ -284,15 +284,15 @@ def test_the_lag_of_a_new_group_is_known_at_the_ends_of_the_stream(
 
 
 @pytest.mark.parametrize(
-    ("identity", "count"),
+    ("entry_id", "count"),
     [(0, 2), (at(1), None), (at(2), 2), (at(3), 3), (at(4), None), (at(5), 5), (at(6), None)],
 )
 def test_an_estimate_is_made_where_no_deletion_is_in_the_way(
-    identity: int, count: int | None
+    entry_id: int, count: int | None
 ) -> None:
     stream = stream_of(1, 2, 3, 4, 5)
     stream.delete([at(1), at(2)])
-    assert stream.estimate_read(identity) == count
+    assert stream.estimate_read(entry_id) == count
 
 
 @given(total=st.integers(1, 12), cut=st.integers(0, 12), step=st.integers(1, 5))

@@ -16,8 +16,8 @@ POLICIES = [KEEPREF, DELREF, ACKED]
 def stream_of(count: int, per_block: int = 2) -> Stream:
     """A stream of the entries 1, 2, ... in blocks of so many."""
     stream = Stream(StreamLimits(max_entries=per_block))
-    for identity in range(1, count + 1):
-        stream.add(identity, [b"f", b"v"])
+    for entry_id in range(1, count + 1):
+        stream.add(entry_id, [b"f", b"v"])
     return stream
 
 
@@ -25,7 +25,7 @@ def add_group(stream: Stream, name: bytes, last_id: int, acknowledged: set[int])
     """A group that was given the entries up to ``last_id``, and has acknowledged these."""
     group = stream.add_group(name, 0, None)
     ann = group.add_consumer(b"ann", 0)
-    given_to_ann = [identity for identity in stream.log if identity <= last_id]
+    given_to_ann = [entry_id for entry_id in stream.log if entry_id <= last_id]
     if given_to_ann:
         stream.pass_over(group, given_to_ann)
         group.deliver(given_to_ann, ann, 0)
@@ -127,7 +127,7 @@ def test_an_approximate_trimming_is_a_part_of_the_exact_one(
     rough = trim(roughly, Trim(by, threshold, True, limit, policy))
     wanted = before[len(before) - threshold :] if threshold < len(before) else before
     if not by:
-        wanted = [identity for identity in before if identity >= threshold]
+        wanted = [entry_id for entry_id in before if entry_id >= threshold]
     assert list(exactly.log) == wanted
     assert exact.removed == len(before) - exactly.log.length
     assert list(roughly.log) == before[rough.removed :]
@@ -234,10 +234,10 @@ def test_what_is_removed_is_referenced_nowhere(
     stream = stream_of(count)
     for name, last_id, done in zip((b"one", b"two"), read, acknowledged, strict=True):
         add_group(stream, name, last_id, done)
-    free = [identity for identity in stream.log if not stream.is_referenced(identity)]
+    free = [entry_id for entry_id in stream.log if not stream.is_referenced(entry_id)]
     gone = trim(stream, Trim(by, threshold, approximate, limit, ACKED)).holes
     most = max(count - threshold, 0) if by else count
-    candidates = free if by else [identity for identity in free if identity < threshold]
+    candidates = free if by else [entry_id for entry_id in free if entry_id < threshold]
     if approximate:
         assert gone == candidates[: len(gone)]
         assert len(gone) <= most
