@@ -520,6 +520,16 @@ def test_what_has_been_fed_can_be_looked_at_and_passed_over() -> None:
     assert shown(parser) == b""
 
 
+def test_what_is_passed_over_makes_room_for_the_rest_of_a_long_read() -> None:
+    parser = RequestParser()
+    word = b"x" * (PIECE // 4 - len(b"*1\r\n$16370\r\n\r\n"))
+    parser.feed(pack(word) * 5)
+    assert shown(parser) == pack(word) * 4
+    parser.skip(PIECE)
+    assert shown(parser) == pack(word)
+    assert drain(parser) == [[word]]
+
+
 def test_a_request_that_was_cut_is_looked_at_with_what_comes_next() -> None:
     parser = RequestParser()
     request = pack(b"XADD", b"value")

@@ -179,6 +179,7 @@ def test_ids_take_together_what_they_take_one_by_one(first: int, steps: list[int
 
 
 @given(names=ITEMS, entries=st.lists(ITEMS, max_size=5))
+@example(names=[b"f", b"v"], entries=[[b"f", b"1"], [b"g", b"1"], [b"f", b"1", b"g", b"2"]])
 def test_entries_take_the_same_whether_objects_are_made_of_them_or_not(
     names: list[bytes], entries: list[list[bytes]]
 ) -> None:

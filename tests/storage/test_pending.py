@@ -306,6 +306,15 @@ def test_a_look_at_the_idle_ends_with_the_range_that_was_asked_for() -> None:
         assert found.columns_owned(ann, 1022, end, 5, 9).ids == expected
 
 
+def test_ids_of_a_range_are_looked_for_in_the_segments_that_may_have_them() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    for first in (0, 1024, 2048):
+        found.append_run(range(first, first + 1024), ann, 3)
+    assert len(found.segments) > 2
+    assert found.between(5, 7) == [5, 6, 7]
+    assert found.between(1022, 1025) == [1022, 1023, 1024, 1025]
+
+
 def test_a_check_notices_a_time_before_the_oldest() -> None:
     found = PendingList()
     found.append_run([1, 2], Consumer(b"ann", 0), 7)
