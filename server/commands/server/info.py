@@ -146,7 +146,7 @@ def _server(server: Services) -> Fields:
 
 
 def _supervisor(server: Services) -> str:
-    """Who is told that the process is ready."""
+    """Return who is told that the process is ready."""
     told = server.state.config.supervised != "no" and "NOTIFY_SOCKET" in os.environ
     return "systemd" if told else "no"
 
@@ -267,8 +267,20 @@ def _threads(server: Services) -> Fields:
 
 
 def _stats(server: Services) -> Fields:
-    stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
-    operations, bytes_in, bytes_out, cycles, nanoseconds = stats.rates()
+    return {
+        **_traffic(server),
+        **_data(server),
+        **_errors_and_limits(server),
+        **_event_loop(server),
+        **_slow_commands(server),
+        **_batches(server),
+        **_denials(server),
+    }
+
+
+def _traffic(server: Services) -> Fields:
+    stats = server.state.stats
+    operations, bytes_in, bytes_out, _, _ = stats.rates()
     return {
         "total_connections_received": stats.connections,
         "total_commands_processed": server.state.commands_processed(),
@@ -285,6 +297,12 @@ def _stats(server: Services) -> Fields:
         "sync_full": server.replication.full_sync.count,
         "sync_partial_ok": server.replication.partial_syncs,
         "sync_partial_err": server.replication.refused_partial_syncs,
+    }
+
+
+def _data(server: Services) -> Fields:
+    stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
+    return {
         "expired_subkeys": 0,
         "expired_keys": keyspace.expired,
         "expire_cycle_cpu_milliseconds": stats.expiry_ns // 1_000_000,
@@ -311,6 +329,12 @@ def _stats(server: Services) -> Fields:
         "tracking_total_keys": len(server.tracking.keys),
         "tracking_total_items": server.tracking.items,
         "tracking_total_prefixes": len(server.tracking.prefixes),
+    }
+
+
+def _errors_and_limits(server: Services) -> Fields:
+    stats = server.state.stats
+    return {
         "unexpected_error_replies": 0,
         "total_error_replies": sum(stats.errors.values()),
         "total_reads_processed": stats.reads,
@@ -319,15 +343,25 @@ def _stats(server: Services) -> Fields:
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
         "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
+    }
+
+
+def _event_loop(server: Services) -> Fields:
+    *_, cycles, nanoseconds = server.state.stats.rates()
+    return {
         "eventloop_cycles": server.traffic.turns.cycles,
         "eventloop_duration_sum": server.traffic.turns.nanoseconds // 1000,
         "eventloop_duration_cmd_sum": server.state.command_nanoseconds() // 1000,
         "instantaneous_eventloop_cycles_per_sec": round(cycles),
         "instantaneous_eventloop_duration_usec": round(nanoseconds / max(1.0, cycles) / 1000),
-        **_slow_commands(server),
+    }
+
+
+def _batches(server: Services) -> Fields:
+    stats = server.state.stats
+    return {
         "total_client_processing_events": stats.batches,
         "commands_per_parse_batch_avg": f"{stats.batched / max(1, stats.batches):.2f}",
-        **_denials(server),
     }
 
 
