@@ -3,7 +3,7 @@
 The fields and values of an XADD are the same bytes in the request, in the stored entry, in a reply
 and in the append-only file. So it is enough to prove (:mod:`protocol.scanner`) that they are as
 many bulk strings as the request announces, and to take them out as one piece, whatever the key and
-the fields are called. Only requests that let the server choose the ID are known here.
+the fields are called, and whether the server is to choose the ID or a plain one is given.
 
 The loops are made for the compiler. :mod:`protocol.additions_plain` has forms of them that are
 quick without one.

@@ -173,7 +173,7 @@ def _again(ask: Ask, stream: str, group: str) -> list[str]:
 
 
 def _other_readers(ask: Ask, number: int) -> str:
-    """Who reads, if that is not this number of clients."""
+    """Return who reads, if that is not this number of clients."""
     clients = [
         dict(re.findall(r"(\S+)=(\S*)", line)) for line in ask("CLIENT", "LIST").splitlines()
     ]

@@ -1,6 +1,6 @@
 """Add XADD requests straight from the bytes that a client sent.
 
-**The idea.** What an XADD begins with, up to the ``*`` for its ID, says the key and the options.
+**The idea.** What an XADD begins with, its ID included, says the key and the options.
 What follows is stored as it is (:mod:`protocol.additions`), whatever the fields are called. All
 XADDs of a read that follow each other with the same beginning are one *run*: they share one lookup,
 one effect, one piece of the append-only file and one reply. All runs of a read, for whatever keys,
@@ -49,8 +49,9 @@ MOST_OPTIONS: Final = 64
 
 
 class Options:
-    """What options of an XADD mean: a trimming, if any; ``plain`` is false for what has to go the
-    common way. ``default_limit`` is the setting from which a trimming got how much it removes."""
+    """The meaning of the options of an XADD: a trimming, if any; ``plain`` is false for what has to
+    go the common way. ``default_limit`` is the setting from which a trimming got how much it
+    removes."""
 
     __slots__ = ("default_limit", "plain", "trim")
 
@@ -81,7 +82,7 @@ _NO_OPTIONS: Final = Options(b"", StreamLimits())
 
 
 class Read:
-    """What came in one read of a client, and the replies to its XADDs. ``heeded`` tells whether
+    """The bytes of one read of a client, and the replies to its XADDs. ``heeded`` tells whether
     somebody wants to know of each entry (see :attr:`.Reactions.heeded`)."""
 
     __slots__ = ("data", "db", "heeded", "moment", "replies", "session")
@@ -165,7 +166,7 @@ class Adder:
         return session.account.denial(self._command, args) is None
 
     def _options_of(self, text: bytes) -> Options:
-        """What the options of a request mean, as the settings are now."""
+        """Return the meaning of the options of a request, as the settings are now."""
         options = self._options.get(text)
         if options is None or options.default_limit != self._limits.approximate_limit:
             if len(self._options) >= MOST_OPTIONS:

@@ -55,7 +55,7 @@ class DiskThread:
         self._main.run(work, then)
 
     def run_beside(self, work: Work, then: Then) -> None:
-        """Does the same in the second thread, while a job is running that shares the increment."""
+        """Runs a job in the second thread, while a job is running that shares the increment."""
         assert self.shares
         self._beside.run(work, then)
 

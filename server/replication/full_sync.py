@@ -60,7 +60,7 @@ class FullSync:
                 self.close()
 
     def _sharing(self) -> Iterator[Replica]:
-        """Who waits for the snapshot that is being made."""
+        """Return who waits for the snapshot that is being made."""
         return (replica for replica in self.waiting if replica.placed)
 
     def _announce(self, replica: Replica) -> None:

@@ -182,7 +182,7 @@ class Dispatcher:
             session.update_reasons()
 
     def _mute(self, session: Session, reply: bytes) -> bytes:
-        """What is sent of a reply while CLIENT REPLY is OFF or SKIP."""
+        """Return what is sent of a reply while CLIENT REPLY is OFF or SKIP."""
         session.swallow_reply()
         if session.command is not None and session.command.name in SUBSCRIBING:
             return reply

@@ -73,7 +73,7 @@ class Units(Protocol):
     """What keeps the effects of a transaction or a script together."""
 
     def begin_unit(self) -> None:
-        """What follows counts as a whole; units within count as part of it."""
+        """Begins a unit: what follows counts as a whole; units within count as part of it."""
 
     def end_unit(self) -> None:
         """The unit is complete."""
@@ -125,7 +125,7 @@ class Reactions:
         self._state.keyspace.on_miss = self._missed if self.notifier.tells_misses else None
 
     def _missed(self, db: int, key: bytes) -> None:
-        """What led to the miss, an expiry perhaps, is announced before it."""
+        """Announces a miss behind what led to it, an expiry perhaps."""
         if self._effects:
             self.apply()
         self.notifier.announce_miss(db, key)
@@ -229,18 +229,18 @@ class Reactions:
         )
 
     def settle(self) -> None:
-        """What has happened by itself has its consequences, and wakes who waits for it."""
+        """Applies what has happened by itself, and wakes who waits for it."""
         if self._effects:
             self.apply()
         self.drain()
 
     def note_author(self, session: Session) -> None:
-        """What has happened in the present unit is the client's doing."""
+        """Notes that what has happened in the present unit is the client's doing."""
         if self.record is not None:
             self.record([], session)
 
     def begin_unit(self) -> None:
-        """What follows is written as a whole or not at all."""
+        """Begins a unit: what follows is written as a whole or not at all."""
         self.units.begin_unit()
 
     def end_unit(self) -> None:

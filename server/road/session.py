@@ -28,10 +28,10 @@ class Follower(Protocol):
         """Ends its connection at once."""
 
     def pause(self) -> None:
-        """It does not read what was sent."""
+        """Sends no more for now: the client does not read what was sent."""
 
     def resume(self) -> None:
-        """It has read what was sent."""
+        """Sends again: the client has read what was sent."""
 
     def resume_soon(self) -> None:
         """Some of what was held back has gone out; the rest of it goes first."""

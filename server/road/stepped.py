@@ -124,7 +124,7 @@ class SteppedCommands:
             job.future.set_result(pieces)
 
     def _work(self, job: Job) -> Pieces | None:
-        """One turn of work; the reply, if that is done."""
+        """Does one turn of work; returns the reply, if that is done."""
         turn = Slice(TURN_NS, self.nanoseconds)
         pieces: Pieces | None = None
         try:

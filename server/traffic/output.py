@@ -114,7 +114,7 @@ class OutputLimits:
         return now - since > seconds * 1000
 
     def watched(self) -> list[Limited]:
-        """Those above their soft limit, whose time may run out."""
+        """Return those above their soft limit, whose time may run out."""
         return list(self._above)
 
     def forget(self, outlet: Limited) -> None:

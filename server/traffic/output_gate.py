@@ -81,7 +81,7 @@ class OutputGate:
             self.flush()
 
     def begin_flight(self) -> None:
-        """What is held so far waits for the write that is about to begin."""
+        """Lets what is held so far wait for the write that is about to begin."""
         self.flight, self._held = self._held, []
         self.holding = True
 

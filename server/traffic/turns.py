@@ -48,7 +48,7 @@ class Turns:
         self._next_turn.schedule()
 
     def _run(self) -> None:
-        """One turn: each client goes on once at most."""
+        """Runs one turn: each client goes on once at most."""
         turn = Slice(TURN_NS)
         try:
             for _ in range(len(self._waiting)):

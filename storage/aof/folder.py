@@ -121,7 +121,7 @@ class Folder:
         return f"another process, pid {pid}" if pid.isdigit() else "another process"
 
     def user(self) -> str:
-        """Who has opened the folder, in words; empty if nobody has. Changes nothing."""
+        """Return who has opened the folder, in words; empty if nobody has. Changes nothing."""
         try:
             fd = self.disk.open(self.path_of(self.lock_name), os.O_RDONLY)
         except FileNotFoundError:

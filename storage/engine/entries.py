@@ -106,7 +106,7 @@ class Field:
         return -1
 
     def value_in(self, payload: bytes) -> bytes | None:
-        """That value, ``None`` without one."""
+        """Return that value, ``None`` without one."""
         at = self.position_in(payload)
         if at < 0:
             return None

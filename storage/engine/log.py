@@ -458,7 +458,7 @@ class EntryLog:
 
     @property
     def packer(self) -> Packer:
-        """Who packs the blocks."""
+        """Return who packs the blocks."""
         return self._limits.packer
 
     # --- looking inside -------------------------------------------------------------------

@@ -339,13 +339,13 @@ class Segment:
         columns.counts.extend(counts)
 
     def owned_by(self, places: Sequence[int]) -> list[Consumer | None]:
-        """Who owns the entries at these places."""
+        """Return who owns the entries at these places."""
         if isinstance(places, range):
             return self._owners_at(places.start, places.stop)
         return [self.people[self.owners[place]] for place in places]
 
     def _owners_at(self, low: int, high: int) -> list[Consumer | None]:
-        """Who owns these entries; nobody owns those that are gone."""
+        """Return who owns these entries; nobody owns those that are gone."""
         owners, people = self.owners[low:high], self.people
         if owners.count(owners[0]) == len(owners) and owners[0] != GONE:
             return [people[owners[0]]] * len(owners)
@@ -435,7 +435,7 @@ class Segment:
             self.compact()
 
     def drop_rest(self) -> None:
-        """Nothing in the segment is pending any more."""
+        """Let nothing in the segment be pending any more."""
         self.owners[self.first :] = _GONE * (len(self.owners) - self.first)
         self.live = 0
 

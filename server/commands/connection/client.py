@@ -283,7 +283,7 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
     tips=["nondeterministic_output"],
 )
 def info(server: Services, session: Session, args: Arguments) -> Reply:
-    """This connection's line of CLIENT LIST."""
+    """Return this connection's line of CLIENT LIST."""
     return Verbatim(client_line(session, server.state.clock()))
 
 
