@@ -4,15 +4,18 @@ A row says how a policy is called, which values it may have, and what it means. 
 errors of the commands and of the settings, what the page shows, and the tables of docs/delivery.md
 come from there; :class:`GroupRules` and :class:`StreamRules` hold the values as they are used.
 
-A value is kept as the text that was given, and a policy that is not there is off. What turns one
-off by itself (``0``, ``no``, nothing) is a value like others: with it a stream or a group goes its
-own way where a line of the configuration says otherwise.
+A value is kept as the text that was given, times in milliseconds whatever their unit was, and a
+policy that is not there is off. What turns one off by itself (``0``, ``no``, nothing) is a value
+like others: with it a stream or a group goes its own way where a line of the configuration says
+otherwise.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from protocol.errors import CommandError, shown
 from server.config.types import INT32_MAX, parse_memory
@@ -37,6 +40,28 @@ class BadPolicy(CommandError):
         self.reason = reason
 
 
+# --- times ---------------------------------------------------------------------------------
+
+_TIME: Final = re.compile(rb"(0|[1-9][0-9]{0,15})(ms|s|m|h|d|)")
+_GROWING: Final = re.compile(rb"exponential:([^:]*):([^:]*)(?::(0|[1-9][0-9]?|100)%)?")
+_UNITS: Final = {
+    b"": 1,
+    b"ms": 1,
+    b"s": 1000,
+    b"m": 60_000,
+    b"h": 3_600_000,
+    b"d": 86_400_000,
+}
+
+
+def parse_time(text: bytes) -> int | None:
+    """Return the milliseconds of a length of time such as ``500``, ``30s``, ``5m``, ``2h`` or
+    ``1d``, ``None`` if it is none or longer than :data:`LATEST_MS`."""
+    found = _TIME.fullmatch(text)
+    milliseconds = LATEST_MS + 1 if found is None else int(found[1]) * _UNITS[found[2]]
+    return milliseconds if milliseconds <= LATEST_MS else None
+
+
 # --- kinds -----------------------------------------------------------------------------------
 
 ValueT = TypeVar("ValueT")
@@ -57,6 +82,11 @@ class Policy(Generic[ValueT]):
     def read(self, text: bytes) -> ValueT:
         """Return the value of a text; raises :class:`BadPolicy` if the policy cannot have it."""
         raise NotImplementedError
+
+    def plain(self, text: bytes) -> bytes:
+        """Return the text by which a value is kept; raises :class:`BadPolicy` as :meth:`read`."""
+        self.read(text)
+        return text
 
     def of(self, settings: Settings) -> ValueT:
         """Return the value among the policies that something has."""
@@ -86,30 +116,86 @@ class Number(Policy[int]):
         return number
 
 
-class Milliseconds(Number):
-    """A span of time, where 0 is off."""
+class Milliseconds(Policy[int]):
+    """A length of time, where 0 is off."""
 
     def __init__(self, name: bytes, help: str) -> None:
-        super().__init__(name, help, LATEST_MS)
-        self.values = "milliseconds"
+        allowed = f"a time such as 500, 30s, 5m or 1d, up to {LATEST_MS} milliseconds"
+        super().__init__(name, "a time", allowed, b"0", help)
+
+    def read(self, text: bytes) -> int:
+        """Return the milliseconds."""
+        milliseconds = parse_time(text)
+        if milliseconds is None:
+            raise self.refusal(text)
+        return milliseconds
+
+    def plain(self, text: bytes) -> bytes:
+        """Return the milliseconds as text."""
+        return b"%d" % self.read(text)
 
 
-class Delays(Policy[list[int]]):
-    """Spans of time in milliseconds, with commas between them; nothing is off."""
+class Backoff(NamedTuple):
+    """Delays after the first, second, ... delivery, in milliseconds, of which the last counts for
+    all that follow, and how many percent less they may be at random."""
+
+    delays: list[int]
+    jitter: int
+
+
+class Delays(Policy[Backoff]):
+    """Lengths of time with commas between them, or ``exponential:first:longest:jitter``; nothing is
+    off."""
 
     def __init__(self, name: bytes, help: str) -> None:
-        allowed = "milliseconds, such as 1000,5000,30000"
-        super().__init__(name, "milliseconds, with commas", allowed, b"", help)
+        allowed = "times such as 1s,5s,30s, or exponential:1s:5m:20% (first, longest, jitter)"
+        super().__init__(name, "times, with commas, or `exponential:1s:5m:20%`", allowed, b"", help)
 
-    def read(self, text: bytes) -> list[int]:
-        """Return the spans."""
-        delays: list[int] = []
-        for word in text.split(b",") if text else ():
-            delay = parse_integer(word)
-            if delay is None or not 0 < delay <= LATEST_MS or len(delays) == MOST_STEPS:
-                raise self.refusal(text)
+    def read(self, text: bytes) -> Backoff:
+        """Return the delays; those of an exponential one, each twice the one before, are all
+        there."""
+        growing = self._growing(text)
+        if growing is None:
+            return Backoff(self._times(text), 0)
+        delay, longest, jitter = growing
+        delays = [delay]
+        while delay < longest:
+            delay = min(2 * delay, longest)
             delays.append(delay)
-        return delays
+        return Backoff(delays, jitter)
+
+    def plain(self, text: bytes) -> bytes:
+        """Return the same with all times in milliseconds."""
+        growing = self._growing(text)
+        if growing is None:
+            return b",".join([b"%d" % time for time in self._times(text)])
+        return b"exponential:%d:%d:%d%%" % growing
+
+    def _times(self, text: bytes) -> list[int]:
+        words = text.split(b",") if text else []
+        if len(words) > MOST_STEPS:
+            raise self.refusal(text)
+        return [self._delay(word, text) for word in words]
+
+    def _delay(self, word: bytes, text: bytes) -> int:
+        """Return the milliseconds of a delay, which is a ``word`` of the ``text``."""
+        delay = parse_time(word)
+        if not delay:
+            raise self.refusal(text)
+        return delay
+
+    def _growing(self, text: bytes) -> tuple[int, int, int] | None:
+        """Return the first delay, the longest and the jitter, which may be left out, of an
+        exponential one; ``None`` for one that is none."""
+        if not text.startswith(b"exponential"):
+            return None
+        words = _GROWING.fullmatch(text)
+        if words is None:
+            raise self.refusal(text)
+        first, longest = self._delay(words[1], text), self._delay(words[2], text)
+        if first > longest:
+            raise self.refusal(text)
+        return first, longest, int(words[3] or 0)
 
 
 class Size(Policy[int]):
@@ -187,8 +273,9 @@ ACK_WAIT: Final = Milliseconds(
 BACKOFF: Final = Delays(
     b"backoff",
     "How long after the first, second, ... delivery an entry may be delivered again; the last one"
-    " counts for all that follow. It takes the place of `ack-wait`, and holds for entries that"
-    " XNACK gave back as well.",
+    " counts for all that follow. `exponential:1s:5m:20%` begins with a second and doubles up to"
+    " five minutes, each up to 20 percent less at random. It takes the place of `ack-wait`, and"
+    " holds for entries that XNACK gave back as well.",
 )
 MAX_DELIVERIES: Final = Number(
     b"max-deliveries",
@@ -309,10 +396,10 @@ def read_settings(words: Sequence[bytes], known: Table) -> Settings:
     """Return the policies of names and values in turn; raises :class:`BadPolicy`."""
     settings: Settings = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
-        _policy(name.lower(), known).read(value)
+        plain = _policy(name.lower(), known).plain(value)
         if name.lower() in settings:
             raise BadPolicy(f"the policy '{shown(name)}' is given twice")
-        settings[name.lower()] = value
+        settings[name.lower()] = plain
     return settings
 
 
@@ -341,12 +428,15 @@ def check_together(settings: Settings) -> None:
 class GroupRules:
     """The values of the policies of a consumer group; 0 or nothing where one is off.
 
-    ``ack_wait``, ``consumer_ttl`` and the delays of ``backoff`` are milliseconds."""
+    ``ack_wait``, ``consumer_ttl`` and the delays of ``backoff`` are milliseconds. What is at random
+    about them follows from ``seed``, from the entry and from how often it was delivered: a delay is
+    the same whenever it is asked for."""
 
-    def __init__(self, settings: Settings, key: bytes) -> None:
+    def __init__(self, settings: Settings, key: bytes, seed: int = 0) -> None:
         self.settings = settings
+        self._seed = seed
         self.ack_wait = ACK_WAIT.of(settings)
-        self.backoff = BACKOFF.of(settings)
+        self.backoff, self._jitter = BACKOFF.of(settings)
         self.max_deliveries = MAX_DELIVERIES.of(settings)
         self.dead_letter = DEAD_LETTER.of(settings)
         self.dead_letter_maxlen = DEAD_LETTER_MAXLEN.of(settings)
@@ -361,22 +451,38 @@ class GroupRules:
             self.dead_letter = b""
             self.max_deliveries = 0
         self.retries = self.ack_wait > 0 or len(self.backoff) > 0
-        self.earliest_retry = min(self.backoff) if self.backoff else self.ack_wait
+        delays = self.backoff or [self.ack_wait]
+        self.earliest_retry = min(map(self._shortened, delays))
         self.selects = (
             self.only is not None or self.order_by is not None or self.delay_field is not None
         )
         """Whether it depends on an entry's fields if it is delivered now."""
 
-    def delay(self, deliveries: int) -> int:
+    def delay(self, deliveries: int, entry_id: int) -> int:
         """Return how long after its n-th delivery an entry may be delivered again; ``backoff``
         counts before ``ack-wait``, and its last delay for all deliveries that follow."""
+        delay = self._whole_delay(deliveries)
+        if self._jitter:
+            drawn = zlib.crc32(b"%d %d %d" % (self._seed, entry_id, deliveries))
+            delay -= delay * self._jitter * drawn // (100 << 32)
+        return delay
+
+    def shortest_delay(self, deliveries: int) -> int:
+        """Return how long after its n-th delivery any entry may be delivered again at the
+        earliest."""
+        return self._shortened(self._whole_delay(deliveries))
+
+    def _whole_delay(self, deliveries: int) -> int:
         if self.backoff:
             return self.backoff[min(max(deliveries, 1), len(self.backoff)) - 1]
         return self.ack_wait
 
-    def delay_of_released(self, deliveries: int) -> int:
+    def _shortened(self, delay: int) -> int:
+        return delay - delay * self._jitter // 100
+
+    def delay_of_released(self, deliveries: int, entry_id: int) -> int:
         """Return how long an entry waits that was given back after so many deliveries."""
-        return self.delay(deliveries) if self.backoff and deliveries > 0 else 0
+        return self.delay(deliveries, entry_id) if self.backoff and deliveries > 0 else 0
 
     def is_exhausted(self, deliveries: int) -> bool:
         """Whether an entry that was delivered so often is not to be delivered once more."""

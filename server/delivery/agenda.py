@@ -100,10 +100,10 @@ class Agenda:
         if not self.rules.retries:
             return
         if counts[-1] == 1 and counts[0] == 1 and entry_ids[0] <= entry_ids[-1]:
-            self._file_run(time + self.rules.delay(1), entry_ids[0], entry_ids[-1])
+            self._file_run(time + self.rules.shortest_delay(1), entry_ids[0], entry_ids[-1])
             return
         for entry_id, count in zip(entry_ids, counts, strict=True):
-            self.file(entry_id, time + self.rules.delay(count))
+            self.file(entry_id, time + self.rules.delay(count, entry_id))
 
     def _file_run(self, due: int, first: int, last: int) -> None:
         run = self._open
@@ -133,7 +133,7 @@ class Agenda:
             return entry.time
         if not self.rules.retries:
             return NEVER
-        return entry.time + self.rules.delay(entry.deliveries)
+        return entry.time + self.rules.delay(entry.deliveries, entry.id)
 
     def holds(self, entry: PendingEntry, now: int) -> bool:
         """Whether nobody may have the entry yet, by whatever command: it is kept back for its time
@@ -198,7 +198,7 @@ class Agenda:
         for at in range(len(rows)):
             due = rows.times[at]
             if rows.owners[at] is not None:
-                due = due + delay(rows.counts[at]) if self.rules.retries else NEVER
+                due = due + delay(rows.counts[at], rows.ids[at]) if self.rules.retries else NEVER
             if due <= now:
                 found.append(rows.ids[at])
             elif due < NEVER:

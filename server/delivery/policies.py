@@ -95,6 +95,8 @@ class Policies:
         self._lines: tuple[Line, ...] = ()
         self.active = False
         """Whether any stream or group may have policies."""
+        self.seed = int(state.instance.id, 16)
+        """What is at random in policies follows from it, and from what it is asked for."""
         self._known: dict[Place, _Known] = {}
         """The streams that were looked at while any had policies."""
         self.tally = Tally()
@@ -201,7 +203,7 @@ class Policies:
     ) -> _KnownGroup:
         """Finds the policies of a group. The index is kept where they are as they were."""
         group, ruled = ref.group, None
-        rules = GroupRules(self.settings_of_group(ref), ref.key)
+        rules = GroupRules(self.settings_of_group(ref), ref.key, self.seed)
         if rules.anything:
             agenda = Agenda(rules)
             if former is not None and former.group is group and former.ruled is not None:

@@ -355,8 +355,7 @@ class History:
         if "order-by" in policies:
             self.check_order(known)
         if by_policy and known.deliveries and "backoff" in policies:
-            steps = [int(step) for step in policies["backoff"].split(",")]
-            delay = steps[min(known.deliveries, len(steps)) - 1]
+            delay = least_delay(policies["backoff"], known.deliveries)
             assert self.now >= known.last_ms + delay, "an entry is delivered again too early"
 
     def check_order(self, known: Known) -> None:
@@ -423,6 +422,15 @@ class History:
         ):
             times = [int(self.facts.entries[number].id.split("-")[0]) for number in numbers]
             assert self.now - min(times, default=self.now) <= retention + STEP_MS
+
+
+def least_delay(backoff: str, deliveries: int) -> float:
+    """How many milliseconds after so many deliveries an entry may be delivered again."""
+    if backoff.startswith("exponential:"):
+        first, longest, jitter = (int(each.rstrip("%")) for each in backoff.split(":")[1:])
+        return min(first << (deliveries - 1), longest) * (100 - jitter) / 100
+    steps = [int(step) for step in backoff.split(",")]
+    return steps[min(deliveries, len(steps)) - 1]
 
 
 def _pairs(words: Sequence[str | int]) -> list[tuple[str | int, str | int]]:

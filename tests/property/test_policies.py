@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "dead letters": DEAD_LETTERS,
     "ack-wait": ("ack-wait", 150),
     "backoff": ("backoff", "50,150,500"),
+    "exponential backoff": ("backoff", "exponential:50:500:20%"),
     "dead letters after retries": ("backoff", "50,150", *DEAD_LETTERS),
     "consumer-ttl": ("consumer-ttl", 500),
     "max-pending": ("max-pending", 3),

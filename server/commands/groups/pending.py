@@ -466,7 +466,7 @@ def xnack(server: Services, session: Session, args: Arguments) -> Reply:
         if before is None and not (options.force and log.get(entry_id) is not None):
             continue
         count = options.count_after(before)
-        delay = 0 if ruled is None else ruled.agenda.rules.delay_of_released(count)
+        delay = 0 if ruled is None else ruled.agenda.rules.delay_of_released(count, entry_id)
         times.append(ref.now + delay if delay else 0)
         pending.set(entry_id, None, times[-1], count)
         freed.append(entry_id)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from penstock.html.document import section, table
 from penstock.html.markup import Child, Html, joined, tag
 from server.config.policies import DEAD_LETTER, GROUP, TIMES, Settings
@@ -10,6 +13,9 @@ from server.web.page.page_request import PageRequest, packed, url
 from server.web.page.wording import duration, shown
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
+
+_LENGTHS: Final = re.compile(rb"[1-9][0-9]*(?![0-9%])")
+"""The times in a value, without a percentage."""
 
 
 def policies_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html | None:
@@ -44,7 +50,7 @@ def _value(request: PageRequest, db: int, name: bytes, value: bytes) -> Html:
     text = tag("code", shown(value))
     if name not in TIMES:
         return text
-    lengths = [duration(int(each)) for each in value.split(b",") if each != b"0" and each]
+    lengths = [duration(int(each)) for each in _LENGTHS.findall(value)]
     return joined([text, tag("small", f" {', '.join(lengths)}")]) if lengths else text
 
 

@@ -155,6 +155,44 @@ def test_they_outlive_a_restart_with_all_that_they_have_kept_back() -> None:
     assert kitchen.read() == [2]
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("500", b"500"),
+        ("500ms", b"500"),
+        ("30s", b"30000"),
+        ("5m", b"300000"),
+        ("2h", b"7200000"),
+        ("1d", b"86400000"),
+        ("0d", b"0"),
+        ("9007199254740992", b"9007199254740992"),
+    ],
+)
+def test_a_time_may_have_a_unit_and_is_milliseconds(given: str, kept: bytes) -> None:
+    kitchen = Kitchen("ack-wait", given, "consumer-ttl", given)
+    kitchen.set_stream("retention", given)
+    assert of_group(kitchen) == {b"ack-wait": kept, b"consumer-ttl": kept}
+    assert of_stream(kitchen) == {b"retention": kept}
+    line = Kitchen(stream_policy=f"ord* * ack-wait {given}")
+    assert of_group(line) == {b"ack-wait": kept}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("1s,5s,30000", b"1000,5000,30000"),
+        ("exponential:1s:5m:20%", b"exponential:1000:300000:20%"),
+        ("exponential:1:1", b"exponential:1:1:0%"),
+        ("", b""),
+    ],
+)
+def test_so_may_each_delay_of_backoff(given: str, kept: bytes) -> None:
+    kitchen = Kitchen("backoff", given)
+    assert of_group(kitchen) == {b"backoff": kept}
+    kitchen.direct.server.services.persistence.reload()
+    assert of_group(kitchen) == {b"backoff": kept}
+
+
 def test_a_restored_stream_has_none() -> None:
     kitchen = Kitchen("ack-wait", 100)
     payload = kitchen.client.send("DUMP", KEY) or b""
@@ -169,14 +207,24 @@ ALL_NAMES = (
 )
 
 
+A_TIME = "a time such as 500, 30s, 5m or 1d, up to 9007199254740992 milliseconds"
+DELAYS = "times such as 1s,5s,30s, or exponential:1s:5m:20% (first, longest, jitter)"
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("ack-wait", "-1"), "ack-wait: '-1' is not a number from 0 to 9007199254740992"),
-        (("ack-wait", "1s"), "ack-wait: '1s' is not a number from 0 to 9007199254740992"),
+        (("ack-wait", "-1"), f"ack-wait: '-1' is not {A_TIME}"),
+        (("ack-wait", "1.5s"), f"ack-wait: '1.5s' is not {A_TIME}"),
+        (("ack-wait", "9007199254740993"), f"ack-wait: '9007199254740993' is not {A_TIME}"),
+        (("consumer-ttl", "104249992d"), f"consumer-ttl: '104249992d' is not {A_TIME}"),
         (("max-pending", ""), "max-pending: '' is not a number from 0 to 2147483647"),
-        (("backoff", "5,x"), "backoff: '5,x' is not milliseconds, such as 1000,5000,30000"),
-        (("backoff", "0"), "backoff: '0' is not milliseconds, such as 1000,5000,30000"),
+        (("backoff", "5,x"), f"backoff: '5,x' is not {DELAYS}"),
+        (("backoff", "0"), f"backoff: '0' is not {DELAYS}"),
+        (("backoff", "exponential:1s"), f"backoff: 'exponential:1s' is not {DELAYS}"),
+        (("backoff", "exponential:1s:0:1%"), f"backoff: 'exponential:1s:0:1%' is not {DELAYS}"),
+        (("backoff", "exponential:2:1:1%"), f"backoff: 'exponential:2:1:1%' is not {DELAYS}"),
+        (("backoff", "exponential:1:2:101%"), f"backoff: 'exponential:1:2:101%' is not {DELAYS}"),
         (("paused", "maybe"), "paused: 'maybe' is not yes or no"),
         (("only", "kind"), "only: 'kind' is not FIELD=VALUE"),
         (("retention", "5"), "the policy 'retention' is one of streams, not of groups"),

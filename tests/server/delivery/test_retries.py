@@ -74,14 +74,60 @@ def test_backoff_says_how_long_after_each_delivery() -> None:
     kitchen = Kitchen("backoff", "100,1000")
     kitchen.add(1)
     kitchen.read()
-    times = []
-    for _ in range(4):
+    assert waits(kitchen, 4, 50) == [100, 1000, 1000, 1000]
+
+
+def waits(kitchen: Kitchen, times: int, step_ms: int) -> list[int]:
+    """Reads an entry again as soon as it is due; how long that was each time, in whole steps."""
+    found: list[int] = []
+    for _ in range(times):
         waited = 0
         while not kitchen.read():
-            kitchen.direct.advance(50)
-            waited += 50
-        times.append(waited)
-    assert times == [100, 1000, 1000, 1000]
+            kitchen.direct.advance(step_ms)
+            waited += step_ms
+        found.append(waited)
+    return found
+
+
+def test_an_exponential_backoff_doubles_up_to_the_longest() -> None:
+    kitchen = Kitchen("backoff", "exponential:100:1s")
+    kitchen.add(1)
+    kitchen.read()
+    assert waits(kitchen, 6, 50) == [100, 200, 400, 800, 1000, 1000]
+
+
+def test_jitter_takes_off_a_part_that_follows_from_the_seed() -> None:
+    found: list[list[int]] = []
+    for seed in (1, 2, 1):
+        kitchen = Kitchen()
+        kitchen.direct.server.services.policies.seed = seed
+        kitchen.set("backoff", "exponential:100:1s:20%")
+        kitchen.add(1)
+        kitchen.read()
+        found.append(waits(kitchen, 6, 1))
+    assert found[0] == found[2] != found[1]
+    for delays in found:
+        for delay, whole in zip(delays, (100, 200, 400, 800, 1000, 1000), strict=True):
+            assert whole * 0.8 <= delay <= whole
+
+
+def test_entries_that_were_delivered_together_come_again_at_times_of_their_own() -> None:
+    kitchen = Kitchen()
+    kitchen.direct.server.services.policies.seed = 1
+    kitchen.set("backoff", "exponential:10s:10s:50%")
+    kitchen.add_all(range(1, 101))
+    assert len(kitchen.read()) == 100
+    kitchen.direct.advance(4999)
+    assert kitchen.read() == []
+    again: list[int] = []
+    sizes: list[int] = []
+    for _ in range(50):
+        kitchen.direct.advance(101)
+        found = kitchen.read("bob")
+        again += found
+        sizes.append(len(found))
+    assert sorted(again) == list(range(1, 101))
+    assert max(sizes) < 20
 
 
 def test_an_entry_that_is_given_back_waits_as_backoff_says() -> None:

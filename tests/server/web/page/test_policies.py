@@ -23,7 +23,14 @@ def filled() -> Iterator[Filled]:
         for key in ("orders", "plain"):
             client.xgroup_create(key, "kitchen", "0", mkstream=True)
         client.execute_command("XSTREAM POLICY", "orders", "SET", "max-pending", 20)
-        own = ("dead-letter", "orders:dead", "max-deliveries", 1, "backoff", "1000,60000")
+        own = (
+            "dead-letter",
+            "orders:dead",
+            "max-deliveries",
+            1,
+            "backoff",
+            "exponential:1s:60s:5%",
+        )
         client.execute_command("XGROUP POLICY", "orders", "kitchen", "SET", *own)
         client.xadd("orders", {"cups": "three"})
         client.xreadgroup("kitchen", "ann", {"orders": ">"})
@@ -41,7 +48,7 @@ def test_a_group_shows_those_that_are_in_force(asking: Asking) -> None:
     rows = asking.get(GROUP).rows()
     assert rows[1:6] == [
         ["ack-wait", "90000 1 min 30 s"],
-        ["backoff", "1000,60000 1 s, 1 min"],
+        ["backoff", "exponential:1000:60000:5% 1 s, 1 min"],
         ["dead-letter", "orders:dead"],
         ["max-deliveries", "1"],
         ["max-pending", "20"],
