@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from penstock.testing.control import Ask, as_dict
+from penstock.testing.waiting import readers_there
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -22,6 +23,8 @@ class ServerClock:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._moved = self._frozen = False
+        self.readers = ""
+        """Who waited for entries when the clock was last advanced, for messages; empty before."""
 
     @property
     def now_ms(self) -> int:
@@ -40,12 +43,15 @@ class ServerClock:
     ) -> None:
         """Moves the server's time forward by the sum of what is given, to the millisecond.
 
+        A worker that has not come back to its blocking read by then gets its timeout counted from
+        the new time: :meth:`~penstock.testing.PenstockServer.wait_for_readers` waits for it before.
         Raises :class:`ValueError` if that is nothing or negative.
         """
         step = timedelta(milliseconds=ms, seconds=seconds, minutes=minutes, hours=hours, days=days)
         milliseconds = round(step / timedelta(milliseconds=1))
         if milliseconds <= 0:
             raise ValueError(f"the clock advances by a millisecond or more, not by {step}")
+        self.readers = readers_there(self._ask)[1]
         self._ask("DEBUG", "CLOCK", "ADVANCE", milliseconds)
         self._moved = True
 
@@ -72,6 +78,7 @@ class ServerClock:
         """Goes back to the real time."""
         self._ask("DEBUG", "CLOCK", "RESET")
         self._moved = self._frozen = False
+        self.readers = ""
 
     def reading(self) -> Callable[[], None]:
         """Return a call that sets the clock of a server started anew to what this one shows now.
@@ -93,6 +100,28 @@ def _unix_ms(when: int | datetime) -> int:
 
 
 # --- faults -----------------------------------------------------------------------------------
+
+
+Action = Literal[
+    "ERROR",
+    "DELAY",
+    "CLOSE",
+    "RESET",
+    "CUT",
+    "DROP",
+    "NOREPLY",
+    "LOADING",
+    "READONLY",
+    "OOM",
+    "NOGROUP",
+    "BUSY",
+    "MOVED",
+    "MASTERDOWN",
+]
+"""What a fault does: an action, or the name of an error that Redis gives by itself."""
+
+Disk = Literal["ok", "full", "slow", "error"]
+"""How the disk of the append-only file is."""
 
 
 class Fault:
@@ -131,7 +160,7 @@ class Faults:
     def add(
         self,
         command: str,
-        action: str,
+        action: Action,
         *values: str | int,
         key: str | None = None,
         client: str | None = None,
@@ -179,7 +208,7 @@ class Faults:
         """Answers nobody for so many milliseconds; connections stay open."""
         self._ask("DEBUG", "FAULT", "FREEZE", ms)
 
-    def disk(self, state: str, ms: int | None = None) -> None:
+    def disk(self, state: Disk, ms: int | None = None) -> None:
         """Sets how the disk of the append-only file is: ``"full"``, ``"slow"`` (each sync takes
         ``ms`` longer), each sync is an ``"error"``, or it is ``"ok"`` again."""
         self._ask("DEBUG", "FAULT", "DISK", state, *(() if ms is None else (ms,)))

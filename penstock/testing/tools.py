@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any, Final
 
 from penstock.testing import waiting
 from penstock.testing.conditions import Faults, ServerClock
-from penstock.testing.control import Ask
+from penstock.testing.control import Ask, WaitTimeout
 from penstock.testing.process import Loss
 from penstock.testing.trace import Trace
 from penstock.testing.waiting import TIMEOUT_S
@@ -89,16 +90,27 @@ class Tools(ABC):
 
         A stream or a group that is not there yet is waited for as well.
         """
-        waiting.until_acknowledged(partial(self.ask, db=db), stream, group, timeout)
+        self._wait(waiting.until_acknowledged, partial(self.ask, db=db), stream, group, timeout)
 
     def wait_for_readers(self, number: int, *, timeout: float = TIMEOUT_S) -> None:
         """Waits until exactly so many clients wait in XREAD or XREADGROUP for entries."""
-        waiting.until_readers(self.ask, number, timeout)
+        self._wait(waiting.until_readers, self.ask, number, timeout)
 
     def wait_until_idle(self, *, timeout: float = TIMEOUT_S) -> None:
         """Waits until every group of every stream, in all databases, has got and acknowledged every
         entry."""
-        waiting.until_idle(self.ask, timeout)
+        self._wait(waiting.until_idle, self.ask, timeout)
+
+    def _wait(self, wait: Callable[..., None], *args: Any) -> None:
+        """Waits. Who was not back at its blocking read when a test advanced the clock still waits
+        for its timeout: where that may be why nothing happens, the error says so."""
+        try:
+            wait(*args)
+        except WaitTimeout as error:
+            if not self.clock.readers:
+                raise
+            told = f"{error}; readers when the clock was last advanced: {self.clock.readers}"
+            raise WaitTimeout(told) from None
 
     # --- assertions -------------------------------------------------------------------------
 

@@ -82,16 +82,22 @@ def _passing(ask: Ask, command: str, text: str) -> str:
 
 def unfinished(ask: Ask, stream: str, group: str) -> str:
     """Return what a group has still to do; empty if that is nothing."""
+    missing = _missing(ask, stream, group)
+    return missing or _left(ask, stream, group, groups_of(ask, stream)[group])
+
+
+def _missing(ask: Ask, stream: str, group: str) -> str:
+    """Return that there is no such stream or group; empty if there is."""
     try:
         groups = groups_of(ask, stream)
     except PenstockError as error:
         if "no such key" not in str(error):
             raise
         return f"there is no stream {stream!r}"
-    if group not in groups:
-        others = ", ".join(map(repr, groups)) or "none"
-        return f"{stream!r} has no such group; its groups: {others}"
-    return _left(ask, stream, group, groups[group])
+    if group in groups:
+        return ""
+    others = ", ".join(map(repr, groups)) or "none"
+    return f"{stream!r} has no such group; its groups: {others}"
 
 
 def groups_of(ask: Ask, stream: str) -> dict[str, dict[str, Any]]:
@@ -109,7 +115,9 @@ def _pending(ask: Ask, stream: str, group: str, number: int) -> str:
     if not number:
         return ""
     rows = ask("XPENDING", stream, group, "-", "+", SHOWN)
-    shown = [f"{row[0]} ({row[1]}, delivered {_times(row[3])}, {row[2]} ms ago)" for row in rows]
+    shown = [
+        f"{row[0]} ({row[1]}, delivered {_times(row[3])}, {duration(row[2])} ago)" for row in rows
+    ]
     return f"{_entries(number)} pending: {_list(shown, number)}"
 
 
@@ -143,7 +151,10 @@ def _streams(ask: Ask) -> list[str]:
 
 
 def assert_delivered_once(ask: Ask, stream: str, group: str) -> None:
-    """Raises :class:`AssertionError` unless the group was given each entry, and only once."""
+    """Raises :class:`AssertionError` unless the group was given each entry, and only once;
+    :class:`PenstockError` if there is no such stream or group."""
+    if missing := _missing(ask, stream, group):
+        raise PenstockError(missing)
     if wrong := ", ".join(_wrong(ask, stream, group)):
         raise AssertionError(f"not delivered once to the group {group!r} of {stream!r}: {wrong}")
 
@@ -172,19 +183,24 @@ def _again(ask: Ask, stream: str, group: str) -> list[str]:
 # --- readers ----------------------------------------------------------------------------------
 
 
-def _other_readers(ask: Ask, number: int) -> str:
-    """Return who reads, if that is not this number of clients."""
+def readers_there(ask: Ask) -> tuple[int, str]:
+    """Return how many clients wait for entries; who they are, and what others did last."""
     clients = [
         dict(re.findall(r"(\S+)=(\S*)", line)) for line in ask("CLIENT", "LIST").splitlines()
     ]
-    waiting = [client for client in clients if _is_reading(client)]
-    if len(waiting) == number:
-        return ""
     own = str(ask("CLIENT", "ID"))
+    waiting = [client for client in clients if _is_reading(client)]
     others = [client for client in clients if client not in waiting and client["id"] != own]
     readers = _list([_called(client) for client in waiting], len(waiting)) or "none"
     rest = [f"{_called(client)} (last command: {client['cmd']})" for client in others]
-    return f"{len(waiting)} there: {readers}; other clients: {_list(rest, len(rest)) or 'none'}"
+    told = f"{len(waiting)} there: {readers}; other clients: {_list(rest, len(rest)) or 'none'}"
+    return len(waiting), told
+
+
+def _other_readers(ask: Ask, number: int) -> str:
+    """Return who reads, if that is not this number of clients."""
+    there, told = readers_there(ask)
+    return "" if there == number else told
 
 
 def _is_reading(client: dict[str, str]) -> bool:
@@ -205,6 +221,17 @@ def _list(shown: list[str], number: int) -> str:
 
 def _entries(number: int) -> str:
     return "1 entry is" if number == 1 else f"{number} entries are"
+
+
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def duration(ms: int) -> str:
+    """A time as one reads it: ``40 ms``, ``2.5 s``, ``5 h``."""
+    for unit, name in _UNITS:
+        if ms >= unit:
+            return f"{ms / unit:.3g} {name}"
+    return f"{ms} ms"
 
 
 def _times(number: int) -> str:

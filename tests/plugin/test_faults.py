@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import get_args
 
 import pytest
 from redis.exceptions import BusyLoadingError, ConnectionError, ResponseError
 
+from penstock import testing
 from penstock.testing import Penstock, PenstockError
+from penstock.testing.conditions import Action
+from server.faults import rules
 
 
 def test_a_command_fails_as_often_as_it_shall(handle: Penstock) -> None:
@@ -34,7 +38,7 @@ def test_a_write_whose_reply_is_lost_has_happened(handle: Penstock) -> None:
 def test_conditions_reach_the_server(handle: Penstock) -> None:
     fault = handle.faults.add(
         "XADD",
-        "loading",
+        "LOADING",
         key="ord*",
         client="work*",
         after=1,
@@ -43,7 +47,7 @@ def test_conditions_reach_the_server(handle: Penstock) -> None:
         seed=7,
     )
     [listed] = handle.faults.list()
-    text = "XADD KEY ord* CLIENT work* AFTER 1 TIMES 3 PROBABILITY 1.0 SEED 7 loading"
+    text = "XADD KEY ord* CLIENT work* AFTER 1 TIMES 3 PROBABILITY 1.0 SEED 7 LOADING"
     assert listed == {"id": fault.number, "words": text.split(), "matched": 0, "struck": 0}
     worker = handle.new_client(client_name="worker", retry=None)
     handle.client.xadd("orders", {"item": "tea"})
@@ -64,7 +68,16 @@ def test_all_faults_end_at_once_and_before_each_test(handle: Penstock) -> None:
 
 def test_what_the_server_refuses_is_told(handle: Penstock) -> None:
     with pytest.raises(PenstockError, match=r"^DEBUG FAULT ADD XADD EXPLODE: ERR "):
-        handle.faults.add("XADD", "EXPLODE")
+        handle.faults.add("XADD", "EXPLODE")  # type: ignore[arg-type]
+
+
+def test_every_action_has_a_name_that_type_checkers_know() -> None:
+    kinds = {rules.ERROR, rules.DELAY, rules.CLOSE, rules.RESET, rules.CUT, rules.DROP}
+    assert set(get_args(Action)) == {*kinds, rules.NO_REPLY, *rules.READY_NAMES}
+
+
+def test_what_can_be_used_is_completed_in_a_console() -> None:
+    assert set(dir(testing)) == set(testing.__all__) == set(testing._MODULES)
 
 
 def test_a_failover_wakes_readers_and_refuses_writes(handle: Penstock) -> None:

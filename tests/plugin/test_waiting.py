@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.testing import Penstock, PenstockError, WaitTimeout
+from penstock.testing import Penstock, PenstockError, WaitTimeout, waiting
 
 
 def fill(handle: Penstock, *ids: str) -> None:
@@ -62,7 +62,9 @@ def test_what_is_pending_and_what_is_not_delivered_is_told(handle: Penstock) -> 
     handle.clock.advance(5)
     assert told(lambda: wait(handle)) == (
         "2 entries are pending: 1-1 (bob, delivered 2 times, 5 ms ago),"
-        " 1-2 (alice, delivered once, 5 ms ago), and 2 entries are not delivered"
+        " 1-2 (alice, delivered once, 5 ms ago), and 2 entries are not delivered; "
+        "readers when the clock was last advanced: 0 there: none; other clients: "
+        f"client {handle.client.client_id()} (last command: xreadgroup)"
     )
 
 
@@ -164,6 +166,36 @@ def test_readers_are_counted_and_others_are_named(handle: Penstock) -> None:
     assert told(lambda: handle.wait_for_readers(1, timeout=0)).startswith("0 there: none; ")
 
 
+def test_a_wait_says_who_was_not_there_when_the_clock_was_advanced(handle: Penstock) -> None:
+    fill(handle, "1-1")
+    read(handle)
+    worker = handle.new_client(client_name="worker")
+    worker.ping()
+    assert told(lambda: handle.wait_for_readers(1, timeout=0)).count("worker") == 1
+    handle.clock.advance(minutes=1)
+    text = told(lambda: handle.wait_until_acknowledged("orders", "kitchen", timeout=0))
+    assert "1-1 (alice, delivered once, 1 min ago); " in text
+    assert "; readers when the clock was last advanced: 0 there: none; other clients: " in text
+    assert "worker (last command: ping)" in text
+    handle.clock.reset()
+    assert "advanced" not in told(lambda: handle.wait_for_readers(1, timeout=0))
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (2500, "2.5 s"),
+        (60_000, "1 min"),
+        (18_000_301, "5 h"),
+        (86_400_000 * 45, "45 d"),
+    ],
+)
+def test_times_are_told_as_one_reads_them(ms: int, text: str) -> None:
+    assert waiting.duration(ms) == text
+
+
 def test_a_wait_that_has_ended_says_for_how_long_it_has_waited(handle: Penstock) -> None:
     with pytest.raises(WaitTimeout, match=r"^waited for 0\.01 seconds until 1 reader waits: 0 th"):
         handle.wait_for_readers(1, timeout=0.01)
@@ -223,5 +255,8 @@ def test_what_was_not_delivered_is_told(handle: Penstock) -> None:
 
 
 def test_a_group_that_is_not_there_is_an_error_and_no_failure(handle: Penstock) -> None:
-    with pytest.raises(PenstockError, match=r"^DEBUG GROUP orders kitchen: ERR no such key$"):
+    with pytest.raises(PenstockError, match=r"^there is no stream 'orders'$"):
+        handle.assert_delivered_once("orders", "kitchen")
+    handle.client.xgroup_create("orders", "waiters", mkstream=True)
+    with pytest.raises(PenstockError, match=r"^'orders' has no such group; .*: 'waiters'$"):
         handle.assert_delivered_once("orders", "kitchen")
