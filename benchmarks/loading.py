@@ -103,8 +103,8 @@ def _policies(commands: int) -> Iterator[bytes]:
     """Every other entry becomes a dead letter, and the rest is deleted once it is acknowledged."""
     policies = ("ack-wait", 600_000, "max-deliveries", 5, "dead-letter", "dead")
     yield pack("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
-    yield pack("XGROUP", "POLICY", "s", "g", "SET", *policies)
-    yield pack("XSTREAM", "POLICY", "s", "SET", "delete", "acked")
+    yield pack("PENSTOCK", "POLICY", "SET", "s", "GROUP", "g", *policies)
+    yield pack("PENSTOCK", "POLICY", "SET", "s", "delete", "acked")
     for number in range(0, commands // 14, 2):
         good, bad = entry_id(number), entry_id(number + 1)
         yield pack("XADD", "s", good, *FIELDS)

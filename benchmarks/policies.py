@@ -25,21 +25,18 @@ NOTHING: Final = "nothing"
 
 POLICIES: Final[dict[str, tuple[str, ...]]] = {
     NOTHING: (),
-    "ack-wait": ("XGROUP", "ack-wait", "60000"),
-    "backoff": ("XGROUP", "backoff", "60000,300000"),
-    "max-deliveries": (
-        *("XGROUP", "ack-wait", "60000", "max-deliveries", "5"),
-        *("dead-letter", "dead"),
-    ),
-    "consumer-ttl": ("XGROUP", "consumer-ttl", "60000"),
-    "max-pending": ("XGROUP", "max-pending", "1000"),
-    "retention": ("XSTREAM", "retention", "9000000000000"),
-    "only": ("XGROUP", "only", "kind=tea"),
-    "delay-field": ("XGROUP", "delay-field", "at"),
-    "order-by": ("XGROUP", "order-by", "order"),
-    "delete acked": ("XSTREAM", "delete", "acked"),
+    "ack-wait": ("ack-wait", "60000"),
+    "backoff": ("backoff", "60000,300000"),
+    "max-deliveries": ("ack-wait", "60000", "max-deliveries", "5", "dead-letter", "dead"),
+    "consumer-ttl": ("consumer-ttl", "60000"),
+    "max-pending": ("max-pending", "1000"),
+    "retention": ("retention", "9000000000000"),
+    "only": ("only", "kind=tea"),
+    "delay-field": ("delay-field", "at"),
+    "order-by": ("order-by", "order"),
+    "delete acked": ("delete", "acked"),
 }
-"""What is set on the stream or its group."""
+"""What is set on the stream, for its group, too."""
 
 
 TOGETHER: Final = ("ack-wait", "60000", "max-deliveries", "5", "dead-letter", "dead")
@@ -54,7 +51,7 @@ class Policed(ConsumerLoop):
         """Returns the cost of an entry, and the wall-clock time of a round."""
         if server.kind.version_field == PENSTOCK.version_field:
             with Client(server.address) as client:
-                client.call("XGROUP", "POLICY", KEY, GROUP, "SET", *TOGETHER)
+                client.call("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP, *TOGETHER)
         return super().run(server, data, units)
 
 
@@ -71,8 +68,7 @@ def cost(server: Running, policies: tuple[str, ...], entries: int) -> float:
         client.feed(_entries(entries))
         client.call("XGROUP", "CREATE", KEY, GROUP, 0)
         if policies:
-            target = (KEY, GROUP) if policies[0] == "XGROUP" else (KEY,)
-            client.call(policies[0], "POLICY", *target, "SET", *policies[1:])
+            client.call("PENSTOCK", "POLICY", "SET", KEY, *policies)
         rounds = entries // COUNT
         with Meter(server) as meter:
             for _ in range(rounds):

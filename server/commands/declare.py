@@ -105,9 +105,7 @@ def _refuse(server: Services, session: Session, args: Arguments) -> Reply:
 # --- HELP ------------------------------------------------------------------------------------
 
 
-def help_command(
-    name: str, *, since: str, categories: str = "", own: bool = False, text: str = ""
-) -> None:
+def help_command(name: str, *, since: str, categories: str = "", text: str = "") -> None:
     """Declares the subcommand HELP of the container ``name``, which has another one already.
 
     It answers with the lines of ``text``, behind the first and before the last that all have, or
@@ -120,7 +118,6 @@ def help_command(
         summary="Describes the subcommands.",
         flags="loading stale",
         categories=categories,
-        own=own,
     )
 
     def tell(server: Services, session: Session, args: Arguments) -> Reply:

@@ -1,5 +1,5 @@
 """Entries that are not delivered any more go to another stream, with what is known of them, and
-back to where they came from (XGROUP REDRIVE)."""
+back to where they came from (PENSTOCK REDRIVE)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from protocol.errors import shown
 from server.config.policy_lines import circle_text
 
 POLICY_SYNTAX: Final = (
-    "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
+    "ERR syntax error: expected SET key [GROUP group] name value [name value ...],"
+    " GET key [GROUP group], or DEL key [GROUP group] name [name ...]"
 )
 REDRIVE_SYNTAX: Final = "ERR syntax error: expected REDRIVE key [COUNT count] [id ...]"
 COUNT_NOT_POSITIVE: Final = "ERR COUNT must be a positive integer"

@@ -304,7 +304,6 @@ class Definition:
         history: Iterable[tuple[str, str]] = (),
         deprecated: tuple[str, str] | None = None,
         protected: bool = False,
-        own: bool = False,
     ) -> None:
         self.name = name.lower()
         self.fullname = self.name.replace(" ", "|")
@@ -323,7 +322,6 @@ class Definition:
         self.history = list(history)
         self.deprecated = deprecated
         self.protected = protected
-        self.own = own
         self.handler: Handler
 
     def __call__(self, handler: Handler) -> Handler:

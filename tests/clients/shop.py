@@ -47,8 +47,8 @@ class Shop:
         until_parked(self.client, count)
 
     def set(self, *policies: Any) -> None:
-        """XGROUP POLICY ... SET: what an operator does while workers run."""
-        self.client.execute_command("XGROUP POLICY", STREAM, GROUP, "SET", *policies)
+        """PENSTOCK POLICY SET: what an operator does while workers run."""
+        self.client.execute_command("PENSTOCK POLICY", "SET", STREAM, "GROUP", GROUP, *policies)
 
     def pending(self) -> list[tuple[str, int]]:
         """The owner ("" for none) and the delivery count of each pending entry."""

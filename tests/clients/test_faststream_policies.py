@@ -84,7 +84,7 @@ def test_one_that_always_fails_becomes_a_dead_letter_and_comes_back_when_it_is_s
     until(lambda: len(shop.letters()) == 1)
     assert shop.taken == [("ann", "ink")]
     shop.trouble.clear()
-    assert shop.client.execute_command("XGROUP REDRIVE", DEAD) == 1
+    assert shop.client.execute_command("PENSTOCK REDRIVE", DEAD) == 1
     shop.until_taken(("ann", "ink"), ("ann", "ink"))
     shop.until_pending()
     assert shop.letters() == []

@@ -91,7 +91,7 @@ def test_an_item_that_kills_every_worker_ends_as_a_dead_letter_and_is_done_when_
     shop.start("eve")
     shop.until_done()
     assert "eve packs ink" not in shop.done
-    assert shop.client.execute_command("XGROUP REDRIVE", DEAD) == 1
+    assert shop.client.execute_command("PENSTOCK REDRIVE", DEAD) == 1
     shop.until_done()
     assert shop.done[-1] == "eve packs ink"
 

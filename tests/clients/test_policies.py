@@ -167,7 +167,7 @@ class TestDeadLetters:
             shop.advance(HOUR)
         ann = shop.library.wait("ann")
         shop.until_waiting(1)
-        assert shop.client.execute_command("XGROUP REDRIVE", DEAD) == 1
+        assert shop.client.execute_command("PENSTOCK REDRIVE", DEAD) == 1
         assert waited(ann) == ["pen"]
         assert shop.pending() == [("ann", 1)]
 

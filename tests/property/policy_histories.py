@@ -106,9 +106,9 @@ class History:
         """How many milliseconds the last step took."""
         self.ask("XGROUP", "CREATE", KEY, GROUP, "0", "MKSTREAM")
         if policies:
-            assert self.ask("XGROUP", "POLICY", KEY, GROUP, "SET", *policies) == b"OK"
+            assert self.ask("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP, *policies) == b"OK"
         if of_stream:
-            assert self.ask("XSTREAM", "POLICY", KEY, "SET", *of_stream) == b"OK"
+            assert self.ask("PENSTOCK", "POLICY", "SET", KEY, *of_stream) == b"OK"
         self.mark()
 
     # --- the server -----------------------------------------------------------------------
@@ -256,7 +256,7 @@ class History:
         """All dead letters go back, as though they had never been delivered."""
         letters = self.letters()
         self.redriven = self.redriven or len(letters) > 0
-        self.ask("XGROUP", "REDRIVE", DEAD)
+        self.ask("PENSTOCK", "REDRIVE", DEAD)
         if not self.letters():
             for number in letters:
                 self.facts.entries[number].deliveries = 0
@@ -281,7 +281,7 @@ class History:
         if "paused" in self.policies:
             self.facts.paused = yes
             word = "yes" if yes else "no"
-            self.ask("XGROUP", "POLICY", self.facts.key, GROUP, "SET", "paused", word)
+            self.ask("PENSTOCK", "POLICY", "SET", self.facts.key, "GROUP", GROUP, "paused", word)
 
     # --- what there is --------------------------------------------------------------------
 

@@ -213,16 +213,16 @@ _POLICY_OF_STREAM = st.sampled_from(
 
 POLICIES = st.one_of(
     st.builds(
-        lambda key, group, policy: ["XGROUP", "POLICY", key, group, "SET", *policy],
+        lambda key, group, policy: ["PENSTOCK", "POLICY", "SET", key, "GROUP", group, *policy],
         KEYS,
         GROUPS,
         _POLICY,
     ),
     st.builds(
-        lambda key, policy: ["XSTREAM", "POLICY", key, "SET", *policy], KEYS, _POLICY_OF_STREAM
+        lambda key, policy: ["PENSTOCK", "POLICY", "SET", key, *policy], KEYS, _POLICY_OF_STREAM
     ),
-    words("XGROUP", "POLICY", KEYS, GROUPS, "DEL", "ack-wait", "order-by", "paused"),
-    words("XGROUP", "REDRIVE", st.sampled_from(["q", "dead"])),
+    words("PENSTOCK", "POLICY", "DEL", KEYS, "GROUP", GROUPS, "ack-wait", "order-by", "paused"),
+    words("PENSTOCK", "REDRIVE", st.sampled_from(["q", "dead"])),
 )
 """What only Penstock has."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from server.commands.server.commandinfo import documentation
 from server.road.table import commands, every
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import Direct, DirectClient, parsed
 from tests.support.servers import PenstockThread
 
 PING_2 = (
@@ -96,6 +96,16 @@ def test_every_command_says_what_it_does_since_when_and_at_what_cost(
     assert everything is not None
     names = len(commands(client.server.state.table))
     assert everything.startswith(b"*%d\r\n" % (2 * names))
+
+
+def test_what_only_penstock_has_is_there_since_a_version_of_penstock() -> None:
+    resp3 = Direct().client(resp3=True)
+    docs = parsed(resp3.send("COMMAND", "DOCS", "penstock"), "utf-8")["penstock"]
+    assert (docs["since"], docs["group"]) == ("0.1.0", "stream")
+    assert {each["since"] for each in docs["subcommands"].values()} == {"0.1.0"}
+    [choice] = docs["subcommands"]["penstock|policy"]["arguments"]
+    tokens = [each["arguments"][0]["token"] for each in choice["arguments"]]
+    assert tokens == ["SET", "GET", "DEL"]
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -1,4 +1,4 @@
-"""XGROUP POLICY, XSTREAM POLICY, XGROUP REDRIVE: policies of streams and groups; dead letters."""
+"""PENSTOCK: policies of streams and groups, and dead letters that are moved back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from server.config.policies import (
     GROUP,
     BadPolicy,
     Settings,
-    Table,
     check_together,
     read_settings,
 )
@@ -33,10 +32,13 @@ from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 
 container(
-    "XSTREAM",
-    summary="Shows and changes the policies of a stream. Only Penstock has it.",
-    since="8.8.0",
+    "PENSTOCK",
+    summary="Policies of streams and groups, and what becomes of deliveries. Only Penstock has it.",
+    since="0.1.0",
 )
+
+
+_GROUP: Final = b"GROUP"
 
 
 class _Change(NamedTuple):
@@ -46,24 +48,35 @@ class _Change(NamedTuple):
     delete: list[bytes]
 
 
-def _change_of(
-    server: Services, session: Session, words: Arguments, known: Table
-) -> _Change | None:
-    """Returns the change that is asked for, ``None`` for GET; raises :class:`CommandError`."""
-    word, rest = words[0].upper(), words[1:]
-    if word == b"GET" and not rest:
-        return None
-    if word == b"SET" and rest and len(rest) % 2 == 0:
-        settings = read_settings(rest, known)
-        _require_adding(server, session, [settings.get(DEAD_LETTER.name, b"")])
-        return _Change(settings, [])
-    if word == b"DEL" and rest:
-        names = [name.lower() for name in rest]
-        for name in names:
-            if name not in ALL:
-                raise BadPolicy(f"unknown policy '{shown(name)}'")
-        return _Change({}, names)
-    raise CommandError(policy_errors.POLICY_SYNTAX)
+class _PolicyArguments:
+    """The arguments of PENSTOCK POLICY: ``key``, the ``group`` if one is named, and ``rest``."""
+
+    __slots__ = ("group", "key", "rest", "word")
+
+    def __init__(self, args: Arguments) -> None:
+        self.word, self.key, self.rest = args[2].upper(), args[3], args[4:]
+        self.group: bytes | None = None
+        if self.rest and self.rest[0].upper() == _GROUP:
+            if len(self.rest) == 1:
+                raise CommandError(policy_errors.POLICY_SYNTAX)
+            self.group, self.rest = self.rest[1], self.rest[2:]
+
+    def change(self, server: Services, session: Session) -> _Change | None:
+        """Return the change that is asked for, ``None`` for GET; raises :class:`CommandError`."""
+        word, rest = self.word, self.rest
+        if word == b"GET" and not rest:
+            return None
+        if word == b"SET" and rest and len(rest) % 2 == 0:
+            settings = read_settings(rest, ALL if self.group is None else GROUP)
+            _require_adding(server, session, [settings.get(DEAD_LETTER.name, b"")])
+            return _Change(settings, [])
+        if word == b"DEL" and rest:
+            names = [name.lower() for name in rest]
+            for name in names:
+                if name not in ALL:
+                    raise BadPolicy(f"unknown policy '{shown(name)}'")
+            return _Change({}, names)
+        raise CommandError(policy_errors.POLICY_SYNTAX)
 
 
 def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -> None:
@@ -113,44 +126,31 @@ def _shown(settings: Settings) -> Reply:
 
 
 @command(
-    "XGROUP POLICY",
+    "PENSTOCK POLICY",
     flags="write denyoom",
-    since="8.8.0",
-    summary="Shows and changes the policies of a consumer group. Only Penstock has it.",
-    syntax="key group <SET name value [name value ...] | GET | DEL name [name ...]>",
-    own=True,
-    keys=[KeySpec("RW update", index=2)],
+    summary="Shows and changes the policies of a stream, or of a consumer group.",
+    syntax="<SET key [GROUP group] name value [name value ...] | GET key [GROUP group]"
+    " | DEL key [GROUP group] name [name ...]>",
+    keys=[KeySpec("RW update", index=3)],
 )
-def xgroup_policy(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP POLICY key group SET ... | GET | DEL ...: OK; those in force; how many went."""
-    change = _change_of(server, session, args[4:], GROUP)
-    ref = group_of_key(session.db, args[2], args[3])
-    if change is None:
-        return _shown(server.policies.settings_of_group(ref))
-    return _apply(server, ref.db, ref.key, ref.stream, ref, change)
-
-
-@command(
-    "XSTREAM POLICY",
-    flags="write denyoom",
-    summary="Shows and changes the policies of a stream. Only Penstock has it.",
-    syntax="key <SET name value [name value ...] | GET | DEL name [name ...]>",
-    own=True,
-    keys=[KeySpec("RW update", index=2)],
-)
-def xstream_policy(server: Services, session: Session, args: Arguments) -> Reply:
-    """XSTREAM POLICY key SET ... | GET | DEL ...: OK; those in force; how many went."""
-    change = _change_of(server, session, args[3:], ALL)
-    db, key = session.db, args[2]
+def policy(server: Services, session: Session, args: Arguments) -> Reply:
+    """PENSTOCK POLICY SET | GET | DEL key [GROUP group] ...: OK; those in force; how many went."""
+    given = _PolicyArguments(args)
+    change = given.change(server, session)
+    db, key, ref = session.db, given.key, None
     stream = db.stream(key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
-    if change is None:
-        return _shown(_of_stream(server, key, stream, stream.policy))
-    return _apply(server, db, key, stream, None, change)
+    if given.group is not None:
+        ref = group_of_key(db, key, given.group)
+    if change is not None:
+        return _apply(server, db, key, stream, ref, change)
+    if ref is not None:
+        return _shown(server.policies.settings_of_group(ref))
+    return _shown(_of_stream(server, key, stream, stream.policy))
 
 
-help_command("XSTREAM", since="8.8.0", own=True)
+help_command("PENSTOCK", since="0.1.0")
 
 
 # --- dead letters ----------------------------------------------------------------------------
@@ -162,17 +162,15 @@ _MANY: Final = 1000
 
 
 @command(
-    "XGROUP REDRIVE",
+    "PENSTOCK REDRIVE",
     flags="write denyoom",
-    since="8.8.0",
-    summary="Moves dead letters back to the groups that they come from. Only Penstock has it.",
+    summary="Moves dead letters back to the groups that they come from.",
     complexity="O(N) for N entries of the stream of dead letters.",
     syntax="key [COUNT count] [id [id ...]]",
-    own=True,
     keys=[KeySpec("RW update delete", index=2)],
 )
-def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XGROUP REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
+def redrive(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """PENSTOCK REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
     count: int | None = None
     texts = args[3:]
     if texts and texts[0].upper() == _COUNT:
@@ -184,11 +182,11 @@ def xgroup_redrive(server: Services, session: Session, args: Arguments) -> Reply
             raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
     wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
     db, key = session.db, args[2]
-    redrive = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
+    letters = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
     if wanted:
-        return redrive.move_these(wanted, count)
+        return letters.move_these(wanted, count)
     stream = db.stream(key)
-    work = redrive.move_all(count, server.policies.may_act)
+    work = letters.move_all(count, server.policies.may_act)
     if stream is None or stream.log.length <= _MANY:
         return result(work)
     return reply_of(_refusable(work), session.resp3, long=True)

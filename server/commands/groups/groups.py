@@ -184,10 +184,6 @@ DESTROY <key> <groupname>
     Remove the specified group.
 SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]
     Set the current group ID and entries_read counter.
-POLICY <key> <groupname> (SET <name> <value> [<name> <value> ...]|GET|DEL <name> [<name> ...])
-    Change or show the policies of the group. Only Penstock has it.
-REDRIVE <key> [COUNT <count>] [<id> ...]
-    Move dead letters back to the groups that they come from. Only Penstock has it.
 """
 
 help_command("XGROUP", since="5.0.0", text=_HELP)

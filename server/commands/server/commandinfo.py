@@ -50,7 +50,7 @@ def describe(entry: Command) -> Reply:
         Set(entry.about.tips),
         Set([_describe_keys(spec) for spec in entry.keys]),
         # A real server answers with a set only if it is empty.
-        [describe(sub) for sub in subcommands(entry) if not sub.about.own] or Set([]),
+        [describe(sub) for sub in subcommands(entry)] or Set([]),
     ]
 
 
@@ -273,7 +273,7 @@ def documentation(entry: Command) -> Map:
     if arguments:
         places = _key_places(entry, arguments)
         pairs.append(("arguments", [_describe(argument, places) for argument in arguments]))
-    subs = [sub for sub in subcommands(entry) if not sub.about.own]
+    subs = subcommands(entry)
     if subs:
         pairs.append(("subcommands", Map([(sub.fullname, documentation(sub)) for sub in subs])))
     return Map(pairs)

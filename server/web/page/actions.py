@@ -149,7 +149,7 @@ async def _redrive(request: PageRequest) -> Action:
             request.require(b"XADD", letter.origin, b"*", *letter.fields)
             to_groups.append(ids.text(entry_id))
     if to_groups:
-        commands.append([b"XGROUP", b"REDRIVE", key, *to_groups])
+        commands.append([b"PENSTOCK", b"REDRIVE", key, *to_groups])
     about = _about_redrive(key, len(letters), len(to_groups))
     back = url("/letters", db=database.index, key=packed(key))
     return Action("Redrive", about, database.index, commands, back)

@@ -19,7 +19,7 @@ _LENGTHS: Final = re.compile(rb"[1-9][0-9]*(?![0-9%])")
 
 
 def policies_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html | None:
-    """What XSTREAM POLICY GET tells: those of the stream, and those it gives all its groups;
+    """What PENSTOCK POLICY GET tells: those of the stream, and those it gives all its groups;
     ``None`` if there are none."""
     shared = {name: value for name, value in stream.policy.items() if name in GROUP}
     own = request.server.policies.settings_of_stream(key, stream)
@@ -29,7 +29,7 @@ def policies_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream
 def policies_of_group(
     request: PageRequest, db: int, key: bytes, stream: Stream, group: Group
 ) -> Html | None:
-    """What XGROUP POLICY GET tells, ``None`` if there are none."""
+    """What PENSTOCK POLICY GET tells of a group, ``None`` if there are none."""
     ref = GroupRef(request.server.state.keyspace.databases[db], key, stream, group)
     return _section(request, db, request.server.policies.settings_of_group(ref))
 

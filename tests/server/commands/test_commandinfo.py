@@ -48,12 +48,15 @@ class TestInfo:
             "digest",
             "increx",
             "msetex",
+            "penstock",
+            "penstock|help",
+            "penstock|policy",
+            "penstock|redrive",
             "xackdel",
             "xcfgset",
             "xdelex",
             "xidmprecord",
             "xnack",
-            "xstream",
         ]
 
     def test_the_record_is_what_the_real_server_says(self, real_server: str) -> None:

@@ -160,13 +160,13 @@ def test_clients_that_keep_copies_forget_them(direct: Direct, client: DirectClie
 def test_policies_come_back_and_are_in_force(direct: Direct, client: DirectClient) -> None:
     client.send("XADD", "k", "1-1", "f", "v")
     client.send("XGROUP", "CREATE", "k", "g", 0)
-    client.send("XGROUP", "POLICY", "k", "g", "SET", "ack-wait", 1000)
+    client.send("PENSTOCK", "POLICY", "SET", "k", "GROUP", "g", "ack-wait", 1000)
     read = ("XREADGROUP", "GROUP", "g", "ann", "STREAMS", "k", ">")
     client.send(*read)
     snapshot(client, "TAKE a")
     client.send("FLUSHALL")
     snapshot(client, "RESTORE a")
-    assert client.send("XGROUP", "POLICY", "k", "g", "GET") == (
+    assert client.send("PENSTOCK", "POLICY", "GET", "k", "GROUP", "g") == (
         b"*2\r\n$8\r\nack-wait\r\n$4\r\n1000\r\n"
     )
     assert client.send(*read) == b"*-1\r\n"

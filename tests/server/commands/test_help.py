@@ -39,16 +39,9 @@ def told(client: DirectClient, name: str) -> list[str]:
     return [line[1:] for line in lines]
 
 
-@pytest.mark.parametrize("name", sorted(OF_REDIS.keys() - {"XGROUP"}))
+@pytest.mark.parametrize("name", sorted(OF_REDIS))
 def test_a_command_of_redis_has_the_help_of_redis(client: DirectClient, name: str) -> None:
     assert told(client, name) == OF_REDIS[name]
-
-
-def test_help_of_xgroup_goes_on_with_what_is_penstocks_own(client: DirectClient) -> None:
-    lines, of_redis = told(client, "XGROUP"), OF_REDIS["XGROUP"]
-    assert lines[: len(of_redis) - 2] == of_redis[:-2]
-    own = [line.split()[0] for line in lines[len(of_redis) - 2 :] if not line.startswith(" ")]
-    assert own == ["POLICY", "REDRIVE", "HELP"]
 
 
 @pytest.mark.parametrize("name", CONTAINERS)

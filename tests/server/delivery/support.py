@@ -35,11 +35,11 @@ class Kitchen:
 
     def set(self, *policies: Argument) -> None:
         """Sets policies of the group."""
-        assert self.ask("XGROUP", "POLICY", KEY, GROUP, "SET", *policies) == b"OK"
+        assert self.ask("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP, *policies) == b"OK"
 
     def set_stream(self, *policies: Argument) -> None:
         """Sets policies of the stream."""
-        assert self.ask("XSTREAM", "POLICY", KEY, "SET", *policies) == b"OK"
+        assert self.ask("PENSTOCK", "POLICY", "SET", KEY, *policies) == b"OK"
 
     def add(self, number: int, *fields: Argument) -> None:
         """Adds the entry ``number-1``."""

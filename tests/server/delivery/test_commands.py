@@ -1,4 +1,4 @@
-"""XGROUP POLICY and XSTREAM POLICY: what is in force, where it is kept, what is refused."""
+"""PENSTOCK POLICY: what is in force, where it is kept, what is refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.support.direct import Direct, parsed
 
 
 def of_group(kitchen: Kitchen, key: str = KEY, group: str = GROUP) -> dict[bytes, bytes]:
-    reply = kitchen.ask("XGROUP", "POLICY", key, group, "GET")
+    reply = kitchen.ask("PENSTOCK", "POLICY", "GET", key, "GROUP", group)
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def of_stream(kitchen: Kitchen, key: str = KEY) -> dict[bytes, bytes]:
-    reply = kitchen.ask("XSTREAM", "POLICY", key, "GET")
+    reply = kitchen.ask("PENSTOCK", "POLICY", "GET", key)
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
@@ -24,18 +24,18 @@ def test_policies_are_set_shown_and_deleted() -> None:
     kitchen.set("ACK-wait", 5, "paused", "no")
     kitchen.set("ack-wait", 7)
     assert of_group(kitchen) == {b"ack-wait": b"7", b"paused": b"no"}
-    assert kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "ack-wait", "backoff") == 1
+    assert kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "ack-wait", "backoff") == 1
     assert of_group(kitchen) == {b"paused": b"no"}
     kitchen.set_stream("retention", 5)
     assert of_stream(kitchen) == {b"retention": b"5"}
-    assert kitchen.ask("XSTREAM", "POLICY", KEY, "del", "retention", "retention") == 1
+    assert kitchen.ask("PENSTOCK", "POLICY", "del", KEY, "retention", "retention") == 1
     assert of_stream(kitchen) == {}
 
 
 def test_resp3_has_a_map() -> None:
     kitchen = Kitchen("ack-wait", 5)
     client = kitchen.direct.client(resp3=True)
-    words = ("XGROUP", "POLICY", KEY, GROUP, "GET")
+    words = ("PENSTOCK", "POLICY", "GET", KEY, "GROUP", GROUP)
     assert client.send(*words) == b"%1\r\n$8\r\nack-wait\r\n$1\r\n5\r\n"
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_kept_of_a_stream_or_a_group_that_is_gone(
 ) -> None:
     kitchen = Kitchen("ack-wait", 100)
     kitchen.ask("XGROUP", "CREATE", "others", "bar", 0, "MKSTREAM")
-    kitchen.ask("XGROUP", "POLICY", "others", "bar", "SET", "ack-wait", 1)
+    kitchen.ask("PENSTOCK", "POLICY", "SET", "others", "GROUP", "bar", "ack-wait", 1)
     kitchen.add(1)
     kitchen.read()
     kitchen.ask(*command)  # After each request the server looks at all that it keeps.
@@ -236,7 +236,10 @@ DELAYS = "times such as 1s,5s,30s, or exponential:1s:5m:20% (first, longest, jit
 )
 def test_policies_of_a_group_that_cannot_be(words: tuple[str, ...], reason: str) -> None:
     kitchen = Kitchen()
-    assert str(kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "SET", *words)) == f"ERR {reason}"
+    assert (
+        str(kitchen.ask("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP, *words))
+        == f"ERR {reason}"
+    )
     assert of_group(kitchen) == {}
 
 
@@ -250,36 +253,43 @@ def test_policies_of_a_stream_that_cannot_be() -> None:
         ("auto-group", "1"): "auto-group: '1' is not 0 or $ or no",
         ("max-deliveries", "1"): "max-deliveries: dead-letter must name a stream for them",
     }.items():
-        assert str(kitchen.ask("XSTREAM", "POLICY", KEY, "SET", *words)) == f"ERR {reason}"
+        assert str(kitchen.ask("PENSTOCK", "POLICY", "SET", KEY, *words)) == f"ERR {reason}"
     assert of_stream(kitchen) == {}
 
 
-SYNTAX = "ERR syntax error: expected SET name value [name value ...], GET, or DEL name [name ...]"
+SYNTAX = (
+    "ERR syntax error: expected SET key [GROUP group] name value [name value ...],"
+    " GET key [GROUP group], or DEL key [GROUP group] name [name ...]"
+)
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("XGROUP", "POLICY", KEY, GROUP, "SET"), SYNTAX),
-        (("XGROUP", "POLICY", KEY, GROUP, "SET", "ack-wait"), SYNTAX),
-        (("XGROUP", "POLICY", KEY, GROUP, "GET", "ack-wait"), SYNTAX),
-        (("XGROUP", "POLICY", KEY, GROUP, "DEL"), SYNTAX),
-        (("XGROUP", "POLICY", KEY, GROUP, "PUT"), SYNTAX),
-        (("XGROUP", "POLICY", KEY, GROUP, "DEL", "speed"), "ERR unknown policy 'speed'"),
+        (("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP), SYNTAX),
+        (("PENSTOCK", "POLICY", "SET", KEY, "GROUP", GROUP, "ack-wait"), SYNTAX),
+        (("PENSTOCK", "POLICY", "GET", KEY, "GROUP", GROUP, "ack-wait"), SYNTAX),
+        (("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP), SYNTAX),
+        (("PENSTOCK", "POLICY", "PUT", KEY, "GROUP", GROUP), SYNTAX),
+        (("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "speed"), "ERR unknown policy 'speed'"),
         (
-            ("XGROUP", "POLICY", KEY, "bar", "GET"),
+            ("PENSTOCK", "POLICY", "GET", KEY, "GROUP", "bar"),
             "NOGROUP No such consumer group 'bar' for key name 'orders'",
         ),
+        (("PENSTOCK", "POLICY", "GET", "none", "GROUP", GROUP), "ERR no such key"),
+        (("PENSTOCK", "POLICY", "GET", "none"), "ERR no such key"),
+        (("PENSTOCK", "POLICY", "SET", KEY, "GROUP"), SYNTAX),
+        (("PENSTOCK", "POLICY", "GET", KEY, "group", GROUP, "more"), SYNTAX),
         (
-            ("XGROUP", "POLICY", "none", GROUP, "GET"),
-            "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may"
-            " want to use the MKSTREAM option to create an empty stream automatically.",
+            ("PENSTOCK", "POLICY", "GET"),
+            "ERR wrong number of arguments for 'penstock|policy' command",
         ),
-        (("XSTREAM", "POLICY", "none", "GET"), "ERR no such key"),
+        (("PENSTOCK", "NONE"), "ERR unknown subcommand 'NONE'. Try PENSTOCK HELP."),
         (
-            ("XSTREAM", "NONE"),
-            "ERR unknown subcommand 'NONE'. Try XSTREAM HELP.",
+            ("PENSTOCK", "POLICY", "GET", KEY, "GROUP", GROUP),
+            "ERR unknown subcommand 'POLICY'. Try XGROUP HELP.",
         ),
+        (("PENSTOCK", "REDRIVE", KEY), "ERR unknown subcommand 'REDRIVE'. Try XGROUP HELP."),
     ],
 )
 def test_commands_that_cannot_be(words: tuple[str, ...], error: str) -> None:
@@ -288,23 +298,28 @@ def test_commands_that_cannot_be(words: tuple[str, ...], error: str) -> None:
 
 def test_what_others_need_is_not_deleted() -> None:
     kitchen = Kitchen("max-deliveries", 3, "dead-letter", "dead")
-    reply = kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "dead-letter")
+    reply = kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "dead-letter")
     assert str(reply) == "ERR max-deliveries: dead-letter must name a stream for them"
     assert of_group(kitchen) == {b"dead-letter": b"dead", b"max-deliveries": b"3"}
     kitchen.set_stream("delete", "acked", "delete-grace", 5)
-    reply = kitchen.ask("XSTREAM", "POLICY", KEY, "DEL", "delete")
+    reply = kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "delete")
     assert str(reply) == "ERR delete-grace: means nothing without delete acked"
-    assert kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "dead-letter", "max-deliveries") == 2
+    assert (
+        kitchen.ask(
+            "PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "dead-letter", "max-deliveries"
+        )
+        == 2
+    )
 
 
 def test_dead_letters_do_not_go_round() -> None:
     kitchen = Kitchen("dead-letter", "b")
     kitchen.ask("XGROUP", "CREATE", "b", "g", 0, "MKSTREAM")
-    kitchen.ask("XGROUP", "POLICY", "b", "g", "SET", "dead-letter", "c")
+    kitchen.ask("PENSTOCK", "POLICY", "SET", "b", "GROUP", "g", "dead-letter", "c")
     kitchen.ask("XGROUP", "CREATE", "c", "g", 0, "MKSTREAM")
-    reply = kitchen.ask("XGROUP", "POLICY", "c", "g", "SET", "dead-letter", KEY)
+    reply = kitchen.ask("PENSTOCK", "POLICY", "SET", "c", "GROUP", "g", "dead-letter", KEY)
     assert str(reply) == ("ERR dead-letter: dead letters would come back: c -> orders -> b -> c")
-    reply = kitchen.ask("XSTREAM", "POLICY", "c", "SET", "dead-letter", KEY)
+    reply = kitchen.ask("PENSTOCK", "POLICY", "SET", "c", "dead-letter", KEY)
     assert str(reply) == ("ERR dead-letter: dead letters would come back: c -> orders -> b -> c")
 
 
@@ -325,14 +340,17 @@ def test_policies_that_go_round_already_are_no_reason_to_go_on_for_ever() -> Non
     stream = database.stream(b"c")
     assert stream is not None
     database.set_policy(b"c", stream.groups[b"g"], {b"dead-letter": b"b"})
-    assert kitchen.ask("XGROUP", "POLICY", "a", "g", "SET", "dead-letter", "b") == b"OK"
+    assert kitchen.ask("PENSTOCK", "POLICY", "SET", "a", "GROUP", "g", "dead-letter", "b") == b"OK"
 
 
 def test_help_says_what_there_is() -> None:
-    assert [line.decode() for line in Kitchen().ask("XSTREAM", "HELP")] == [
-        "XSTREAM <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "POLICY key <SET name value [name value ...] | GET | DEL name [name ...]>",
-        "    Shows and changes the policies of a stream. Only Penstock has it.",
+    assert [line.decode() for line in Kitchen().ask("PENSTOCK", "HELP")] == [
+        "PENSTOCK <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "POLICY <SET key [GROUP group] name value [name value ...] | GET key [GROUP group]"
+        " | DEL key [GROUP group] name [name ...]>",
+        "    Shows and changes the policies of a stream, or of a consumer group.",
+        "REDRIVE key [COUNT count] [id [id ...]]",
+        "    Moves dead letters back to the groups that they come from.",
         "HELP",
         "    Print this help.",
     ]

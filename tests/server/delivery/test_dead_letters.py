@@ -165,7 +165,7 @@ def link(kitchen: Kitchen, key: str, target: str) -> None:
     """Lets the group of a stream give up an entry 100 ms after its first delivery."""
     kitchen.ask("XGROUP", "CREATE", key, GROUP, 0, "MKSTREAM")
     policies = ("dead-letter", target, "max-deliveries", 1, "ack-wait", 100)
-    assert kitchen.ask("XGROUP", "POLICY", key, GROUP, "SET", *policies) == b"OK"
+    assert kitchen.ask("PENSTOCK", "POLICY", "SET", key, "GROUP", GROUP, *policies) == b"OK"
 
 
 def by_rename(kitchen: Kitchen) -> None:
@@ -232,7 +232,7 @@ def test_once_the_circle_is_open_the_letter_is_written() -> None:
     by_rename(kitchen)
     kitchen.ask("XADD", "a", "1-1", "n", 1)
     go_round(kitchen)
-    kitchen.ask("XGROUP", "POLICY", "c", GROUP, "DEL", "dead-letter", "max-deliveries")
+    kitchen.ask("PENSTOCK", "POLICY", "DEL", "c", "GROUP", GROUP, "dead-letter", "max-deliveries")
     kitchen.direct.advance(1000)
     go_round(kitchen)
     assert [kitchen.ask("XLEN", key) for key in ("a", "b", "c")] == [1, 1, 1]
@@ -286,7 +286,7 @@ def test_such_a_letter_goes_back_step_by_step() -> None:
     given_up(kitchen, "a", "b")
     before = kitchen.ask("XRANGE", "b", "-", "+")
     for key, origin in ("cb", "ba"):
-        assert kitchen.ask("XGROUP", "REDRIVE", key) == 1
+        assert kitchen.ask("PENSTOCK", "REDRIVE", key) == 1
         assert kitchen.ask("XLEN", key) == 0
         [[_, owner, _, deliveries]] = kitchen.ask("XPENDING", origin, GROUP, "-", "+", 10)
         assert (owner, deliveries) == (b"", 0)
@@ -299,7 +299,7 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
         link(kitchen, f"s{number}", f"s{number + 1}")
     last = f"s{length}"
     kitchen.ask("XGROUP", "CREATE", last, GROUP, 0, "MKSTREAM")
-    words = ("XGROUP", "POLICY", last, GROUP, "SET", "dead-letter")
+    words = ("PENSTOCK", "POLICY", "SET", last, "GROUP", GROUP, "dead-letter")
     assert str(kitchen.ask(*words, "s0")).endswith(f" -> s{length - 2} -> s{length - 1} -> {last}")
     assert kitchen.ask(*words, "end") == b"OK"
 
@@ -310,7 +310,7 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
 def test_a_dead_letter_goes_back_with_a_fresh_delivery_count() -> None:
     kitchen = delivered_twice()
     kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
-    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 1
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD) == 1
     assert kitchen.pending() == [(1, "", 0)]
     assert kitchen.ask("XLEN", DEAD) == 0
     assert kitchen.read("bob") == [1]
@@ -321,7 +321,7 @@ def test_an_entry_that_its_stream_has_lost_is_added_anew() -> None:
     kitchen = delivered_twice()
     kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
     kitchen.ask("XDEL", KEY, "1-1")
-    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 1
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD) == 1
     assert kitchen.ask("XRANGE", KEY, "-", "+") == [[f"{START_MS}-0".encode(), [b"n", b"1"]]]
     assert kitchen.pending() == []
 
@@ -331,10 +331,10 @@ def test_redrive_takes_a_count_the_oldest_first_or_ids() -> None:
     kitchen.add_all(range(1, 6))
     kitchen.read()
     kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 5, *(f"{n}-1" for n in range(1, 6)))
-    assert kitchen.ask("XGROUP", "REDRIVE", DEAD, "COUNT", 2) == 2
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD, "COUNT", 2) == 2
     assert [row[0] for row in kitchen.pending()] == [1, 2]
     last = kitchen.ask("XREVRANGE", DEAD, "+", "-", "COUNT", 1)[0][0]
-    assert kitchen.ask("XGROUP", "REDRIVE", DEAD, last, last) == 1
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD, last, last) == 1
     assert [row[0] for row in kitchen.pending()] == [1, 2, 5]
     assert [each["n"] for each in kitchen.letters()] == ["3", "4"]
 
@@ -347,15 +347,15 @@ def test_redrive_leaves_what_is_no_dead_letter_or_has_no_group_any_more() -> Non
     kitchen.ask("XADD", DEAD, "*", "note", "mine")
     note = kitchen.ask("XREVRANGE", DEAD, "+", "-", "COUNT", 1)[0][0].decode()
     first = kitchen.ask("XRANGE", DEAD, "-", "+", "COUNT", 1)[0][0].decode()
-    assert str(kitchen.ask("XGROUP", "REDRIVE", DEAD, note)) == (
+    assert str(kitchen.ask("PENSTOCK", "REDRIVE", DEAD, note)) == (
         f"ERR the stream 'orders:dead' has no dead letter with the ID {note}"
     )
     kitchen.ask("XGROUP", "DESTROY", KEY, GROUP)
-    assert str(kitchen.ask("XGROUP", "REDRIVE", DEAD, first)) == (
+    assert str(kitchen.ask("PENSTOCK", "REDRIVE", DEAD, first)) == (
         f"NOGROUP the dead letter {first} cannot go back: there is no consumer group 'kitchen'"
         " of the stream 'orders'"
     )
-    assert kitchen.ask("XGROUP", "REDRIVE", DEAD) == 0
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD) == 0
     assert kitchen.ask("XLEN", DEAD) == 2
 
 
@@ -370,11 +370,11 @@ def test_redrive_leaves_what_is_no_dead_letter_or_has_no_group_any_more() -> Non
     ],
 )
 def test_a_redrive_that_cannot_be(words: tuple[str | int, ...], error: str) -> None:
-    assert str(Kitchen().ask("XGROUP", "REDRIVE", DEAD, *words)) == error
+    assert str(Kitchen().ask("PENSTOCK", "REDRIVE", DEAD, *words)) == error
 
 
 def test_no_stream_has_no_dead_letters() -> None:
-    assert Kitchen().ask("XGROUP", "REDRIVE", DEAD) == 0
+    assert Kitchen().ask("PENSTOCK", "REDRIVE", DEAD) == 0
 
 
 MANY = 2000

@@ -35,7 +35,7 @@ def letters(kitchen: Kitchen) -> int:
 def redriving(kitchen: Kitchen, *words: str | int) -> DirectClient:
     """A client whose letters are being moved; some of them were."""
     client = kitchen.direct.client()
-    assert client.send("XGROUP", "REDRIVE", DEAD, *words) is None
+    assert client.send("PENSTOCK", "REDRIVE", DEAD, *words) is None
     while letters(kitchen) == MANY:
         kitchen.direct.server.services.stepped.turn()
     assert 0 < letters(kitchen) < MANY
@@ -98,13 +98,13 @@ def test_a_user_who_may_not_add_to_a_stream_moves_nothing(kitchen: Kitchen) -> N
     assert kitchen.ask("ACL", "SETUSER", "u", "on", "nopass", "+@all", f"~{DEAD}") == b"OK"
     client = kitchen.direct.client()
     assert client.send("AUTH", "u", "") == b"+OK\r\n"
-    assert client.send("XGROUP", "REDRIVE", DEAD) is None
+    assert client.send("PENSTOCK", "REDRIVE", DEAD) is None
     assert str(finish(kitchen, client)) == "NOPERM No permissions to access a key"
     assert letters(kitchen) == MANY
 
 
 def test_in_a_transaction_all_are_moved_at_once(kitchen: Kitchen) -> None:
     kitchen.ask("MULTI")
-    kitchen.ask("XGROUP", "REDRIVE", DEAD)
+    kitchen.ask("PENSTOCK", "REDRIVE", DEAD)
     assert kitchen.ask("EXEC") == [MANY]
     assert letters(kitchen) == 0

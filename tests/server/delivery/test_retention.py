@@ -165,7 +165,7 @@ def test_a_dead_letter_counts_as_acknowledged() -> None:
     kitchen.read()
     kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
     assert kitchen.length() == 0
-    assert kitchen.ask("XGROUP", "REDRIVE", "dead") == 1
+    assert kitchen.ask("PENSTOCK", "REDRIVE", "dead") == 1
     assert len(kitchen.read("bob")) == 1
 
 

@@ -237,7 +237,7 @@ def test_when_the_policy_goes_so_does_what_it_did() -> None:
     kitchen = Kitchen("ack-wait", 1000)
     kitchen.add(1)
     kitchen.read()
-    assert kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "ack-wait") == 1
+    assert kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "ack-wait") == 1
     kitchen.direct.advance(5000)
     assert kitchen.read("bob") == []
     kitchen.set("ack-wait", 10)

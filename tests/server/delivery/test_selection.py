@@ -110,7 +110,7 @@ def test_a_redriven_entry_is_in_its_order_again() -> None:
     kitchen = ordered("dead-letter", "dead")
     assert kitchen.read("ann", "COUNT", 1) == [1]
     kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 1, "1-1")
-    kitchen.ask("XGROUP", "REDRIVE", "dead")
+    kitchen.ask("PENSTOCK", "REDRIVE", "dead")
     assert kitchen.read("ann") == [1, 3, 5]
     kitchen.ack(1)
     assert kitchen.read("ann") == [2]

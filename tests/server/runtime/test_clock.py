@@ -542,7 +542,7 @@ def test_what_policies_do_waits_until_the_time_that_stands_still_is_moved(
 ) -> None:
     assert client.send("DEBUG", "CLOCK", "FREEZE") == OK
     assert client.send("XGROUP", "CREATE", "k", "g", "0", "MKSTREAM") == OK
-    assert client.send("XGROUP", "POLICY", "k", "g", "SET", "ack-wait", 1000) == OK
+    assert client.send("PENSTOCK", "POLICY", "SET", "k", "GROUP", "g", "ack-wait", 1000) == OK
     client.send("XADD", "k", "1-1", "a", "b")
     client.send("XREADGROUP", "GROUP", "g", "alice", "STREAMS", "k", ">")
     waiting = direct.client()

@@ -55,5 +55,5 @@ async def test_a_group_tells_whether_it_has_policies_and_what_is_kept_back() -> 
         kitchen.add(number, "customer", "x")
     assert kitchen.read() == [1]
     assert await told() == (1, 2)
-    kitchen.ask("XGROUP", "POLICY", KEY, GROUP, "DEL", "order-by")
+    kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "order-by")
     assert await told() == (0, 2)

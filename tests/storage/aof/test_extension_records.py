@@ -62,9 +62,9 @@ def test_policies_are_records_alone() -> None:
     recording = recorded(*A_GROUP)
     assert sent(
         recording,
-        "XGROUP POLICY k g SET backoff 5 ack-wait 7",
-        "XSTREAM POLICY k SET retention 100000000000000",
-        "XGROUP POLICY k g DEL backoff ack-wait",
+        "PENSTOCK POLICY SET k GROUP g backoff 5 ack-wait 7",
+        "PENSTOCK POLICY SET k retention 100000000000000",
+        "PENSTOCK POLICY DEL k GROUP g backoff ack-wait",
     ) == [
         [b"group-policy", b"k", b"g", b"ack-wait", b"7", b"backoff", b"5"],
         [b"policy", b"k", b"retention", b"100000000000000"],
@@ -73,7 +73,7 @@ def test_policies_are_records_alone() -> None:
 
 
 def test_entries_that_are_kept_back_have_their_times_in_a_record() -> None:
-    recording = recorded(*PENDING, "XGROUP POLICY k g SET backoff 5")
+    recording = recorded(*PENDING, "PENSTOCK POLICY SET k GROUP g backoff 5")
     assert sent(recording, "XNACK k g FAIL IDS 1 1-1") == [
         [b"MULTI"],
         [b"released-until", b"k", b"g", b"1-1", b"1", b"%d" % (T + 5)],

@@ -178,8 +178,8 @@ CASES: list[tuple[str, tuple[str, ...], list[str]]] = [
         "policies, and entries that they keep back",
         (
             *PENDING,
-            "XSTREAM POLICY k SET retention-unread keep",
-            "XGROUP POLICY k g SET backoff 5 ack-wait 7",
+            "PENSTOCK POLICY SET k retention-unread keep",
+            "PENSTOCK POLICY SET k GROUP g backoff 5 ack-wait 7",
             "XNACK k g FAIL IDS 2 2-1 1-1",
         ),
         [

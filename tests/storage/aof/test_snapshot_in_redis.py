@@ -79,8 +79,9 @@ def test_it_holds_released_entries_for_the_consumer_without_a_name(real: FileSer
 def test_it_has_what_policies_have_done_and_none_of_them(real: FileServer) -> None:
     recording = recorded(
         *PENDING,
-        "XGROUP POLICY k g SET dead-letter dead delay-field at ack-wait 1000 consumer-ttl 5000",
-        "XSTREAM POLICY k SET retention 100000000000000",
+        "PENSTOCK POLICY SET k GROUP g dead-letter dead delay-field at ack-wait 1000"
+        " consumer-ttl 5000",
+        "PENSTOCK POLICY SET k retention 100000000000000",
         f"XADD k 3-1 at {T + 500}",
         "XREADGROUP GROUP g ann STREAMS k >",
         "XNACK k g FATAL IDS 1 1-1",

@@ -122,8 +122,8 @@ def _payments(client: Any, now: int) -> None:
     client.xgroup_create("payments", "ledger", "0")
     client.xreadgroup("ledger", "worker-1", {"payments": ">"}, count=118)
     policies = ("ack-wait", 86_400_000, "max-deliveries", 5, "dead-letter", "payments:dead")
-    client.execute_command("XGROUP POLICY", "payments", "ledger", "SET", *policies)
-    client.execute_command("XSTREAM POLICY", "payments", "SET", "retention", 604_800_000)
+    client.execute_command("PENSTOCK POLICY", "SET", "payments", "GROUP", "ledger", *policies)
+    client.execute_command("PENSTOCK POLICY", "SET", "payments", "retention", 604_800_000)
     client.xack("payments", "ledger", *[entry for entry, _ in client.xrange("payments", count=116)])
 
 

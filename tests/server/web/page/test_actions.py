@@ -305,7 +305,9 @@ class TestLettersOfPolicies:
 
     def give_up(self, filled: Filled, *ids: str) -> None:
         client = filled.client
-        client.execute_command("XGROUP POLICY", "orders", "kitchen", "SET", "dead-letter", "gone")
+        client.execute_command(
+            "PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", "dead-letter", "gone"
+        )
         client.execute_command("XNACK", "orders", "kitchen", "FATAL", "IDS", len(ids), *ids)
 
     def test_it_goes_back_to_its_group(self, filled: Filled) -> None:
@@ -313,7 +315,7 @@ class TestLettersOfPolicies:
         ((first, _), _) = filled.client.xrange("gone")
         asking = user(filled)
         asked = asking.post("/act", asking.get(self.PAGE).fields(0))
-        assert f"XGROUP REDRIVE gone {first.decode()}" in asked.text
+        assert f"PENSTOCK REDRIVE gone {first.decode()}" in asked.text
         assert "1 dead letter will go back to the group: as pending entries" in asked.text
         assert "XADD" not in asked.text
         assert "Done." in confirmed(asking, asked).text

@@ -22,7 +22,7 @@ def filled() -> Iterator[Filled]:
         client = found.client
         for key in ("orders", "plain"):
             client.xgroup_create(key, "kitchen", "0", mkstream=True)
-        client.execute_command("XSTREAM POLICY", "orders", "SET", "max-pending", 20)
+        client.execute_command("PENSTOCK POLICY", "SET", "orders", "max-pending", 20)
         own = (
             "dead-letter",
             "orders:dead",
@@ -31,7 +31,7 @@ def filled() -> Iterator[Filled]:
             "backoff",
             "exponential:1s:60s:5%",
         )
-        client.execute_command("XGROUP POLICY", "orders", "kitchen", "SET", *own)
+        client.execute_command("PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", *own)
         client.xadd("orders", {"cups": "three"})
         client.xreadgroup("kitchen", "ann", {"orders": ">"})
         client.execute_command("DEBUG", "CLOCK", "ADVANCE", 1000)
@@ -94,7 +94,7 @@ def test_entries_that_are_with_nobody_say_why(filled: Filled, asking: Asking) ->
     client = filled.client
     client.xgroup_create("later", "kitchen", "0", mkstream=True)
     words = ("delay-field", "at", "order-by", "customer")
-    client.execute_command("XGROUP POLICY", "later", "kitchen", "SET", *words)
+    client.execute_command("PENSTOCK POLICY", "SET", "later", "GROUP", "kitchen", *words)
     client.xadd("later", {"at": 2 * 10**12}, id="1-0")
     for number in range(2, 5):
         client.xadd("later", {"customer": "x" if number < 4 else "y"}, id=f"{number}-0")
