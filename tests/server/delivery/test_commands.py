@@ -286,10 +286,10 @@ SYNTAX = (
         ),
         (("PENSTOCK", "NONE"), "ERR unknown subcommand 'NONE'. Try PENSTOCK HELP."),
         (
-            ("PENSTOCK", "POLICY", "GET", KEY, "GROUP", GROUP),
+            ("XGROUP", "POLICY", KEY, GROUP, "GET"),
             "ERR unknown subcommand 'POLICY'. Try XGROUP HELP.",
         ),
-        (("PENSTOCK", "REDRIVE", KEY), "ERR unknown subcommand 'REDRIVE'. Try XGROUP HELP."),
+        (("XGROUP", "REDRIVE", KEY), "ERR unknown subcommand 'REDRIVE'. Try XGROUP HELP."),
     ],
 )
 def test_commands_that_cannot_be(words: tuple[str, ...], error: str) -> None:
