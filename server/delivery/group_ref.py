@@ -21,6 +21,7 @@ from storage.engine.effects import (
     Delivered,
     GroupCreated,
     GroupPositionSet,
+    KeptBack,
     Released,
 )
 from storage.engine.groups import Claim, Claims, Group
@@ -171,10 +172,17 @@ class RuledGroup(GroupRef):
         rules, pending = self.agenda.rules, self.group.pending
         room = ids.MAX
         if rules.max_pending:
-            room = rules.max_pending - (len(pending) - len(pending.released))
+            room = rules.max_pending - (len(pending) - pending.unowned)
         if rules.max_pending_consumer:
             room = min(room, rules.max_pending_consumer - consumer.owned)
         return max(room, 0)
+
+    def keep_back(self, entry_ids: list[int], until: list[int]) -> None:
+        """Make ascending entries, which were never delivered, pending without an owner, each until
+        a time."""
+        db = self.db
+        self.group.pending.keep_back(entry_ids, until)
+        db.emit(KeptBack(db.index, self.key, self.group.name, tuple(entry_ids), tuple(until)))
 
     def remove_absent(self, parked: set[bytes]) -> None:
         """Take their entries from consumers that were not seen for as long as ``consumer-ttl``

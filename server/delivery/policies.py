@@ -122,6 +122,7 @@ class Policies:
             e.Delivered: self._in_group(self._follow_delivered),
             e.Redelivered: self._in_group(self._follow_redelivered),
             e.Released: self._in_group(self._follow_released),
+            e.KeptBack: self._in_group(self._follow_kept_back),
             e.Acknowledged: self._follow_acknowledged,
             e.ConsumerCreated: self._in_group(self._follow_consumer),
             e.ConsumerDeleted: self._in_group(self._follow_consumer_deleted),
@@ -449,6 +450,12 @@ class Policies:
                 agenda.enter(entry_id, ruled.stream.log.get(entry_id), False)
                 agenda.lanes.land(entry_id)
             agenda.file(entry_id, effect.times[at] if effect.times else 0)
+        self._note_in(ruled, agenda.next_due)
+
+    def _follow_kept_back(self, ruled: RuledGroup, effect: e.KeptBack) -> None:
+        agenda = ruled.agenda
+        for at, entry_id in enumerate(effect.ids):
+            agenda.file(entry_id, effect.until[at])
         self._note_in(ruled, agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:

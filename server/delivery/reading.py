@@ -249,6 +249,8 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     """Moves the group past all of them, and tells what has become of each."""
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
+    if found.held:
+        ruled.keep_back(found.held, found.until)
     if found.entry_ids and not reader.noack:
         moved_on = not found.held and group.last_id == found.entry_ids[-1]
         ruled.make_pending(consumer, found.entry_ids, moved_on)
@@ -256,10 +258,6 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
         group.delivered += len(found.entry_ids)
         consumer.active = ruled.now
         ruled.agenda.leave(found.entry_ids)
-    if found.held:
-        for entry_id, until in zip(found.held, found.until, strict=True):
-            group.pending.set(entry_id, None, until, 0)
-        ruled.emit_released(found.held, [0] * len(found.held), found.until)
     ruled.emit_position()
 
 

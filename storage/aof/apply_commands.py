@@ -37,6 +37,8 @@ _SHORT: Final = 2**20
 """Strings of this length are never too long."""
 _COUNTERS: Final = [b"ENTRIESADDED", b"MAXDELETEDID"]
 _UNKNOWN: Final = -1
+_OF_KEPT_BACK: Final = (b"TIME", b"0", b"RETRYCOUNT", b"0", b"FORCE", b"JUSTID")
+"""How the XCLAIM of entries ends that are kept back."""
 _VALUED: Final = (b"IDLETIME", b"FREQ")
 """Options of RESTORE that have a value."""
 
@@ -306,6 +308,8 @@ class Restorer:
         if args[4] != b"0":
             raise LoadError("a minimal idle time other than 0 does not say what was claimed")
         stream, group = group_at(self.db, args[1], args[2])
+        if self._records.until:
+            return self._keep_back(group, args)
         claim = ClaimOptions(args, self._now_ms)
         consumer = group.consumers.get(args[3])
         if consumer is None:
@@ -316,6 +320,17 @@ class Restorer:
             self._claim_own(group, consumer, claim)
         else:
             self._claim(stream, group, consumer, claim)
+        return True
+
+    def _keep_back(self, group: Group, args: Arguments) -> bool:
+        """Take the IDs alone from a claim: a record has told the rest."""
+        wanted = list(map(ids.parse, args[5 : -len(_OF_KEPT_BACK)]))
+        until, self._records.until = self._records.until, []
+        if len(until) == 1:
+            until = until * len(wanted)
+        if len(until) != len(wanted) or not _ascend(wanted):
+            raise LoadError("the entries that are kept back do not fit their times")
+        group.pending.keep_back(wanted, until)
         return True
 
     def _claim_own(self, group: Group, consumer: Consumer, claim: ClaimOptions) -> None:
@@ -350,7 +365,11 @@ def _is_positive(text: bytes) -> bool:
 
 def _are_new(group: Group, wanted: list[int]) -> bool:
     """Whether these are ascending IDs above all pending ones."""
-    return wanted[0] > group.pending.last and all(map(lt, wanted, wanted[1:]))
+    return wanted[0] > group.pending.last and _ascend(wanted)
+
+
+def _ascend(entry_ids: list[int]) -> bool:
+    return all(map(lt, entry_ids, entry_ids[1:]))
 
 
 def _make_pending(group: Group, consumer: Consumer, entry_id: int, claim: ClaimOptions) -> bool:

@@ -7,7 +7,14 @@ from itertools import groupby
 from typing import Any, Final
 
 from storage.aof import extension_records as own
-from storage.aof.commands import claim, command, deliver_again, id_text, number
+from storage.aof.commands import (
+    CLAIMED_AT_ONCE,
+    claim,
+    command,
+    deliver_again,
+    id_text,
+    number,
+)
 from storage.engine import effects as e
 from storage.engine.stream import signed
 
@@ -154,6 +161,22 @@ def _released(effect: e.Released) -> list[bytes]:
     return release(effect.key, effect.group, entries)
 
 
+def keep_back(
+    key: bytes, group: bytes, entry_ids: Sequence[int], until: Sequence[int]
+) -> list[bytes]:
+    """Make entries pending without an owner that were never delivered, until these times."""
+    commands: list[bytes] = []
+    for at in range(0, len(entry_ids), CLAIMED_AT_ONCE):
+        stop = at + CLAIMED_AT_ONCE
+        commands.append(own.kept_back(until[at:stop]))
+        commands.append(claim(key, group, OWNERLESS, entry_ids[at:stop], 0, 0))
+    return commands
+
+
+def _kept_back(effect: e.KeptBack) -> list[bytes]:
+    return keep_back(effect.key, effect.group, effect.ids, effect.until)
+
+
 def _policy_set(effect: e.PolicySet) -> list[bytes]:
     return [own.policy(effect.key, effect.group, effect.settings)]
 
@@ -179,6 +202,7 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.ConsumerDeleted: _consumer_deleted,
     e.Redelivered: _redelivered,
     e.Released: _released,
+    e.KeptBack: _kept_back,
     e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }

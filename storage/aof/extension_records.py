@@ -39,6 +39,9 @@ RELEASED: Final = b"released"
 """Key, group, and for each entry without an owner its ID and its delivery count."""
 RELEASED_UNTIL: Final = b"released-until"
 """The same, with the time before which the group's policies keep each entry back."""
+KEPT_BACK: Final = b"kept-back"
+"""The entries of the next XCLAIM have no owner and were never delivered. The time before which the
+group's policies keep them back follows, or one for each of them."""
 POLICY: Final = b"policy"
 """Key, and names and values of the policies that the stream has from now on."""
 GROUP_POLICY: Final = b"group-policy"
@@ -113,6 +116,12 @@ def policy(key: bytes, group: bytes | None, settings: Sequence[tuple[bytes, byte
     return record(GROUP_POLICY, key, group, *words)
 
 
+def kept_back(until: Sequence[int]) -> bytes:
+    """Return the record before an XCLAIM of entries that are kept back until these times."""
+    alike = until.count(until[0]) == len(until)
+    return record(KEPT_BACK, *map(number, until[:1] if alike else until))
+
+
 def retention(key: bytes, duration: int, maxsize: int) -> bytes:
     """The record of how long, in seconds, and how many idempotent IDs a stream remembers."""
     return record(RETENTION, key, number(duration), number(maxsize))
@@ -172,19 +181,22 @@ class RecordRestorer:
     """Applies records. ``is_own`` is whether the file is one of Penstock's, ``skipping`` how many
     of the next commands are only for other servers."""
 
-    __slots__ = ("_configured", "_limits", "_records", "is_own", "skipping")
+    __slots__ = ("_configured", "_limits", "_records", "is_own", "skipping", "until")
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._limits = keyspace.limits
         self._configured = told_of(keyspace.limits)
         self.is_own = False
         self.skipping = 0
+        self.until: list[int] = []
+        """The times of the entries that the next XCLAIM keeps back; none if it is a usual one."""
         self._records: Final[dict[bytes, Callable[[Database, Arguments], None]]] = {
             SETTINGS: self._settings,
             SKIP: self._skip,
             SEEN: _seen,
             RELEASED: _released,
             RELEASED_UNTIL: _released_until,
+            KEPT_BACK: self._kept_back,
             POLICY: _policy,
             GROUP_POLICY: _group_policy,
             TRIMMED: _trimmed,
@@ -200,6 +212,7 @@ class RecordRestorer:
         self._set_limits(self._configured)
         self.is_own = False
         self.skipping = 0
+        self.until = []
 
     def apply(self, db: Database, words: Arguments) -> None:
         """Applies the record with this name and these arguments to the selected database.
@@ -224,6 +237,9 @@ class RecordRestorer:
     def _skip(self, db: Database, args: Arguments) -> None:
         (count,) = args
         self.skipping = integer(count)
+
+    def _kept_back(self, db: Database, args: Arguments) -> None:
+        self.until = list(map(integer, args))
 
 
 def _seen(db: Database, args: Arguments) -> None:

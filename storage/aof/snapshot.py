@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, id_text, number
-from storage.aof.effect_commands import counter, release, set_position
+from storage.aof.effect_commands import counter, keep_back, release, set_position
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.idempotency import IdempotencyTable
@@ -150,6 +150,7 @@ def _group(key: bytes, group: Group) -> Iterator[bytes]:
         else:
             yield command(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
     yield from _released(key, group)
+    yield from _kept_back(key, group)
     yield from own.seen(key, group.name, times)
     if group.policy:
         yield own.policy(key, group.name, sorted(group.policy.items()))
@@ -177,6 +178,19 @@ def _released(key: bytes, group: Group) -> Iterator[bytes]:
         entries.append((entry_id, entry.deliveries, entry.time))
     for at in range(0, len(entries), _AT_ONCE):
         yield from release(key, group.name, entries[at : at + _AT_ONCE])
+
+
+def _kept_back(key: bytes, group: Group) -> Iterator[bytes]:
+    """The pending entries without an owner that wait in no such order: those that policies keep
+    back."""
+    released = group.pending.released
+    start = ids.MIN
+    while (rows := group.pending.columns_unowned(start, _AT_ONCE)).ids:
+        start = rows.ids[-1] + 1
+        kept = [at for at, entry_id in enumerate(rows.ids) if entry_id not in released]
+        if kept:
+            until = [rows.times[at] for at in kept]
+            yield from keep_back(key, group.name, [rows.ids[at] for at in kept], until)
 
 
 def _idempotency(key: bytes, table: IdempotencyTable, limits: StreamLimits) -> Iterator[bytes]:

@@ -372,6 +372,17 @@ class Released(NamedTuple):
     times: tuple[int, ...] = ()
 
 
+class KeptBack(NamedTuple):
+    """A policy of the group keeps ascending entries back that were never delivered: they are
+    pending without an owner, each until the time in ``until``, which may be past."""
+
+    db: int
+    key: bytes
+    group: bytes
+    ids: tuple[int, ...]
+    until: tuple[int, ...]
+
+
 class Acknowledged:
     """The entries are no longer pending in the group."""
 
@@ -444,6 +455,7 @@ Effect = (
     | Delivered
     | Redelivered
     | Released
+    | KeptBack
     | Acknowledged
     | PolicySet
     | IdempotencyConfigured

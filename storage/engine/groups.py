@@ -159,7 +159,7 @@ class Group:
             assert consumer.name == name
             self.pending.check_owner(consumer)
             owned += consumer.owned
-        assert owned + len(self.pending.released) == len(self.pending)
+        assert owned + self.pending.unowned == len(self.pending)
 
 
 class Claim:
@@ -322,15 +322,18 @@ def claim_scanning(
 def claim_idle(
     group: Group, log: EntryLog, most: int, claim: Claim, fits: Callable[[bytes], bool]
 ) -> tuple[Claims, list[Aged]]:
-    """Claims up to ``most`` idle entries: those freed by XNACK, then those that waited longest.
+    """Claims up to ``most`` idle entries: those freed by XNACK, then those that policies had kept
+    back, then those that waited longest.
 
-    Ends before the first entry whose RESP form does not fit.
+    Ends before the first entry whose RESP form does not fit. In a group with policies, which refuse
+    what they keep back, only those that have an owner are claimed: a read delivers the others.
     """
     claims = Claims([], [], [])
     aged: list[Aged] = []
     refused: set[int] = set()
     while len(claims.ids) < most:
-        candidates = _idle(group.pending, claim, most, claims, refused)
+        candidates = _unowned(group.pending, claim, most - len(claims.ids))
+        candidates = candidates or _idle(group.pending, claim, most, claims, refused)
         for entry_id in candidates:
             payload = log.get(entry_id)
             before = group.pending.get(entry_id)
@@ -346,15 +349,21 @@ def claim_idle(
     return claims, aged
 
 
+def _unowned(pending: PendingList, claim: Claim, wanted: int) -> list[int]:
+    """The next that have no owner; each of them is claimed, or dropped."""
+    if claim.refuses is not None:
+        return []
+    if pending.released:
+        return list(islice(pending.released, wanted))
+    return pending.columns_unowned(ids.MIN, wanted).ids
+
+
 def _idle(
     pending: PendingList, claim: Claim, most: int, claims: Claims, refused: set[int]
 ) -> list[int]:
-    """The next candidates; with no min-idle-time, those just claimed are not claimed again."""
+    """The next that have an owner; with no min-idle-time, those just claimed are not claimed
+    again."""
     wanted = most - len(claims.ids)
-    if pending.released and not refused:
-        return list(islice(pending.released, wanted))
-    if not refused.issuperset(pending.released):
-        return [each for each in pending.released if each not in refused][:wanted]
     done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST

@@ -15,8 +15,9 @@ recent, 64 at a time, and XREADGROUP CLAIM searches the few that may hold the lo
 The bound only ever gets too low (an acknowledgement leaves it alone) and is made exact when its
 segment is searched.
 
-**Entries without an owner**, which XNACK has released, stay in their segment; ``released`` keeps
-them in the order of their release.
+**Entries without an owner** stay in their segment. ``released`` keeps those that XNACK has freed,
+in the order of their release. Those that a policy keeps back, which may be very many, are in their
+segments alone: a run of them is put in like a run that is delivered.
 
 **Invariants** (the tests call :meth:`PendingList.check`):
 
@@ -25,7 +26,7 @@ them in the order of their release.
   one or is shorter than :data:`KEPT`.
 - A consumer owns as many entries as name it, and its ``bases`` are those of all segments in whose
   tables it is. It may be in the table of a segment of which it owns nothing any more.
-- An ID is in ``released`` exactly if it is pending without an owner.
+- An ID in ``released`` is pending without an owner; ``unowned`` is how many entries are.
 - The bound of a segment is at most the least delivery time of its pending entries.
 
 A pending entry may be missing from the stream: trimming and XDEL leave the list alone, and
@@ -65,13 +66,15 @@ __all__ = ["MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"
 class PendingList(Segments):
     """All pending entries of a group, in ID order."""
 
-    __slots__ = ("_length", "released")
+    __slots__ = ("_length", "released", "unowned")
 
     def __init__(self) -> None:
         super().__init__()
         self._length = 0
         self.released: OrderedDict[int, None] = OrderedDict()
         """The entries that XNACK has freed, in the order in which they will be claimed."""
+        self.unowned = 0
+        """How many entries have no owner: those, and those that a policy keeps back."""
 
     def __len__(self) -> int:
         return self._length
@@ -204,6 +207,15 @@ class PendingList(Segments):
             at += 1
         return found
 
+    def columns_unowned(self, start: int, most: int) -> Columns:
+        """Return up to ``most`` entries from ``start`` on that have no owner."""
+        found = Columns()
+        for segment in self._from(start) if self.unowned else ():
+            segment.add_to(found, segment.places_with(FREED, start, most - len(found)))
+            if len(found) == most:
+                break
+        return found
+
     # --- delivering -----------------------------------------------------------------------
 
     def append_run(self, run: Sequence[int], owner: Consumer, time: int) -> None:
@@ -222,6 +234,26 @@ class PendingList(Segments):
             done += len(piece)
         self._length += len(run)
         owner.owned += len(run)
+
+    def keep_back(self, run: Sequence[int], until: Sequence[int]) -> None:
+        """Makes ascending IDs pending without an owner, never delivered, each with a time before
+        which it is kept back. Nobody will claim them in the order of their release."""
+        if not self.ends_below(run[0]):
+            for entry_id, time in zip(run, until, strict=True):
+                self.set(entry_id, None, time, 0)
+                del self.released[entry_id]
+            return
+        done = 0
+        while done < len(run):
+            at = self.last_with_room(run[done], until[done])
+            segment = self.segments[at]
+            stop = done + SEGMENT - len(segment.owners)
+            times = until[done:stop]
+            segment.keep_back(run[done:stop], times)
+            self.bounds.lower(at, min(times))
+            done += len(times)
+        self._length += len(run)
+        self.unowned += len(run)
 
     # --- changing single entries ----------------------------------------------------------
 
@@ -249,10 +281,14 @@ class PendingList(Segments):
             if slot < 0:
                 at, place, slot = self._slot_for(entry_id, owner)
             owner.owned += 1
+        else:
+            self.unowned += 1
         segment = self.segments[at]
         before = segment.people[segment.owners[place]]
         if before is not None:
             before.owned -= 1
+        else:
+            self.unowned -= 1
         if self.released:
             self.released.pop(entry_id, None)
         if owner is None:
@@ -278,6 +314,7 @@ class PendingList(Segments):
             self.segments[at].insert(entry_id)
             self.note_opened(at)
         self._length += 1
+        self.unowned += 1
         if len(self.segments[at]) > 2 * SEGMENT:
             self.cut(at)
         found = self.find(entry_id)
@@ -319,8 +356,7 @@ class PendingList(Segments):
         if owner is not None:
             owner.owned -= count
         else:
-            for entry_id in entry_ids[at : at + count]:
-                del self.released[entry_id]
+            self._forget_unowned(entry_ids[at : at + count])
         self._length -= count
         if segment.live > count:
             segment.drop(place, count)
@@ -329,6 +365,12 @@ class PendingList(Segments):
         else:
             self.remove_segment(holder)
         return count
+
+    def _forget_unowned(self, entry_ids: Sequence[int]) -> None:
+        """Entries without an owner have one now, or are not pending any more."""
+        self.unowned -= len(entry_ids)
+        for entry_id in entry_ids if self.released else ():
+            self.released.pop(entry_id, None)
 
     def remove_owner(self, owner: Consumer) -> int:
         """Remove everything that the consumer owns; returns how much that was."""
@@ -400,7 +442,7 @@ class PendingList(Segments):
         segment = self.segments[at]
         places = segment.places_of(run)
         due = segment.due(places, latest)
-        if len(due) < len(places) and self.released:
+        if len(due) < len(places) and self.unowned:
             owners, times = segment.owners, segment.times
             return [each for each in places if owners[each] == FREED or times[each] <= latest]
         return due
@@ -409,14 +451,17 @@ class PendingList(Segments):
         """Changes the owner of the entries at these places."""
         segment = self.segments[at]
         former = segment.owned_by(places)
-        if former[0] is not None and former.count(former[0]) == len(former):
-            former[0].owned -= len(former)
-        else:
+        first = former[0]
+        if former.count(first) < len(former):
             for place, before in zip(places, former, strict=True):
                 if before is None:
-                    del self.released[segment.ids.at(place)]
+                    self._forget_unowned((segment.ids.at(place),))
                 else:
                     before.owned -= 1
+        elif first is not None:
+            first.owned -= len(former)
+        else:
+            self._forget_unowned(segment.ids_at(places))
         segment.give(places, owner)
         owner.owned += len(places)
 
@@ -439,13 +484,16 @@ class PendingList(Segments):
         self.copy_to(twin, owners)
         twin._length = self._length
         twin.released = self.released.copy()
+        twin.unowned = self.unowned
         return twin
 
     def check(self) -> None:
         """Verifies the invariants."""
         everything = list(self.scan(0))
         assert len(everything) == self._length
-        assert {e.id for e in everything if e.owner is None} == set(self.released)
+        unowned = {entry.id for entry in everything if entry.owner is None}
+        assert unowned.issuperset(self.released)
+        assert len(unowned) == self.unowned
         self.check_segments()
 
     def check_owner(self, owner: Consumer) -> None:

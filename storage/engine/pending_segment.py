@@ -143,7 +143,7 @@ MOST: Final = 2**63 - 1
 """The highest delivery count, and the latest delivery time; counting on stays there."""
 
 FREED: Final = 0
-"""The owner of an entry that XNACK has freed."""
+"""The owner of an entry that has none: XNACK has freed it, or a policy keeps it back."""
 GONE: Final = 255
 """The owner of an entry that is not pending any more."""
 MOST_OWNERS: Final = 254
@@ -297,7 +297,11 @@ class Segment:
 
     def owned_places(self, owner: Consumer, start: int, most: int) -> Sequence[int]:
         """The first ``most`` places of entries of this consumer from the ID ``start`` on."""
-        slot = self.slots[owner]
+        return self.places_with(self.slots[owner], start, most)
+
+    def places_with(self, slot: int, start: int, most: int) -> Sequence[int]:
+        """Return the first ``most`` places of entries whose owner has this number from the ID
+        ``start`` on."""
         low = self.owners.find(slot, 0 if start <= self.base else self.ids.before(start))
         if low < 0:
             return ()
@@ -403,6 +407,17 @@ class Segment:
             self.times.extend(array("q", (time,)) * count)
             self.counts.extend(array("q", (1,)) * count)
         self.live += count
+
+    def keep_back(self, run: Sequence[int], until: Sequence[int]) -> None:
+        """Adds entries with these IDs, which are above all others, without an owner and never
+        delivered, each with its time."""
+        if not self.live:
+            self.first = len(self.owners)
+        self.ids.extend(run)
+        self.owners += bytes((FREED,)) * len(run)
+        self.times.extend(until)
+        self.counts.extend(array("q", (0,)) * len(run))
+        self.live += len(run)
 
     def insert(self, entry_id: int) -> int:
         """Makes an ID pending that was not, without an owner; returns its place."""

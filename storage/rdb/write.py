@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -319,8 +320,9 @@ def _consumers(group: Group, version: int) -> Iterator[bytes]:
     """The consumers by name. Entries without an owner belong to the one without a name, which has
     been idle since 1970 if there is none."""
     consumers = dict(group.consumers)
-    released = sorted(group.pending.released)
-    if released and codes.NOBODY not in consumers:
+    pending = group.pending
+    unowned = pending.unowned
+    if unowned and codes.NOBODY not in consumers:
         nobody = consumers[codes.NOBODY] = Consumer(codes.NOBODY, 0)
         nobody.active = 0
     yield length(len(consumers))
@@ -329,13 +331,18 @@ def _consumers(group: Group, version: int) -> Iterator[bytes]:
         times = milliseconds(consumer.seen)
         if version >= codes.REDIS_7_2:
             times += milliseconds(consumer.active)
-        more = released if name == codes.NOBODY else []
-        yield raw(name) + times + length(consumer.owned + len(more))
-        start = 0
-        while owned := group.pending.owned_ids(consumer, start, _AT_ONCE):
-            yield b"".join([entry_id.to_bytes(16, "big") for entry_id in owned])
-            start = owned[-1] + 1
-        yield b"".join([entry_id.to_bytes(16, "big") for entry_id in more])
+        yield raw(name) + times + length(consumer.owned + (name == codes.NOBODY) * unowned)
+        yield from _ids(partial(pending.owned_ids, consumer))
+        if name == codes.NOBODY:
+            yield from _ids(lambda start, most: pending.columns_unowned(start, most).ids)
+
+
+def _ids(find: Callable[[int, int], list[int]]) -> Iterator[bytes]:
+    """The IDs that are found from an ID on, so many at a time."""
+    start = 0
+    while found := find(start, _AT_ONCE):
+        yield b"".join([entry_id.to_bytes(16, "big") for entry_id in found])
+        start = found[-1] + 1
 
 
 _STRING: Final = _Form(_string_type, _string_pieces, _any_version)

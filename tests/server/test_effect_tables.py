@@ -28,7 +28,7 @@ DATABASES: Final = {e.Flushed, e.Swapped}
 ENTRIES_OF_GROUPS: Final = {e.Delivered, e.Redelivered, e.Acknowledged, e.ConsumerSeen}
 GROUPS: Final = {
     *(e.GroupCreated, e.GroupPositionSet, e.GroupDestroyed, e.ConsumerCreated, e.ConsumerDeleted),
-    *(e.Released, *ENTRIES_OF_GROUPS),
+    *(e.Released, e.KeptBack, *ENTRIES_OF_GROUPS),
 }
 BESIDE_ENTRIES: Final = {
     *(e.StreamPositionSet, e.IdempotencyConfigured, e.IdempotentIDRecorded),
@@ -81,7 +81,7 @@ TABLES: Final = {
         nothing=ENTRIES_OF_GROUPS
         | BESIDE_ENTRIES - {e.StreamPositionSet}
         | DATABASES
-        | {e.Released},
+        | {e.Released, e.KeptBack},
     ),
     "policies are other ones, or their deadlines": Table(
         table_of_policies,

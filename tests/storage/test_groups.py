@@ -304,20 +304,24 @@ def test_a_scan_passes_over_entries_that_are_refused(case: Case) -> None:
 
 
 def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> None:
-    for entry_id in (9, 7, 8):
-        case.group.pending.set(entry_id, None, 0, 1)
-    claim = case.claim(refused=[7, 1])
-    claims, aged = claim_idle(case.group, case.log, 4, claim, _always)
-    assert _ids(claims) == [9, 8, 2, 3]
-    assert [each.before.id for each in aged] == [9, 8, 2, 3]
-    assert list(case.group.pending.released) == [7]
+    claims, aged = claim_idle(case.group, case.log, 2, case.claim(refused=[3, 1]), _always)
+    assert _ids(claims) == [2, 4]
+    assert [each.before.id for each in aged] == [2, 4]
 
 
-def test_an_entry_that_is_refused_makes_room_for_the_next(case: Case) -> None:
-    for entry_id in (7, 9, 8):
-        case.group.pending.set(entry_id, None, 0, 1)
-    claims, _ = claim_idle(case.group, case.log, 2, case.claim(refused=[7]), _always)
-    assert _ids(claims) == [9, 8]
+def test_where_entries_may_be_refused_those_without_an_owner_are_left_alone(case: Case) -> None:
+    case.group.pending.set(7, None, 0, 1)
+    case.group.pending.keep_back([8, 9], [50, 60])
+    claims, _ = claim_idle(case.group, case.log, 20, case.claim(refused=[1]), _always)
+    assert _ids(claims) == [2, 3, 4, 5, 6, 10]
+
+
+def test_what_was_kept_back_is_claimed_behind_what_was_freed(case: Case) -> None:
+    case.group.pending.set(9, None, 0, 1)
+    case.group.pending.keep_back([7, 8], [50, 60])
+    claims, aged = claim_idle(case.group, case.log, 4, case.claim(), _always)
+    assert _ids(claims) == [9, 7, 8, 1]
+    assert [each.before.deliveries for each in aged] == [1, 0, 0, 1]
 
 
 def test_a_copy_of_a_group_has_its_policies(case: Case) -> None:

@@ -84,6 +84,22 @@ class Model(RuleBasedStateMachine):
         for entry_id in run:
             self._note(PendingEntry(entry_id, self.people[person], time, 1))
 
+    @rule(first=NUMBERS, times=st.lists(TIMES, min_size=1, max_size=9), behind=st.booleans())
+    def keep_back(self, first: int, times: list[int], behind: bool) -> None:
+        first += max(self.model, default=0) * behind
+        run = list(range(first, first + len(times)))
+        self.list.keep_back(run, times)
+        for entry_id, time in zip(run, times, strict=True):
+            self._forget_release(entry_id)
+            self.model[entry_id] = PendingEntry(entry_id, None, time, 0)
+
+    @rule(start=NUMBERS, most=st.integers(1, 9))
+    def look_for_what_nobody_owns(self, start: int, most: int) -> None:
+        unowned = [e for e in self._entries() if e.owner is None and e.id >= start][:most]
+        found = self.list.columns_unowned(start, most)
+        assert found.ids == [entry.id for entry in unowned]
+        assert found.times == [entry.time for entry in unowned]
+
     @rule(entry_id=NUMBERS, person=MAYBE_PEOPLE, time=TIMES, count=st.integers(0, 9))
     def give(self, entry_id: int, person: int | None, time: int, count: int) -> None:
         owner = None if person is None else self.people[person]

@@ -280,6 +280,12 @@ def test_entries_are_kept_back_until_a_time() -> None:
     assert pending_in(keyspace) == [(1, None, 0, 0), (2, b"ann", 200, 1), (3, None, 900, 7)]
 
 
+def test_entries_that_were_never_delivered_are_kept_back() -> None:
+    keyspace = replayed(*DELIVERED, e.KeptBack(0, KEY, GROUP, (4, 5), (900, 0)))
+    assert pending_in(keyspace)[3:] == [(4, None, 900, 0), (5, None, 0, 0)]
+    assert not group_in(keyspace).pending.released
+
+
 def test_streams_and_groups_have_policies() -> None:
     of_group, of_stream = ((b"ack-wait", b"5"),), ((b"delete", b"acked"),)
     keyspace = replayed(

@@ -231,6 +231,10 @@ def _released(keyspace: Keyspace, effect: e.Released) -> None:
         pending.set(entry_id, None, time, count)
 
 
+def _kept_back(keyspace: Keyspace, effect: e.KeptBack) -> None:
+    _group(keyspace, effect).pending.keep_back(effect.ids, effect.until)
+
+
 def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:
     stream = _stream(keyspace, effect)
     settings = dict(effect.settings)
@@ -272,6 +276,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.Delivered: _delivered,
     e.Redelivered: _redelivered,
     e.Released: _released,
+    e.KeptBack: _kept_back,
     e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }

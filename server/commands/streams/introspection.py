@@ -98,7 +98,7 @@ class _HeldGroup:
             ("lag", stream.lag(group)),
             ("pel-count", len(pending)),
         ]
-        self._tail: Fields = [("nacked-count", len(pending.released))]
+        self._tail: Fields = [("nacked-count", pending.unowned)]
         self._most = count or len(pending)
         consumers = [group.consumers[name] for name in sorted(group.consumers)]
         self._consumers = [(each, _consumer_head(each)) for each in consumers]

@@ -110,7 +110,7 @@ def group_values(
         group.acked,
         group.claimed,
         group.released,
-        len(group.pending.released),
+        group.pending.unowned,
         int(ruled),
         parked,
         seconds_since(seen, now),

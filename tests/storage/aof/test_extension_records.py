@@ -11,7 +11,8 @@ from storage.engine.idempotency import content_iid
 from storage.engine.limits import StreamLimits
 from tests.storage.aof.test_encode_effects import A_GROUP, A_STREAM, PENDING, recorded
 from tests.support.direct import START_MS as T
-from tests.support.recording import Recording, commands_of
+from tests.support.direct import Direct
+from tests.support.recording import Recording, commands_of, load
 
 
 def records(recording: Recording) -> list[list[bytes]]:
@@ -79,6 +80,26 @@ def test_entries_that_are_kept_back_have_their_times_in_a_record() -> None:
         [b"released-until", b"k", b"g", b"1-1", b"1", b"%d" % (T + 5)],
         [b"skip", b"1"],
         b"XCLAIM k g  0 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID".split(b" "),
+        [b"EXEC"],
+    ]
+
+
+def test_what_is_kept_back_together_is_one_record_and_one_claim() -> None:
+    recording = recorded(
+        *A_GROUP,
+        "XGROUP CREATECONSUMER k g ann",
+        "PENSTOCK POLICY SET k GROUP g delay-field at",
+        *(f"XADD k 9-{number} at {T + 7}" for number in range(1, 4)),
+        f"XADD k 9-4 at {T}",
+    )
+    recording.send(*["XREADGROUP", "GROUP", "g", "ann", "COUNT", "3", "STREAMS", "k", ">"])
+    recording.take()
+    assert sent(recording, "XREADGROUP GROUP g ann STREAMS k >") == [
+        [b"MULTI"],
+        [b"kept-back", b"%d" % (T + 7)],
+        b"XCLAIM k g  0 9-1 9-2 9-3 TIME 0 RETRYCOUNT 0 FORCE JUSTID".split(b" "),
+        (b"XCLAIM k g ann 0 9-4 TIME %d RETRYCOUNT 1 FORCE JUSTID LASTID 9-4" % T).split(b" "),
+        [b"XGROUP", b"SETID", b"k", b"g", b"9-4", b"ENTRIESREAD", b"7"],
         [b"EXEC"],
     ]
 
@@ -169,6 +190,31 @@ def test_what_takes_consumers_elsewhere_is_written_behind_their_times(line: str)
     written = sent(recording, line)
     assert written[1] == [b"seen", b"k", b"g", b"ann", b"%d" % T, b"-1"]
     assert written[2][0].decode() == line.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("times", "named"),
+    [([T, T + 1], ["9-1"]), ([T], ["9-2", "9-1"])],
+    ids=["another number of times", "IDs that do not ascend"],
+)
+def test_what_is_kept_back_in_another_way_is_refused(times: list[int], named: list[str]) -> None:
+    direct = Direct()
+    written: list[list[str | bytes]] = [
+        *map(_words, (*A_GROUP, "XADD k 9-1 a b", "XADD k 9-2 a b")),
+        ["ECHO", command(own.MARK, own.KEPT_BACK, *(b"%d" % time for time in times))],
+        ["XCLAIM", "k", "g", "", "0", *named, *["TIME", "0", "RETRYCOUNT", "0", "FORCE", "JUSTID"]],
+    ]
+    data = b"".join(command(*(_bytes(word) for word in words)) for words in written)
+    with pytest.raises(LoadError, match="the entries that are kept back do not fit their times"):
+        load(direct, data)
+
+
+def _words(line: str) -> list[str | bytes]:
+    return [*line.split()]
+
+
+def _bytes(word: str | bytes) -> bytes:
+    return word if isinstance(word, bytes) else word.encode()
 
 
 # --- records as such -------------------------------------------------------------------------

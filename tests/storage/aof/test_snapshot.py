@@ -175,6 +175,32 @@ CASES: list[tuple[str, tuple[str, ...], list[str]]] = [
         ],
     ),
     (
+        "entries that policies keep back",
+        (
+            *A_STREAM, "XGROUP CREATE k g 0", "XGROUP CREATECONSUMER k g ann",
+            "PENSTOCK POLICY SET k GROUP g only x=y delay-field a",
+            "XADD k 2-2 a 99 b y", f"XADD k 2-3 x y a {T + 5}", f"XADD k 2-4 x y a {T + 5}",
+            f"XADD k 2-5 x y a {T + 6}", "XREADGROUP GROUP g ann STREAMS k >",
+            "XNACK k g FAIL IDS 1 2-4",
+        ),
+        [
+            "SELECT 0",
+            *A_STREAM,
+            "XADD k 2-2 a 99 b y", f"XADD k 2-3 x y a {T + 5}", f"XADD k 2-4 x y a {T + 5}",
+            f"XADD k 2-5 x y a {T + 6}",
+            "XSETID k 2-5 ENTRIESADDED 7 MAXDELETEDID 0-0",
+            "XGROUP CREATE k g 2-5 ENTRIESREAD 7",
+            "XGROUP CREATECONSUMER k g ann",
+            "<released k g 2-4 0>",
+            "<skip 1>",
+            "XCLAIM k g '' 0 2-4 TIME 0 RETRYCOUNT 0 FORCE JUSTID",
+            f"<kept-back {T + 5} {T + 6}>",
+            "XCLAIM k g '' 0 2-3 2-5 TIME 0 RETRYCOUNT 0 FORCE JUSTID",
+            f"<seen k g ann {T} -1>",
+            "<group-policy k g delay-field a only x=y>",
+        ],
+    ),
+    (
         "policies, and entries that they keep back",
         (
             *PENDING,

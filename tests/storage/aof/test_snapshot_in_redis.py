@@ -55,6 +55,29 @@ def test_it_holds_pending_entries_whose_entries_are_gone(real: FileServer) -> No
     assert (group["entries-read"], group["lag"]) == (5, 0)
 
 
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_it_holds_what_policies_keep_back_for_the_consumer_without_a_name(
+    real: FileServer, rewritten: bool
+) -> None:
+    recording = recorded(
+        *(
+            "XGROUP CREATE k g 0 MKSTREAM",
+            "PENSTOCK POLICY SET k GROUP g delay-field at order-by of",
+        ),
+        *(f"XADD k 1-{number} at {T + 1000 * number} of x" for number in range(1, 4)),
+        *("XADD k 2-1 of y", "XADD k 2-2 of y", "XREADGROUP GROUP g ann STREAMS k >"),
+    )
+    real.load(recording.rewritten() if rewritten else recording.contents())
+    group = fields(stream_in(real)["groups"][0])
+    assert group["pending"] == [
+        *([b"1-1", b"", 0, 0], [b"1-2", b"", 0, 0], [b"1-3", b"", 0, 0]),
+        *([b"2-1", b"ann", T, 1], [b"2-2", b"", 0, 0]),
+    ]
+    assert (group["last-delivered-id"], group["entries-read"], group["lag"]) == (b"2-2", 5, 0)
+    claimed = real.ask("XAUTOCLAIM", "k", "g", "bob", 1000, 0)
+    assert [entry[0] for entry in claimed[1]] == [b"1-1", b"1-2", b"1-3", b"2-1", b"2-2"]
+
+
 def test_it_holds_them_for_an_empty_stream(real: FileServer) -> None:
     real.load(recorded(*PENDING, "XTRIM k MAXLEN 0").rewritten())
     stream = stream_in(real)
