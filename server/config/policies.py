@@ -310,7 +310,10 @@ ONLY: Final = OfValue(
     "The group is given these entries alone; it passes over the others, which count as read.",
 )
 DELAY_FIELD: Final = OfField(
-    b"delay-field", "An entry is not delivered before the time in the field, in Unix milliseconds."
+    b"delay-field",
+    "An entry is not delivered before the time in the field, in Unix milliseconds, or seconds below"
+    " 100,000,000,000. One whose field holds no time is delivered at once, and counted in"
+    " `penstock_stream_group_bad_delays_total`.",
 )
 PAUSED: Final = Choice(b"paused", ("yes", "no"), "Readers of the group wait.")
 

@@ -11,6 +11,7 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.delivery import errors as policy_errors
 from server.delivery.group_ref import GroupRef, RuledGroup, group_of_value
+from server.delivery.happenings import BURIED
 from server.delivery.retention import add_entry, drop_acknowledged
 from storage.engine import ids
 from storage.engine.effects import EntriesDeleted
@@ -66,6 +67,7 @@ def move_to_dead_letters(
     come back from there."""
     goes_round = len(ruled.circle()) > 0
     done: list[int] = []
+    written = 0
     kept: list[PendingEntry] = []
     # Claims may name an entry twice.
     for entry in {entry.id: entry for entry in entries}.values():
@@ -73,10 +75,14 @@ def move_to_dead_letters(
         if payload is None or (not goes_round and _write(ruled, entry, payload, reason)):
             ruled.group.acknowledge([entry.id])
             done.append(entry.id)
+            written += payload is not None
         else:
             kept.append(entry)
     if done:
         acknowledge(ruled, done)
+    if written:
+        ruled.group.counts.bury(reason, written, ruled.now)
+        ruled.happenings.note(ruled.happening(BURIED, number=written))
     return kept
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from protocol import errors
 from protocol.errors import CommandError
 from server.delivery.agenda import Agenda
+from server.delivery.happenings import LEFT, Happening, Happenings
 from server.delivery.retention import NEVER, StreamAgenda, Tally
+from server.road.session import Link
 from storage.engine import ids
 from storage.engine.effects import (
     Acknowledged,
@@ -47,16 +49,23 @@ class GroupRef:
         """The time of the running command."""
         return self.db.keyspace.now_ms
 
+    def happening(self, kind: str, user: bytes = b"", number: int = 1) -> Happening:
+        """Return what happens to the group now."""
+        return Happening(self.now, kind, self.db.index, self.key, self.group.name, user, number)
+
     # --- consumers ------------------------------------------------------------------------
 
-    def consumer(self, name: bytes) -> Consumer:
-        """Return the consumer of that name, seen now; it is made if there is none."""
+    def consumer(self, name: bytes, link: Link | None = None) -> Consumer:
+        """Return the consumer of that name, seen now; it is made if there is none. ``link`` is
+        where the request comes from that it makes."""
         now = self.db.keyspace.now_ms
         consumer = self.group.consumers.get(name)
         if consumer is None:
             consumer = self.group.add_consumer(name, now)
             self.db.emit(ConsumerCreated(self.db.index, self.key, self.group.name, name, now))
         consumer.seen = now
+        if link is not None:
+            consumer.link = link
         return consumer
 
     def remove_consumer(self, name: bytes) -> int:
@@ -125,6 +134,7 @@ class GroupRef:
             group.claimed += len(claims.ids)
             if claim.counting:
                 group.redelivered += len(claims.ids)
+                claim.consumer.redelivered += len(claims.ids)
             self.emit_delivered(claim.consumer, tuple(claims.ids), claim.time, tuple(claims.counts))
 
     def emit_acknowledged(self, entry_ids: list[int]) -> None:
@@ -146,7 +156,7 @@ class RuledGroup(GroupRef):
     the stream, if any, and ``circle_of`` tells through which streams dead letters would come
     back."""
 
-    __slots__ = ("_circle_of", "agenda", "of_stream", "tally")
+    __slots__ = ("_circle_of", "agenda", "happenings", "of_stream", "tally")
 
     def __init__(
         self,
@@ -154,12 +164,14 @@ class RuledGroup(GroupRef):
         agenda: Agenda,
         of_stream: StreamAgenda | None,
         tally: Tally,
+        happenings: Happenings,
         circle_of: Callable[[Database, bytes, bytes], list[bytes]],
     ) -> None:
         super().__init__(ref.db, ref.key, ref.stream, ref.group)
         self.agenda = agenda
         self.of_stream = of_stream
         self.tally = tally
+        self.happenings = happenings
         self._circle_of = circle_of
 
     def circle(self) -> list[bytes]:
@@ -214,6 +226,7 @@ class RuledGroup(GroupRef):
             self.emit_released(owned, counts)
         self.remove_consumer(consumer.name)
         self.tally.consumers_removed += 1
+        self.happenings.note(self.happening(LEFT))
 
 
 def add_group(

@@ -38,6 +38,7 @@ from server.delivery.group_ref import (
     find_group,
     group_of_value,
 )
+from server.delivery.happenings import Happenings
 from server.delivery.reading import move_exhausted
 from server.delivery.retention import AGE_STEP_MS, NEVER, StreamAgenda, Tally
 from server.road.session import Place, Session
@@ -100,6 +101,8 @@ class Policies:
         self._known: dict[Place, _Known] = {}
         """The streams that were looked at while any had policies."""
         self.tally = Tally()
+        self.happenings = Happenings()
+        """What happened lately to groups, with policies or without."""
         self.due = DueTimes(state.timekeeper, self.run_due)
         self.apply_and_wake: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
@@ -210,7 +213,9 @@ class Policies:
             if former is not None and former.group is group and former.ruled is not None:
                 had = former.ruled.agenda
                 agenda = had if had.rules.settings == rules.settings else agenda
-            ruled = RuledGroup(ref, agenda, known.agenda, self.tally, self.circle_of)
+            ruled = RuledGroup(
+                ref, agenda, known.agenda, self.tally, self.happenings, self.circle_of
+            )
         of_group = known.groups[group.name] = _KnownGroup(group, self._version, ruled)
         return of_group
 

@@ -137,6 +137,7 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
     group.delivered += len(counts) - again
     group.redelivered += again
     ruled.tally.redelivered += again
+    reader.consumer.redelivered += again
     reader.consumer.active = now
     ruled.emit_delivered(reader.consumer, tuple([entry.id for entry in before]), now, counts)
 
@@ -147,9 +148,11 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
 class _Sorted:
     """New entries in turn: those that are delivered, and those that are kept back until a time."""
 
-    __slots__ = ("entry_ids", "given", "held", "passed", "until")
+    __slots__ = ("bad_delays", "entry_ids", "given", "held", "passed", "until")
 
     def __init__(self) -> None:
+        self.bad_delays = 0
+        """How many have no time in the field for it."""
         self.passed: list[int] = []
         self.entry_ids: list[int] = []
         self.given: list[bytes] = []
@@ -200,6 +203,7 @@ def _sort_all(ruled: RuledGroup, portion: tuple[list[int], list[bytes]], found: 
             continue
         if delays is not None:
             until = delays.time_in(payload)
+            found.bad_delays += until < 0
         in_flight = until <= now
         if (lanes is not None and not lanes.enter(entry_id, payload, in_flight)) or not in_flight:
             found.held.append(entry_id)
@@ -233,6 +237,7 @@ def _sort(
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
             found.passed.append(entry_id)
             continue
+        found.bad_delays += until < 0
         in_flight = until <= now
         first = lanes is None or lanes.enter(entry_id, payload, in_flight)
         found.passed.append(entry_id)
@@ -249,6 +254,7 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     """Moves the group past all of them, and tells what has become of each."""
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
+    group.counts.bad_delays += found.bad_delays
     if found.held:
         ruled.keep_back(found.held, found.until)
     if found.entry_ids and not reader.noack:

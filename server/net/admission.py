@@ -47,7 +47,9 @@ def _tune(config: Config, sock: socket.socket) -> None:
 
 
 def farewell(server: Services, session: Session) -> None:
-    """Forgets a client that is gone, and everything it waits for and listens to."""
+    """Forgets a client that is gone, and everything it waits for and listens to. What is left of
+    it is the link, where a consumer has read over it."""
+    session.link.closed_ms = server.state.clock()
     server.state.sessions.pop(session.id, None)
     if isinstance(session.parked, Waiter):
         server.blocking.abandon(session.parked)
@@ -60,3 +62,4 @@ def farewell(server: Services, session: Session) -> None:
     server.pauses.release(session)
     server.interception.forget(session)
     server.replication.detach(session)
+    session.link.wire = None

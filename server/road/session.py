@@ -74,9 +74,9 @@ class Wire(Protocol):
 
 
 class Link:
-    """How a session reaches its client: over which addresses, since when (Unix milliseconds), and
-    what has gone both ways. The link of a session without a client has no ``wire`` and leads
-    nowhere, and has no address."""
+    """How a session reaches its client: over which addresses, since when and until when (Unix
+    milliseconds, the latter 0 while it is there), and what has gone both ways. The link of a
+    session without a client has no ``wire`` and leads nowhere, and has no address."""
 
     __slots__ = (
         "addr",
@@ -85,6 +85,7 @@ class Link:
         "bytes_in",
         "bytes_out",
         "bytes_read",
+        "closed_ms",
         "created_ms",
         "laddr",
         "reads",
@@ -95,6 +96,7 @@ class Link:
         self.addr = addr
         self.laddr = laddr
         self.created_ms = now_ms
+        self.closed_ms = 0
         self.wire: Wire | None = None
         self.bytes_in = self.bytes_out = self.reads = 0
         self.bytes_read = 0

@@ -74,6 +74,10 @@ _LINE_END: Final = len(b"\r\n")
 _ID_AT: Final = len(b"*2\r\n")
 _LONGEST_TIME: Final = 16
 """How many digits a time in milliseconds has at most."""
+_LEAST_MS: Final = 100_000_000_000
+"""A time below this is in seconds: in milliseconds it would be one in 1973 or before."""
+NO_TIME: Final = -1
+"""What stands for a time that cannot be read as one."""
 
 
 def bulk(value: bytes) -> bytes:
@@ -114,11 +118,15 @@ class Field:
         return payload[start:end]
 
     def time_in(self, payload: bytes) -> int:
-        """The time in Unix milliseconds that the field holds; 0 if it holds none."""
+        """The time in Unix milliseconds that the field holds, which may hold seconds; 0 without the
+        field, :data:`NO_TIME` if it holds no time."""
         value = self.value_in(payload)
-        if value is None or not value.isdigit() or len(value) > _LONGEST_TIME:
+        if value is None:
             return 0
-        return int(value)
+        if not value.isdigit() or len(value) > _LONGEST_TIME:
+            return NO_TIME
+        time = int(value)
+        return time if time >= _LEAST_MS else time * 1000
 
 
 def next_line(data: bytes, at: int) -> int:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from storage.engine import ids
 from storage.engine.block import Block
 from storage.engine.effects import make
+from storage.engine.group_counts import GroupCounts
 from storage.engine.log import EntryLog
 from storage.engine.pending import MOST, Consumer, PendingEntry, PendingList, longest_idle
 
@@ -73,7 +74,8 @@ class Group:
 
     ``delivered`` counts the new entries that consumers were given, and ``acked``, ``claimed``,
     ``redelivered`` and ``released`` what commands have done with pending entries since the group is
-    in memory; they are for metrics and tests, and are not kept.
+    in memory; they are for metrics and tests, and are not kept, and neither is what policies have
+    done (``counts``).
     ``policy`` are the group's own policies by name; nothing here looks into them.
     """
 
@@ -81,6 +83,7 @@ class Group:
         "acked",
         "claimed",
         "consumers",
+        "counts",
         "cursor",
         "delivered",
         "entries_read",
@@ -105,6 +108,7 @@ class Group:
         self.delivered = 0
         self.redelivered = 0
         self.released = 0
+        self.counts = GroupCounts()
 
     def add_consumer(self, name: bytes, now: int) -> Consumer:
         """A new consumer, seen now and never active."""
@@ -130,9 +134,13 @@ class Group:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
         return list(self.pending.segments)
 
-    def acknowledge(self, entry_ids: Sequence[int]) -> list[int]:
-        """Takes entries out of the pending entries list; returns those that were in it."""
-        return self.pending.remove_all(entry_ids)
+    def acknowledge(self, entry_ids: Sequence[int], counting: bool = False) -> list[int]:
+        """Takes entries out of the pending entries list; returns those that were in it.
+        ``counting`` is for what consumers acknowledge themselves."""
+        gone = self.pending.remove_all(entry_ids, counting)
+        if counting:
+            self.acked += len(gone)
+        return gone
 
     def hand_over(self, entry_id: int, consumer: Consumer, time: int, count: int, now: int) -> None:
         """Makes an entry pending for ``consumer`` with this delivery time and count."""

@@ -331,17 +331,18 @@ class PendingList(Segments):
         """The entry is no longer pending; false if it was not."""
         return self._remove_from((entry_id,), 0) > 0
 
-    def remove_all(self, entry_ids: Sequence[int]) -> list[int]:
-        """The entries are no longer pending; returns the IDs of those that were."""
+    def remove_all(self, entry_ids: Sequence[int], acked: bool = False) -> list[int]:
+        """The entries are no longer pending; returns the IDs of those that were. Where they were
+        ``acked``, their owners count them."""
         gone: list[int] = []
         at = 0
         while at < len(entry_ids):
-            count = self._remove_from(entry_ids, at)
+            count = self._remove_from(entry_ids, at, acked)
             gone += entry_ids[at : at + count]
             at += max(count, 1)
         return gone
 
-    def _remove_from(self, entry_ids: Sequence[int], at: int) -> int:
+    def _remove_from(self, entry_ids: Sequence[int], at: int, acked: bool = False) -> int:
         """Takes out the entry with the ID at place ``at``, and those with the IDs behind it that
         stand in a row with it and have the same owner; returns how many, 0 if it is not pending."""
         holder = self.holder_of(entry_ids[at])
@@ -355,6 +356,8 @@ class PendingList(Segments):
         owner = segment.people[segment.owners[place]]
         if owner is not None:
             owner.owned -= count
+            if acked:
+                owner.acked += count
         else:
             self._forget_unowned(entry_ids[at : at + count])
         self._length -= count

@@ -158,9 +158,13 @@ _OWNED: Final = bytes([0] + [1] * (GONE - 1) + [0])
 class Consumer:
     """A consumer of a group. ``seen`` and ``active`` are Unix milliseconds, ``active`` may be
     :data:`NEVER`; ``owned`` is the number of pending entries it owns, and ``bases`` tells which
-    segments they are in: all segments whose tables it is in, ascending."""
+    segments they are in: all segments whose tables it is in, ascending.
 
-    __slots__ = ("active", "bases", "name", "owned", "seen")
+    ``acked`` and ``redelivered`` count entries that it has acknowledged, and that it was given
+    again, since it is in memory. ``link`` is where its last request came from, which nothing here
+    looks into."""
+
+    __slots__ = ("acked", "active", "bases", "link", "name", "owned", "redelivered", "seen")
 
     def __init__(self, name: bytes, seen: int) -> None:
         self.name = name
@@ -168,6 +172,9 @@ class Consumer:
         self.active = NEVER
         self.owned = 0
         self.bases: list[int] = []
+        self.acked = 0
+        self.redelivered = 0
+        self.link: object = None
 
 
 class PendingEntry(NamedTuple):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import binary, lists, sampled_from, tuples
 
-from storage.engine.entries import Condition, Field, decode_entry, encode_entry
+from storage.engine.entries import NO_TIME, Condition, Field, decode_entry, encode_entry
 
 NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
 ITEMS = lists(tuples(NAMES, binary(max_size=12)), min_size=1, max_size=40)
@@ -27,8 +27,18 @@ def test_the_first_field_of_a_name_is_found_as_when_the_entry_is_taken_apart(
 
 @pytest.mark.parametrize(
     ("value", "time"),
-    [(b"1700000000000", 1_700_000_000_000), (b"soon", 0), (b"", 0), (b"-5", 0), (b"1" * 17, 0)],
+    [
+        (b"1700000000000", 1_700_000_000_000),
+        (b"1700000000", 1_700_000_000_000),
+        (b"99999999999", 99_999_999_999_000),
+        (b"100000000000", 100_000_000_000),
+        (b"0", 0),
+        (b"soon", NO_TIME),
+        (b"", NO_TIME),
+        (b"-5", NO_TIME),
+        (b"1" * 17, NO_TIME),
+    ],
 )
-def test_what_is_no_time_counts_as_none(value: bytes, time: int) -> None:
+def test_a_time_is_in_milliseconds_or_in_seconds(value: bytes, time: int) -> None:
     assert Field(b"at").time_in(encode_entry(1, [b"at", value])) == time
     assert Field(b"other").time_in(encode_entry(1, [b"at", value])) == 0

@@ -104,7 +104,7 @@ def _read_usual(session: Session, options: ReadOptions, ref: GroupRef) -> Encode
     entry_ids, chunks = ref.group.cursor.read(log, ref.group.last_id, count)
     if not entry_ids:
         return None
-    ref.hand_out(ref.consumer(options.consumer), entry_ids, options.noack)
+    ref.hand_out(ref.consumer(options.consumer, session.link), entry_ids, options.noack)
     head = b"%1\r\n" if session.resp3 else b"*1\r\n*2\r\n"
     return Encoded(b"".join([head, bulk(ref.key), b"*%d\r\n" % len(entry_ids), *chunks]))
 
@@ -228,7 +228,7 @@ class _GroupRead:
     def _serve(self, ref: GroupRef, start: int, budget: Budget) -> Entries | None:
         """Reads one stream; returns what it has to report, ``None`` for nothing."""
         options = self._options
-        consumer = ref.consumer(options.consumer)
+        consumer = ref.consumer(options.consumer, self._session.link)
         ruled = ref if isinstance(ref, RuledGroup) else None
         if start != NEW:
             if ruled is not None:
@@ -279,6 +279,7 @@ class _GroupRead:
         if live:
             group.pending.count_deliveries(live, ref.now)
             group.redelivered += len(live)
+            consumer.redelivered += len(live)
             db.emit(Redelivered(db.index, ref.key, group.name, consumer.name, tuple(live), ref.now))
         ref.emit_seen(consumer)
         return held_entries(ref.stream, wanted, self._absent)

@@ -11,6 +11,7 @@ from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
 from server.delivery.group_ref import add_group, find_group, group_of_key
+from server.delivery.happenings import LEFT, MOVED
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
@@ -117,6 +118,7 @@ def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
     group.last_id = stream.last_id if args[4] == b"$" else ids.parse_bound(args[4])
     group.entries_read = position.capped(stream)
     ref.emit_position(explicit=True)
+    server.policies.happenings.note(ref.happening(MOVED, session.user))
     return OK
 
 
@@ -166,7 +168,10 @@ def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -
 def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> Reply:
     """XGROUP DELCONSUMER key group consumer: how many pending entries went with it."""
     ref = group_of_key(session.db, args[2], args[3])
-    return ref.remove_consumer(args[4]) if args[4] in ref.group.consumers else 0
+    if args[4] not in ref.group.consumers:
+        return 0
+    server.policies.happenings.note(ref.happening(LEFT, session.user))
+    return ref.remove_consumer(args[4])
 
 
 _HELP: Final = """\
@@ -203,9 +208,8 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply:
     ref = find_group(session.db, args[1], args[2])
     if ref is None:
         return 0
-    acknowledged = ref.group.acknowledge([ids.parse(text) for text in args[3:]])
+    acknowledged = ref.group.acknowledge([ids.parse(text) for text in args[3:]], counting=True)
     if acknowledged:
-        ref.group.acked += len(acknowledged)
         ref.emit_acknowledged(acknowledged)
         if server.policies.active:
             server.policies.note_acknowledged(ref, acknowledged)
@@ -229,10 +233,9 @@ def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
         return [-1] * len(wanted)
     replies: list[Reply] = []
     for entry_id in wanted:
-        if not ref.group.acknowledge([entry_id]):
+        if not ref.group.acknowledge([entry_id], counting=True):
             replies.append(-1)
             continue
-        ref.group.acked += 1
         ref.emit_acknowledged([entry_id])
         kept = delete_by_policy(ref.db, ref.key, ref.stream, entry_id, policy) == 2
         replies.append(2 if kept else 1)

@@ -311,7 +311,7 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
     if options.last_id > ref.group.last_id:
         ref.group.last_id = options.last_id
         ref.emit_position()
-    consumer = ref.consumer(args[3])
+    consumer = ref.consumer(args[3], session.link)
     refusals = _refusals(server, ref, not options.justid)
     claim = Claim(
         consumer,
@@ -368,7 +368,7 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
     count, justid = _autoclaim_options(args)
     ref = existing_group(session.db, args[1], args[2])
     now = ref.now
-    consumer = ref.consumer(args[3])
+    consumer = ref.consumer(args[3], session.link)
     refusals = _refusals(server, ref, not justid)
     refuses = None if refusals is None else refusals.refuses
     claim = Claim(consumer, min_idle, now, now, counting=not justid, refuses=refuses)

@@ -68,18 +68,26 @@ async def _write(survey: Survey, pieces: list[bytes], pace: Slice) -> None:
         (GROUPS, survey.groups),
         (CONSUMERS, survey.consumers),
     ):
+        before = ""
         for family in families:
-            await _write_family(family, rows.labels, rows.columns.pop(0), pieces, pace)
+            head = "" if family.name == before else family.head
+            await _write_family(family, head, rows.labels, rows.columns.pop(0), pieces, pace)
+            before = family.name
     await _write_deliveries(survey.deliveries, pieces, pace)
 
 
 async def _write_family(
-    family: Family, labels: list[str], values: list[Value], pieces: list[bytes], pace: Slice
+    family: Family,
+    head: str,
+    labels: list[str],
+    values: list[Value],
+    pieces: list[bytes],
+    pace: Slice,
 ) -> None:
-    name, head = family.name, family.head
+    name = family.name
     for at in range(0, len(values), _SOME):
         lines = [
-            f"{name}{own} {value}\n"
+            f"{name}{family.labelled(own)} {value}\n"
             for own, value in zip(labels[at : at + _SOME], values[at : at + _SOME], strict=True)
             if value is not None
         ]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from server.delivery.dead_letters import FATAL, TOO_OFTEN
 from server.delivery.group_ref import GroupRef
+from server.road.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -46,6 +48,12 @@ counter penstock_stream_group_redeliveries_total: Entries delivered again, by cl
 counter penstock_stream_group_acked_total: Entries acknowledged.
 counter penstock_stream_group_claims_total: Entries that were claimed.
 counter penstock_stream_group_released_total: Entries given back with XNACK.
+counter penstock_stream_group_bad_delays_total: Entries that were delivered at once because their
+    field for delay-field holds no time.
+counter penstock_stream_group_dead_letters_total{reason="max-deliveries"}: Entries of the group that
+    became dead letters, by their reason.
+counter penstock_stream_group_dead_letters_total{reason="fatal"}: The same.
+gauge penstock_stream_group_dead_letters_lately: Those of the last ten minutes.
 gauge penstock_stream_group_unowned_entries: Pending entries without an owner: given back, or kept
     back by a policy.
 gauge penstock_stream_group_policies: Whether the group has policies.
@@ -58,15 +66,22 @@ CONSUMERS: Final = families("""
 gauge redis_stream_group_consumer_messages_pending: Entries delivered to the consumer, not
     acknowledged.
 gauge redis_stream_group_consumer_idle_seconds: How long the consumer has not asked.
+counter penstock_stream_group_consumer_acked_total: Entries that the consumer had and that were
+    acknowledged.
+counter penstock_stream_group_consumer_redeliveries_total: Entries delivered to the consumer that
+    had been delivered before.
+gauge penstock_stream_group_consumer_gone_seconds: How long ago the client went that was the
+    consumer last; 0 while it is connected. Only where there was one since the server began.
 """)
 
 DELIVERIES: Final = Family(
     "penstock_stream_group_deliveries",
     HISTOGRAM,
-    "Pending entries by the number of times that they were delivered; only while there are any.",
+    "Pending entries by the number of times that they were delivered, 0 for those that never were;"
+    " only while there are any.",
 )
 
-DELIVERY_BOUNDS: Final = (1, 2, 3, 5, 10, 25, 100)
+DELIVERY_BOUNDS: Final = (0, 1, 2, 3, 5, 10, 25, 100)
 """Up to which delivery count each bucket counts."""
 
 MOST_BLOCKS: Final = 2000
@@ -95,7 +110,7 @@ def group_values(
 ) -> list[Value]:
     """Return the values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not
     seen for the longest time, and ``ruled`` whether the group has policies."""
-    stream, group = ref.stream, ref.group
+    stream, group, counts = ref.stream, ref.group, ref.group.counts
     oldest = None if summary.earliest == MOST else summary.earliest
     return [
         len(group.consumers),
@@ -110,6 +125,10 @@ def group_values(
         group.acked,
         group.claimed,
         group.released,
+        counts.bad_delays,
+        counts.letters.get(TOO_OFTEN, 0),
+        counts.letters.get(FATAL, 0),
+        counts.letters_lately.total(now),
         group.pending.unowned,
         int(ruled),
         parked,
@@ -125,7 +144,17 @@ def _first_undelivered(stream: Stream, group: Group) -> int | None:
 
 def consumer_values(consumer: Consumer, now: int) -> list[Value]:
     """The values of :data:`CONSUMERS`."""
-    return [consumer.owned, seconds_since(consumer.seen, now)]
+    link = consumer.link
+    gone = None
+    if isinstance(link, Link):
+        gone = seconds_since(link.closed_ms, now) if link.closed_ms else 0
+    return [
+        consumer.owned,
+        seconds_since(consumer.seen, now),
+        consumer.acked,
+        consumer.redelivered,
+        gone,
+    ]
 
 
 def seconds_since(ms: int | None, now: int) -> float:

@@ -22,24 +22,36 @@ Value = int | float | None
 
 
 class Family(NamedTuple):
-    """All series of one name: what they are called, of which type they are, what they tell."""
+    """All series of one name: what they are called, of which type they are, what they tell. Where
+    there are several of one name for one thing, ``label`` tells apart those of each."""
 
     name: str
     kind: str
     help: str
+    label: str = ""
 
     @property
     def head(self) -> str:
         """The two lines that come before its series."""
         return f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n"
 
+    def labelled(self, own: str) -> str:
+        """Return the labels of a series that has these and its own."""
+        return f"{own[:-1]},{self.label}}}" if self.label else own
+
 
 def families(table: str) -> tuple[Family, ...]:
     """Return the families of a table with a line for each: of which type it is, how it is called,
-    and what it tells. A line that is indented belongs to the one before."""
+    and what it tells. A line that is indented belongs to the one before. A label in braces may
+    follow the name."""
     lines = table.strip().replace("\n    ", " ").split("\n")
     words = (re.split(": | ", line, maxsplit=2) for line in lines)
-    return tuple(Family(name, kind, help) for kind, name, help in words)
+    return tuple(_family(kind, name, help) for kind, name, help in words)
+
+
+def _family(kind: str, name: str, help: str) -> Family:
+    bare, _, label = name.partition("{")
+    return Family(bare, kind, help, label.removesuffix("}"))
 
 
 def readable(name: bytes) -> str:

@@ -42,8 +42,8 @@ def sparkline(values: Sequence[int], name: str) -> Html | None:
 
 def delivery_names() -> list[str]:
     """What the buckets of delivery counts are called."""
-    names, before = [], 0
-    for bound in DELIVERY_BOUNDS:
+    names, before = ["never"], 0
+    for bound in DELIVERY_BOUNDS[1:]:
         names.append(str(bound) if bound == before + 1 else f"{before + 1} to {bound}")
         before = bound
     return [*names, f"over {before}"]

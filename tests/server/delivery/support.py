@@ -7,6 +7,8 @@ from typing import Any
 from server.delivery.agenda import Agenda
 from server.delivery.group_ref import existing_group
 from server.delivery.retention import StreamAgenda
+from storage.engine.group_counts import GroupCounts
+from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from tests.support.direct import Argument, Direct, DirectClient, parsed
 
@@ -94,6 +96,23 @@ class Kitchen:
         agenda = services.policies.of_stream(db, KEY.encode(), stream)
         assert agenda is not None
         return stream, agenda
+
+    @property
+    def group(self) -> Group:
+        """The group."""
+        db = self.direct.server.services.state.keyspace.databases[0]
+        return existing_group(db, KEY.encode(), GROUP.encode()).group
+
+    @property
+    def counts(self) -> GroupCounts:
+        """What is counted of the group."""
+        return self.group.counts
+
+    @property
+    def happened(self) -> list[tuple[str, bytes, bytes, int]]:
+        """What happened lately to the group: what, to which group, by which user, how many."""
+        happenings = self.direct.server.services.policies.happenings
+        return [(each.kind, each.group, each.user, each.number) for each in happenings]
 
     @property
     def agenda(self) -> Agenda:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from server.delivery.reading import MOST_PASSED
 from tests.server.delivery.support import GROUP, KEY, Kitchen, woken_with
 from tests.support.direct import START_MS
@@ -231,6 +233,28 @@ def test_an_entry_is_not_delivered_before_its_time() -> None:
     kitchen.direct.advance(1)
     assert woken_with(waiting) == [1]
     assert kitchen.pending()[0] == (1, "ann", 1)
+
+
+def test_a_time_may_be_in_seconds() -> None:
+    kitchen = Kitchen("delay-field", "at")
+    kitchen.add(1, "at", START_MS // 1000 + 1)
+    assert kitchen.read() == []
+    kitchen.direct.advance(1000)
+    assert kitchen.read() == [1]
+
+
+@pytest.mark.parametrize("order", [(), ("order-by", "at")])
+def test_what_is_no_time_is_delivered_at_once_and_counted(order: tuple[str, ...]) -> None:
+    kitchen = Kitchen("delay-field", "at", *order)
+    kitchen.add(1, "at", "soon")
+    kitchen.add(2, "n", "2")
+    kitchen.add(3, "at", "")
+    kitchen.add(4, "at", "1" * 17)
+    assert kitchen.read("ann", "COUNT", 2) == [1, 2]
+    assert kitchen.counts.bad_delays == 1
+    assert kitchen.read("ann", "MAXSIZE", 1) == [3]
+    assert kitchen.read() == [4]
+    assert kitchen.counts.bad_delays == 3
 
 
 def test_with_noack_an_entry_is_gone_when_its_time_has_come() -> None:

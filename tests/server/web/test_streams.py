@@ -36,35 +36,46 @@ redis_stream_max_deleted_entry_id{db="db0",stream="orders"} 1699999995000
 redis_stream_radix_tree_keys{db="db0",stream="orders"} 1
 redis_stream_radix_tree_nodes{db="db0",stream="orders"} 2
 redis_stream_entries_added_total{db="db0",stream="orders"} 5
-redis_stream_group_consumers{db="db0",group="cook",stream="orders"} 2
-redis_stream_group_messages_pending{db="db0",group="cook",stream="orders"} 2
-redis_stream_group_last_delivered_id{db="db0",group="cook",stream="orders"} 1699999991000
-penstock_stream_group_lag_entries{db="db0",group="cook",stream="orders"} 2
-penstock_stream_group_lag_seconds{db="db0",group="cook",stream="orders"} 11.5
-penstock_stream_group_oldest_pending_age_seconds{db="db0",group="cook",stream="orders"} 7.5
-penstock_stream_group_redeliveries_total{db="db0",group="cook",stream="orders"} 3
-penstock_stream_group_acked_total{db="db0",group="cook",stream="orders"} 0
-penstock_stream_group_claims_total{db="db0",group="cook",stream="orders"} 2
-penstock_stream_group_released_total{db="db0",group="cook",stream="orders"} 0
-penstock_stream_group_unowned_entries{db="db0",group="cook",stream="orders"} 0
-penstock_stream_group_policies{db="db0",group="cook",stream="orders"} 0
-penstock_stream_group_parked_readers{db="db0",group="cook",stream="orders"} 0
-penstock_stream_group_oldest_consumer_idle_seconds{db="db0",group="cook",stream="orders"} 7.5
-redis_stream_group_consumer_messages_pending{consumer="ann",db="db0",group="cook",stream="orders"} 1
-redis_stream_group_consumer_messages_pending{consumer="bob",db="db0",group="cook",stream="orders"} 1
-redis_stream_group_consumer_idle_seconds{consumer="ann",db="db0",group="cook",stream="orders"} 7.5
-redis_stream_group_consumer_idle_seconds{consumer="bob",db="db0",group="cook",stream="orders"} 2.5
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="1"} 1
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="2"} 1
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="3"} 1
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="5"} 2
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="10"} 2
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="25"} 2
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="100"} 2
-penstock_stream_group_deliveries_bucket{db="db0",group="cook",stream="orders",le="+Inf"} 2
-penstock_stream_group_deliveries_sum{db="db0",group="cook",stream="orders"} 5
-penstock_stream_group_deliveries_count{db="db0",group="cook",stream="orders"} 2
-"""
+redis_stream_group_consumers{$COOK} 2
+redis_stream_group_messages_pending{$COOK} 2
+redis_stream_group_last_delivered_id{$COOK} 1699999991000
+penstock_stream_group_lag_entries{$COOK} 2
+penstock_stream_group_lag_seconds{$COOK} 11.5
+penstock_stream_group_oldest_pending_age_seconds{$COOK} 7.5
+penstock_stream_group_redeliveries_total{$COOK} 3
+penstock_stream_group_acked_total{$COOK} 0
+penstock_stream_group_claims_total{$COOK} 2
+penstock_stream_group_released_total{$COOK} 0
+penstock_stream_group_bad_delays_total{$COOK} 0
+penstock_stream_group_dead_letters_total{$COOK,reason="max-deliveries"} 0
+penstock_stream_group_dead_letters_total{$COOK,reason="fatal"} 0
+penstock_stream_group_dead_letters_lately{$COOK} 0
+penstock_stream_group_unowned_entries{$COOK} 0
+penstock_stream_group_policies{$COOK} 0
+penstock_stream_group_parked_readers{$COOK} 0
+penstock_stream_group_oldest_consumer_idle_seconds{$COOK} 7.5
+redis_stream_group_consumer_messages_pending{consumer="ann",$COOK} 1
+redis_stream_group_consumer_messages_pending{consumer="bob",$COOK} 1
+redis_stream_group_consumer_idle_seconds{consumer="ann",$COOK} 7.5
+redis_stream_group_consumer_idle_seconds{consumer="bob",$COOK} 2.5
+penstock_stream_group_consumer_acked_total{consumer="ann",$COOK} 0
+penstock_stream_group_consumer_acked_total{consumer="bob",$COOK} 0
+penstock_stream_group_consumer_redeliveries_total{consumer="ann",$COOK} 0
+penstock_stream_group_consumer_redeliveries_total{consumer="bob",$COOK} 3
+penstock_stream_group_consumer_gone_seconds{consumer="ann",$COOK} 0
+penstock_stream_group_consumer_gone_seconds{consumer="bob",$COOK} 0
+penstock_stream_group_deliveries_bucket{$COOK,le="0"} 0
+penstock_stream_group_deliveries_bucket{$COOK,le="1"} 1
+penstock_stream_group_deliveries_bucket{$COOK,le="2"} 1
+penstock_stream_group_deliveries_bucket{$COOK,le="3"} 1
+penstock_stream_group_deliveries_bucket{$COOK,le="5"} 2
+penstock_stream_group_deliveries_bucket{$COOK,le="10"} 2
+penstock_stream_group_deliveries_bucket{$COOK,le="25"} 2
+penstock_stream_group_deliveries_bucket{$COOK,le="100"} 2
+penstock_stream_group_deliveries_bucket{$COOK,le="+Inf"} 2
+penstock_stream_group_deliveries_sum{$COOK} 5
+penstock_stream_group_deliveries_count{$COOK} 2
+""".replace("$COOK", 'db="db0",group="cook",stream="orders"')
 
 
 async def test_a_known_state_is_told_to_the_letter() -> None:
@@ -311,7 +322,7 @@ async def test_the_series_of_a_histogram_count_as_well() -> None:
     requests = """XADD orders 1 f v
         XGROUP CREATE orders cook 0
         XREADGROUP GROUP cook ann STREAMS orders >"""
-    for most, there in ((STREAM + GROUP + 10, True), (STREAM + GROUP + 9, False)):
+    for most, there in ((STREAM + GROUP + 11, True), (STREAM + GROUP + 10, False)):
         direct = Direct(metrics_max_series=most)
         say(direct.client(), requests)
         found = await samples_of(direct)

@@ -113,7 +113,8 @@ def test_charts_are_drawn_from_numbers() -> None:
     assert long is not None
     assert len(long.split('points="')[1].split('"')[0].split()) == 59
     assert "to 999" in long
-    bars = histogram((0, 0, 1, 0, 0, 0, 0, 400))
+    bars = histogram((0, 0, 0, 1, 0, 0, 0, 0, 400))
+    assert "never" in bars
     assert "4 to 5" in bars
     assert "over 100" in bars
     assert [f'width="{width}"' in bars for width in (0, 1, 200)] == [True] * 3

@@ -54,7 +54,7 @@ async def test_a_look_finds_groups_and_streams_without_any(
     assert set(found) == {(0, b"alone", b""), (0, b"s", b"g")}
     assert found[0, b"alone", b""].group is None
     group = found[0, b"s", b"g"]
-    assert group[3:] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (3, 0, 0, 0, 0, 0, 0, 0), False)
+    assert group[3:] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (0, 3, 0, 0, 0, 0, 0, 0, 0), False)
     assert sampler.index == found
     assert (sampler.number, sampler.taken_ms) == (1, START_MS + 1000)
 
