@@ -254,7 +254,8 @@ $(SUITE)/installed: $(COMPILED)-wheel/built
 
 # Warnings are errors: a link that leads nowhere, an anchor that is not there, a page nobody finds.
 docs: $(DOCS)/installed
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	$(DOCS)/bin/python -m docs.site.find build/docs/site/search/search_index.json
 
 pictures:
 	$(PYTHON) -m tests.docs.pictures

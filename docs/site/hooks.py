@@ -1,11 +1,16 @@
-"""Makes pages of the site from files that lie beside docs/, and lets links lead to these."""
+"""Makes pages of the site from files that lie beside docs/, and lets links lead to these.
+
+What the navigation holds many of, it gets from the folders: decisions by their numbers, commands by
+their families.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from posixpath import join, normpath, relpath
-from typing import Final
+from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -14,10 +19,37 @@ from mkdocs.structure.pages import Page
 PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "tests/README.md": "tests.md",
+    "examples/compose/compose.yaml": "examples/compose.yaml",
+    "examples/kubernetes/server.yaml": "examples/server.yaml",
+    "examples/notebook/orders.ipynb": "examples/orders.ipynb",
     "benchmarks/results/latest.md": "measurements.md",
     "benchmarks/results/spark.md": "measurements-spark.md",
 }
 """Files of the repository, and the pages that are made of them."""
+
+_FILLED: Final = {"commands.md": "commands", "decisions/README.md": "decisions"}
+"""Parts of the navigation by their first page, and the folder with the others."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Fills the parts of the navigation that are folders; the pages say their titles."""
+    for part in _lists(config.nav):
+        if isinstance(part[0], str) and part[0] in _FILLED:
+            folder = Path(config.docs_dir) / _FILLED[part[0]]
+            pages = (f"{folder.name}/{path.name}" for path in sorted(folder.glob("*.md")))
+            part += [page for page in pages if page != part[0]]
+    return config
+
+
+def _lists(nav: Any) -> Iterator[list[Any]]:
+    """The lists of the navigation, each with what is below it."""
+    if isinstance(nav, list):
+        yield nav
+        for item in nav:
+            if isinstance(item, dict):
+                for below in item.values():
+                    yield from _lists(below)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -25,16 +57,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     root = Path(config.config_file_path).parent
     for source, page in PAGES.items():
         text = (root / source).read_text()
-        files.append(File.generated(config, page, content=_relink(text, source, "docs/" + page)))
+        linked = _relink(text, source, "docs/" + page) if page.endswith(".md") else text
+        files.append(File.generated(config, page, content=linked))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets links to those files lead to their pages; a search finds decisions last."""
+    """Lets links to those files lead to their pages; a search finds decisions last.
+
+    A bar within code is escaped in tables for the code host, and would be shown so here."""
     if page.file.src_uri.startswith("decisions/"):
         page.meta.setdefault("search", {"boost": 0.4})
     place = "docs/" + page.file.src_uri
-    return _relink(markdown, place, place)
+    plain = re.sub(r"`[^`\n]+`", lambda code: code[0].replace("\\|", "|"), markdown)
+    return _relink(plain, place, place)
 
 
 def _relink(text: str, source: str, place: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of commands says what the table of commands says."""
+"""The pages of commands say what the table of commands says."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import re
 
 from server.road.table import TABLE
 from server.runtime.version import REDIS_VERSION
-from tests.docs.commands_page import PAGE, page
+from tests.docs.commands_page import DOCS, pages
 from tests.support.process import ROOT
 
 
-def test_the_page_is_what_the_table_of_commands_gives() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tests.docs.commands_page"
+def test_the_pages_are_what_the_table_of_commands_gives() -> None:
+    there = {f"commands/{path.name}" for path in (DOCS / "commands").iterdir()} | {"commands.md"}
+    written = {name: (DOCS / name).read_text() for name in there}
+    assert written == pages(), "run: python -m tests.docs.commands_page"
 
 
-def test_every_command_is_on_the_page() -> None:
-    text = page()
+def test_every_command_is_on_a_page() -> None:
+    text = "".join(pages().values())
     for entry in dict.fromkeys(TABLE.values()):
-        assert f"`{entry.name.upper()}" in text
+        assert f"## {entry.name.upper()}" in text
 
 
 def test_where_the_version_of_redis_is_named_it_is_said_what_was_not_compared_with_a_server() -> (
