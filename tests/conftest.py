@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import os
 import socket
 import time
@@ -21,8 +23,6 @@ from tests.support.skipped import summary
 
 REFERENCE_FIXTURES = frozenset({"real_server", "real_port"})
 """A test that needs one of these, even indirectly, has the marker ``reference``."""
-
-CLIENTS_FOLDER = Path(__file__).with_name("clients")
 
 SLOWEST = 10
 
@@ -53,13 +53,33 @@ def real_server() -> str:
     return path
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Lets one process compile the tests and what they import, while others of the run wait."""
+    folder = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(folder, fcntl.LOCK_SH)
+        fcntl.flock(folder, fcntl.LOCK_UN)
+    try:
+        return (yield)
+    finally:
+        os.close(folder)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the collector from going through all tests and modules again and again."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks tests by what they use, before ``-m`` makes its choice; the heavy ones have to be
     asked for."""
     for item in items:
         if not REFERENCE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("reference")
-        if item.path.is_relative_to(CLIENTS_FOLDER):
+        if item.nodeid.startswith("tests/clients/"):
             item.add_marker("clients")
     if "heavy" not in config.option.markexpr:
         heavy = [item for item in items if item.get_closest_marker("heavy")]

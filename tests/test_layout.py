@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -178,7 +179,7 @@ def may_use(module: str) -> set[str]:
 def planted(module: str, text: str) -> Graph:
     """The graph with more imports in one module."""
     found = imported(SOURCES[module] + text, SOURCES)
-    return {**GRAPH, module: set(found)}
+    return {**present(), module: set(found)}
 
 
 def wrong_imports(graph: Graph) -> list[str]:
@@ -222,7 +223,13 @@ def circle(graph: Graph) -> list[str]:
 
 
 SOURCES: Final = read_sources(ROOT)
-GRAPH: Final = graph_of(SOURCES)
+
+
+@cache
+def present() -> Graph:
+    """The graph of the project as it is: made when a test asks for it, as every process of a run
+    imports this module."""
+    return graph_of(SOURCES)
 
 
 def test_there_are_modules_to_look_at() -> None:
@@ -255,11 +262,11 @@ def test_every_layer_is_there() -> None:
 
 
 def test_imports_point_one_way() -> None:
-    assert wrong_imports(GRAPH) == []
+    assert wrong_imports(present()) == []
 
 
 def test_there_is_no_circle_of_imports_typed_or_not() -> None:
-    assert circle(GRAPH) == []
+    assert circle(present()) == []
 
 
 def knots(graph: Graph) -> list[tuple[str, str]]:
@@ -277,7 +284,7 @@ def knots(graph: Graph) -> list[tuple[str, str]]:
 def test_folders_do_not_import_each_other_but_for_the_road() -> None:
     """Its lower half is what a session and the state are, its upper half what runs requests."""
     rooms = ("acl", "clients", "delivery", "monitoring")
-    assert knots(GRAPH) == [(f"server.{room}", "server.road") for room in rooms]
+    assert knots(present()) == [(f"server.{room}", "server.road") for room in rooms]
 
 
 def test_a_knot_is_found() -> None:
@@ -420,5 +427,5 @@ ASKS_FOR_REASONS: Final = {
 
 
 def test_only_the_road_of_a_request_asks_whether_it_may_run_plainly() -> None:
-    readers = {module for module, imports in GRAPH.items() if "server.road.reasons" in imports}
+    readers = {module for module, imports in present().items() if "server.road.reasons" in imports}
     assert readers == NOTES_REASONS | ASKS_FOR_REASONS

@@ -466,7 +466,8 @@ def _copied(table: Table) -> Table:
     copies = {entry: Command(entry.about) for entry in dict.fromkeys(table.values())}
     for entry, its_copy in copies.items():
         its_copy.special = entry.special
-        its_copy.subcommands = _copied(entry.subcommands)
+        if entry.subcommands:  # As few have.
+            its_copy.subcommands = _copied(entry.subcommands)
     return {label: copies[entry] for label, entry in table.items()}
 
 
@@ -500,4 +501,5 @@ def every(table: Table = TABLE) -> Iterator[Command]:
     """Every command, each followed by its subcommands."""
     for entry in commands(table):
         yield entry
-        yield from subcommands(entry)
+        if entry.subcommands:
+            yield from subcommands(entry)

@@ -84,6 +84,9 @@ class Terminal:
 
     def type(self, line: str) -> None:
         """Sends a command without waiting for what it brings."""
+        # The prompt is there a little before the program reads: until then it is the terminal that
+        # shows what is typed, and the program does so again.
+        assert self.child.waitnoecho(TIMEOUT_S)
         self.child.sendline(line)
         self.child.expect_exact(line)
 

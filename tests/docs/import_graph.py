@@ -20,7 +20,7 @@ from itertools import groupby, pairwise
 from math import fsum
 from typing import Final
 
-from tests.test_layout import GRAPH, LAYERS, SOURCES, Graph, layer_of
+from tests.test_layout import LAYERS, SOURCES, Graph, layer_of
 
 FILLS: Final = {
     "protocol": "#e4f5e6",
@@ -231,7 +231,7 @@ def title_and_names(part: Part) -> tuple[str, list[str]]:
     return path, lines if len(lines) <= LINES else []
 
 
-def import_graph(graph: Graph = GRAPH) -> str:
+def import_graph(graph: Graph) -> str:
     """The picture, as SVG; raises ValueError for a circle of imports."""
     rows = arrange(part_graph(graph))
     places = [place for row in rows for place in row]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.docs.import_graph import import_graph
+from tests.test_layout import present
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "docs" / "images"
@@ -262,7 +263,8 @@ def _badge(name: str, value: str, colour: str) -> str:
 
 def drawings() -> dict[Path, str]:
     """Every file that is drawn here, and what belongs in it."""
-    pictures = {"architecture.svg": architecture(), "imports.svg": import_graph(), **badges()}
+    imports = import_graph(present())
+    pictures = {"architecture.svg": architecture(), "imports.svg": imports, **badges()}
     return {FOLDER / name: text for name, text in pictures.items()}
 
 

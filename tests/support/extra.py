@@ -23,7 +23,7 @@ class SparkFolder:
     def mark(self, items: list[pytest.Item]) -> None:
         """Marks what is in the folder; for ``pytest_collection_modifyitems``."""
         for item in items:
-            if item.path.is_relative_to(self._path):
+            if item.nodeid.startswith(f"tests/{self._path.name}/"):
                 item.add_marker("spark")
 
     def tell(self, terminalreporter: pytest.TerminalReporter) -> None:
