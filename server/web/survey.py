@@ -28,7 +28,8 @@ from server.web.metrics.stream_series import (
 )
 from server.web.metrics.text import Value, labels, readable
 from storage.engine.groups import Group
-from storage.engine.pending import PendingList, PendingSummary
+from storage.engine.pending import PendingList
+from storage.engine.pending_summary import PendingSummary
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
 from storage.keyspace.glob import matcher

@@ -268,6 +268,11 @@ class Block:
         live = len(self)
         return self._measured + nodes.head_size(live, self.taken - live, self._names)
 
+    @property
+    def unmeasured(self) -> int:
+        """How many entries :meth:`node_size` has to measure."""
+        return self._unmeasured
+
     def measure(self) -> None:
         """Replaces the bound of the newest entries by their exact size."""
         if self._unmeasured:

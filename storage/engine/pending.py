@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -383,6 +383,26 @@ class PendingList(Segments):
             leave(self.with_base(base), owner)
         return len(owned)
 
+    def release_owned(self, owner: Consumer, most: int) -> tuple[list[int], list[int]]:
+        """Take up to ``most`` entries from a consumer, as if it had not been given them that time:
+        they have no owner then. Returns their IDs and delivery counts."""
+        released: list[int] = []
+        counts: list[int] = []
+        while owner.bases and len(released) < most:
+            at = self.holder_of(owner.bases[0])
+            segment = self.segments[at]
+            places = segment.owned_places(owner, segment.base, most - len(released))
+            if not places:
+                leave(segment, owner)
+                continue
+            released += segment.ids_at(places)
+            counts += segment.free(places)
+            self.bounds.lower(at, 0)
+        self.released.update(dict.fromkeys(released))
+        self.unowned += len(released)
+        owner.owned -= len(released)
+        return released, counts
+
     def _slot_for(self, entry_id: int, owner: Consumer) -> tuple[int, int, int]:
         """Where a pending entry is and the number of the consumer there; a segment with too many
         consumers is cut."""
@@ -541,57 +561,3 @@ def _bounds(pending: PendingList, latest: int) -> Iterator[tuple[int, int, int]]
     while at < len(bounds):
         yield bounds[at], pending.segments[at].base, at
         at = bounds.next(at + 1, latest)
-
-
-# --- what they amount to ---------------------------------------------------------------------
-
-
-class PendingSummary:
-    """The delivery counts of all pending entries, and the delivery time of the one that has waited
-    longest; entries that XNACK has freed wait for nobody.
-
-    A list may be long, so it is gone through a segment at a time (:meth:`step`); what changes in
-    between is seen as it was or as it is. ``bounds`` are ascending delivery counts: ``counts`` has
-    for each of them how many entries were delivered up to so many times and more often than the
-    bound before says, and behind them how many were delivered still more often.
-    """
-
-    __slots__ = ("_bounds", "_covered", "counts", "deliveries", "earliest", "most")
-
-    def __init__(self, bounds: Sequence[int]) -> None:
-        self._bounds = bounds
-        self._covered = -1
-        self.counts = [0] * (len(bounds) + 1)
-        self.deliveries = 0
-        """How often all of them were delivered together."""
-        self.earliest = MOST
-        """The earliest delivery time; :data:`MOST` if no entry has an owner."""
-        self.most = 0
-        """The highest delivery count."""
-
-    def step(self, pending: PendingList) -> bool:
-        """Adds one more segment; false if there is none left."""
-        at = bisect_right(pending.bases, self._covered)
-        if at == len(pending.bases):
-            return False
-        segment = pending.segments[at]
-        self._covered = segment.ids.at(-1)
-        if segment.live:
-            if pending.bounds[at] < self.earliest:
-                self.earliest = min(self.earliest, segment.earliest_owned())
-            self._count(segment)
-        return True
-
-    def _count(self, segment: Segment) -> None:
-        counts = segment.delivery_counts()
-        ones = counts.count(1)
-        self.counts[bisect_left(self._bounds, 1)] += ones
-        self.deliveries += ones
-        if ones == len(counts):
-            self.most = max(self.most, 1)
-            return
-        self.most = max(self.most, max(counts))
-        for count, entries in Counter(counts).items():
-            if count != 1:
-                self.counts[bisect_left(self._bounds, count)] += entries
-                self.deliveries += count * entries

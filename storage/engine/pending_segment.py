@@ -470,6 +470,17 @@ class Segment:
             for place in places:
                 self.owners[place] = slot
 
+    def free(self, places: Sequence[int]) -> list[int]:
+        """Let the entries at these places have no owner, delivered once less; returns their
+        delivery counts."""
+        owners, times, counts = self.owners, self.times, self.counts
+        freed: list[int] = []
+        for place in places:
+            count = max(counts[place] - 1, 0)
+            owners[place], times[place], counts[place] = FREED, 0, count
+            freed.append(count)
+        return freed
+
     def count(self, places: Sequence[int], time: int, more: int, count: int | None) -> list[int]:
         """The entries at these places were delivered at this time, ``more`` times than before or
         ``count`` times; returns their delivery counts."""

@@ -62,6 +62,18 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
     return Trimmed(removed, [], stream.drop_references(gone) if gone else {})
 
 
+def needed_by_none(stream: Stream, start: int, end: int, most: int) -> tuple[list[int], int]:
+    """Look at up to ``most`` entries from ``start`` to below ``end``; returns those that every
+    group was given and has acknowledged, and the ID at which to go on, 0 at the end."""
+    highest = min([group.last_id for group in stream.groups.values()], default=ids.MAX)
+    entry_ids = stream.log.ids_of(start, min(highest, end - 1), most)
+    if not entry_ids:
+        return [], 0
+    pending = stream.pending_between(entry_ids[0], entry_ids[-1])
+    following = entry_ids[-1] + 1 if len(entry_ids) == most else 0
+    return [entry_id for entry_id in entry_ids if entry_id not in pending], following
+
+
 def quiet_room(log: EntryLog, order: Trim) -> int:
     """How many entries may surely be added, each followed by this trimming, until it removes one.
 

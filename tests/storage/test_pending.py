@@ -15,12 +15,12 @@ from storage.engine.pending import (
     Consumer,
     PendingEntry,
     PendingList,
-    PendingSummary,
     earliest_time,
     longest_idle,
 )
 from storage.engine.pending_segment import IDColumn, Segment
 from storage.engine.pending_segments import Bounds
+from storage.engine.pending_summary import PendingSummary
 from tests.support.examples import scaled
 
 SMALL = 3
@@ -114,6 +114,18 @@ class Model(RuleBasedStateMachine):
         for entry_id in again:
             count = self.model[entry_id].deliveries + 1
             self.model[entry_id] = PendingEntry(entry_id, owner, time, count)
+
+    @rule(person=PEOPLE, most=st.integers(0, 9))
+    def release_owned(self, person: int, most: int) -> None:
+        owner = self.people[person]
+        wanted = [entry for entry in self._entries() if entry.owner is owner][:most]
+        after = [PendingEntry(e.id, None, 0, max(e.deliveries - 1, 0)) for e in wanted]
+        assert self.list.release_owned(owner, most) == (
+            [entry.id for entry in after],
+            [entry.deliveries for entry in after],
+        )
+        for entry in after:
+            self._note(entry)
 
     @rule(entry_id=NUMBERS)
     def remove(self, entry_id: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.engine.trimming import ACKED, DELREF, KEEPREF, Trim, trim
+from storage.engine.trimming import ACKED, DELREF, KEEPREF, Trim, needed_by_none, trim
 
 POLICIES = [KEEPREF, DELREF, ACKED]
 
@@ -246,3 +246,31 @@ def test_what_is_removed_is_referenced_nowhere(
         assert gone == candidates[:most]
     assert set(stream.log) == set(range(1, count + 1)) - set(gone)
     stream.check()
+
+
+# --- what nobody needs -----------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 12),
+    st.lists(st.tuples(st.integers(0, 12), st.sets(st.integers(1, 12))), max_size=3),
+    st.integers(0, 13),
+    st.integers(1, 14),
+    st.integers(1, 5),
+)
+def test_entries_that_no_group_needs_are_found_a_few_at_a_time(
+    count: int, groups: list[tuple[int, set[int]]], start: int, end: int, most: int
+) -> None:
+    stream = stream_of(count)
+    for number, (last_id, acknowledged) in enumerate(groups):
+        add_group(stream, b"%d" % number, last_id, acknowledged)
+    expected = [each for each in stream.log if start <= each < end]
+    found: list[int] = []
+    following = start
+    while following or not found:
+        free, following = needed_by_none(stream, following, end, most)
+        assert len(free) <= most
+        found += free
+        if not following:
+            break
+    assert found == [each for each in expected if not stream.is_referenced(each)]

@@ -14,7 +14,8 @@ from server.road.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, Consumer, PendingSummary
+from storage.engine.pending import MOST, Consumer
+from storage.engine.pending_summary import PendingSummary
 from storage.engine.stream import Stream, signed
 
 STREAMS: Final = families("""
