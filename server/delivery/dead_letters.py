@@ -16,6 +16,7 @@ from server.delivery.retention import add_entry, drop_acknowledged
 from storage.engine import ids
 from storage.engine.effects import EntriesDeleted
 from storage.engine.entries import decode_entry
+from storage.engine.groups import Group
 from storage.engine.pending import PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import StorageFailure
@@ -196,14 +197,23 @@ class Redrive:
         self._key = key
         self._allow = allow
 
-    def move_these(self, entry_ids: Sequence[int], count: int | None) -> int:
-        """Moves the first ``count`` of the letters with these IDs; returns how many. Raises
-        :class:`CommandError` if one of the IDs is of no letter, or of one that has nowhere to go
-        back to; nothing is moved then."""
-        stream = self._db.stream(self._key)
-        letters = [one_letter(self._db, self._key, stream, each) for each in entry_ids][:count]
-        self._allow(dict.fromkeys(each.letter.stream for each in letters))
-        return self._move(letters)
+    def move_these(
+        self, entry_ids: Sequence[int], count: int | None, may_go_on: Callable[[], bool]
+    ) -> Generator[None, None, Reply]:
+        """Moves the first ``count`` of the letters with these IDs; otherwise as :meth:`move_all`.
+        Raises :class:`CommandError` if one of the IDs is of no letter, or of one that has nowhere
+        to go back to; nothing is moved then."""
+        chosen: list[int] = []
+        origins: dict[bytes, None] = {}
+        for at in range(0, len(entry_ids), _PORTION):
+            stream = self._db.stream(self._key)
+            for entry_id in entry_ids[at : at + _PORTION]:
+                found = one_letter(self._db, self._key, stream, entry_id)
+                if count is None or len(chosen) < count:
+                    chosen.append(entry_id)
+                    origins[found.letter.stream] = None
+            yield
+        return (yield from self._move_chosen(chosen, origins, may_go_on))
 
     def move_all(
         self, count: int | None, may_go_on: Callable[[], bool]
@@ -221,6 +231,12 @@ class Redrive:
             origins.update(dict.fromkeys(each.letter.stream for each in letters))
             start = found[1] + 1
             yield
+        return (yield from self._move_chosen(chosen, origins, may_go_on))
+
+    def _move_chosen(
+        self, chosen: Sequence[int], origins: Iterable[bytes], may_go_on: Callable[[], bool]
+    ) -> Generator[None, None, Reply]:
+        """Moves the letters with these IDs that are still there, a portion at a time."""
         self._allow(origins)
         moved = 0
         for at in range(0, len(chosen), _PORTION):
@@ -271,13 +287,16 @@ class Redrive:
             lost = found.letter.id not in stream.log
             if lost and ids.MAX - stream.last_id < len(letters):
                 raise CommandError(errors.STREAM_EXHAUSTED)
+        released: dict[Group, tuple[GroupRef, list[int]]] = {}
         for found in letters:
             letter, origin = found.letter, found.origin
             if letter.id not in origin.stream.log:
                 add_entry(db, letter.stream, origin.stream, letter.items, 0)
             elif letter.id not in origin.group.pending:
                 origin.group.pending.set(letter.id, None, 0, 0)
-                origin.emit_released([letter.id], [0])
+                released.setdefault(origin.group, (origin, []))[1].append(letter.id)
+        for origin, entry_ids in released.values():
+            origin.emit_released(entry_ids, [0] * len(entry_ids))
         letters_stream = self._stream()
         if letters and letters_stream is not None:
             deleted = letters_stream.delete([found.id for found in letters])

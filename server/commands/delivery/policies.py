@@ -183,11 +183,14 @@ def redrive(server: Services, session: Session, args: Arguments) -> Reply | Step
     wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
     db, key = session.db, args[2]
     letters = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
+    may_go_on = server.due_work.may_act
     if wanted:
-        return letters.move_these(wanted, count)
-    stream = db.stream(key)
-    work = letters.move_all(count, server.policies.may_act)
-    if stream is None or stream.log.length <= _MANY:
+        many, work = len(wanted), letters.move_these(wanted, count, may_go_on)
+    else:
+        stream = db.stream(key)
+        many = 0 if stream is None else stream.log.length
+        work = letters.move_all(count, may_go_on)
+    if many <= _MANY:
         return result(work)
     return reply_of(_refusable(work), session.resp3, long=True)
 

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from server.road.stepped import TURN_NS
+from storage.engine import effects as e
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.support.direct import DirectClient, parsed
 
@@ -108,3 +109,31 @@ def test_in_a_transaction_all_are_moved_at_once(kitchen: Kitchen) -> None:
     kitchen.ask("PENSTOCK", "REDRIVE", DEAD)
     assert kitchen.ask("EXEC") == [MANY]
     assert letters(kitchen) == 0
+
+
+def ids_of_letters(kitchen: Kitchen) -> list[str]:
+    return [entry[0].decode() for entry in kitchen.ask("XRANGE", DEAD, "-", "+")]
+
+
+def test_letters_that_are_named_are_moved_in_steps_too(kitchen: Kitchen) -> None:
+    client = redriving(kitchen, *ids_of_letters(kitchen))
+    assert kitchen.read("bob", "COUNT", 1) == [1]
+    assert finish(kitchen, client) == MANY
+    assert letters(kitchen) == 0
+
+
+def test_none_of_many_is_moved_if_one_of_them_is_no_letter(kitchen: Kitchen) -> None:
+    client = kitchen.direct.client()
+    assert client.send("PENSTOCK", "REDRIVE", DEAD, *ids_of_letters(kitchen), "9-9") is None
+    assert "has no dead letter with the ID 9-9" in str(finish(kitchen, client))
+    assert letters(kitchen) == MANY
+
+
+def test_a_step_gives_its_entries_back_in_one_effect(kitchen: Kitchen) -> None:
+    seen: list[e.Effect] = []
+    kitchen.direct.server.services.reactions.record = lambda effects, session: seen.extend(effects)
+    assert finish(kitchen, redriving(kitchen)) == MANY
+    released = [effect for effect in seen if isinstance(effect, e.Released)]
+    deleted = [effect for effect in seen if isinstance(effect, e.EntriesDeleted)]
+    assert len(released) == len(deleted) == len(seen) / 2 == MANY / 100
+    assert {len(effect.ids) for effect in released} == {100}
