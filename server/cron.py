@@ -7,7 +7,7 @@ from typing import Final
 from server.clients.blocking import BlockedClients
 from server.clients.client_line import ClientEviction
 from server.clients.client_pause import ClientPause
-from server.delivery.policies import Policies
+from server.delivery.due_work import DueWork
 from server.monitoring.latency import EXPIRY
 from server.persistence.appender import passed
 from server.persistence.manager import Persistence
@@ -47,7 +47,7 @@ class Cron:
         pauses: ClientPause,
         persistence: Persistence,
         replication: Primary,
-        policies: Policies,
+        due_work: DueWork,
         tls: Tls,
     ) -> None:
         self._state = state
@@ -58,7 +58,7 @@ class Cron:
         self._pauses = pauses
         self._persistence = persistence
         self._replication = replication
-        self._policies = policies
+        self._due_work = due_work
         self._secure = tls.context.connections
         self._most_connections = 0
         self._client_eviction = ClientEviction(state)
@@ -145,7 +145,7 @@ class Cron:
         state.stats.samples.clear()
         self._pauses.turn_clock(by_ms)
         self._expire_keys(state.clock(), ALL_KEYS)
-        self._policies.turn_clock()
+        self._due_work.turn_clock()
         self._blocking.turn_clock(by_ms)
         self.run()
 

@@ -8,8 +8,9 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
 
     blocking.when_due ----------> reactions.pass_time     the time of a parked client has come
     reactions.rerun, recheck ---> dispatcher              its command runs again, if it still may
-    policies.apply_and_wake ----> reactions.settle        what was due has its consequences
-    policies.is_paused ---------> pauses.active           and waits while clients are paused
+    policies.when_due ----------> due_work.run_slice      a stream has something to do by itself
+    due_work.apply_and_wake ----> reactions.settle        what was due has its consequences
+    due_work.is_paused ---------> pauses.active           and waits while clients are paused
     policies.require -----------> access.require          a reader may make its group
     tracking.settle ------------> reactions.apply         what a read has changed comes before it
     access.before_change -------> tracking.broadcast      notices go out with the former rights
@@ -35,6 +36,7 @@ from server.clients.pubsub import PubSub
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
 from server.cron import Cron
+from server.delivery.due_work import DueWork
 from server.delivery.policies import Policies
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
@@ -76,6 +78,7 @@ class Services:
         "blocking",
         "cron",
         "dispatcher",
+        "due_work",
         "interception",
         "pauses",
         "persistence",
@@ -104,6 +107,7 @@ class Services:
         )
         self.tracking = KeyTracking(state)
         self.policies = Policies(state, self.blocking)
+        self.due_work = DueWork(state, self.blocking, self.policies)
         self.reactions = Reactions(
             state,
             self.watching,
@@ -148,7 +152,7 @@ class Services:
             self.pauses,
             self.persistence,
             self.replication,
-            self.policies,
+            self.due_work,
             traffic.tls,
         )
 
@@ -160,8 +164,9 @@ class Services:
         reactions.rerun = self.dispatcher.rerun
         reactions.recheck = self.dispatcher.recheck
         reactions.units = journal
-        policies.apply_and_wake = reactions.settle
-        policies.is_paused = lambda: self.pauses.active
+        policies.when_due = self.due_work.run_slice
+        self.due_work.apply_and_wake = reactions.settle
+        self.due_work.is_paused = lambda: self.pauses.active
         policies.require = self.access.require
         self.tracking.settle = reactions.apply
         self.access.before_change = self.tracking.broadcast

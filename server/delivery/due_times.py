@@ -15,7 +15,7 @@ class DueTimes:
     ``when_due`` is called when a time has come, and takes what is due by :meth:`take`.
     """
 
-    def __init__(self, clock: Clock, when_due: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, when_due: Callable[[], object]) -> None:
         self._times: dict[Place, int] = {}
         self._deadlines = Deadlines(clock, when_due)
 

@@ -7,6 +7,7 @@ emits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
@@ -31,6 +32,9 @@ from storage.engine.pending import Consumer
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 from storage.types.kinds import Value
+
+RELEASED: Final = 1000
+"""How many entries are taken from absent consumers in a slice; others have their turn then."""
 
 
 class GroupRef:
@@ -196,37 +200,36 @@ class RuledGroup(GroupRef):
         self.group.pending.keep_back(entry_ids, until)
         db.emit(KeptBack(db.index, self.key, self.group.name, tuple(entry_ids), tuple(until)))
 
-    def remove_absent(self, parked: set[bytes]) -> None:
+    def remove_absent(self, parked: set[bytes]) -> int:
         """Take their entries from consumers that were not seen for as long as ``consumer-ttl``
         says, and remove them; those who wait for entries count as seen now. Notes when to look
-        next."""
+        next: at once after :data:`RELEASED` entries and consumers. Returns how many these were."""
         now, ttl = self.now, self.agenda.rules.consumer_ttl
         earliest = NEVER
+        done = 0
         for consumer in list(self.group.consumers.values()):
             if consumer.name in parked:
                 earliest = min(earliest, now + ttl)
-            elif consumer.seen + ttl <= now:
-                self._remove_absent(consumer)
-            else:
+            elif consumer.seen + ttl > now:
                 earliest = min(earliest, consumer.seen + ttl)
-        self.agenda.seen_due = earliest
+            elif done < RELEASED:
+                done += self._remove_absent(consumer, RELEASED - done)
+        self.agenda.seen_due = earliest if done < RELEASED else now
+        return done
 
-    def _remove_absent(self, consumer: Consumer) -> None:
-        """XNACK SILENT for all of its entries, then XGROUP DELCONSUMER."""
-        pending = self.group.pending
-        owned = pending.owned_ids(consumer, ids.MIN, consumer.owned)
-        counts: list[int] = []
-        for entry_id in owned:
-            entry = pending.get(entry_id)
-            assert entry is not None
-            counts.append(max(0, entry.deliveries - 1))
-            pending.set(entry_id, None, 0, counts[-1])
-        if owned:
-            self.group.released += len(owned)
-            self.emit_released(owned, counts)
+    def _remove_absent(self, consumer: Consumer, most: int) -> int:
+        """XNACK SILENT for up to ``most`` of its entries, then XGROUP DELCONSUMER if it has no
+        others; returns how many entries and consumers that were."""
+        released, counts = self.group.pending.release_owned(consumer, most)
+        if released:
+            self.group.released += len(released)
+            self.emit_released(released, counts)
+        if consumer.owned or len(released) == most:
+            return most
         self.remove_consumer(consumer.name)
         self.tally.consumers_removed += 1
         self.happenings.note(self.happening(LEFT))
+        return len(released) + 1
 
 
 def add_group(

@@ -1,10 +1,11 @@
-"""The policies of all streams and groups of a server: which are in force, and what falls due when.
+"""The policies of all streams and groups of a server: which are in force, and what is due when.
 
 **The idea.** What a policy does is done where it matters: by XREADGROUP and XACK, by the commands
-that claim, and at times that come by themselves. All of it is ordinary effects, so the file and
-replicas need not know of policies, and a crash at any point leaves a state from which the same
-rules go on. Policies themselves are values of the stream and the group; the lines of the settings
-are added when they are used. Nothing is looked at while nobody has any (``active``).
+that claim, and at times that come by themselves (:mod:`server.delivery.due_work`). All of it is
+ordinary effects, so the file and replicas need not know of policies, and a crash at any point
+leaves a state from which the same rules go on. Policies themselves are values of the stream and the
+group; the lines of the settings are added when they are used. Nothing is looked at while nobody has
+any (``active``).
 
 **Following.** :class:`~server.road.reactions.Reactions` shows every effect to :meth:`follow`,
 which keeps the index of each group up to date (:mod:`server.delivery.agenda`), notes when a stream
@@ -39,19 +40,15 @@ from server.delivery.group_ref import (
     group_of_value,
 )
 from server.delivery.happenings import Happenings
-from server.delivery.reading import move_exhausted
 from server.delivery.retention import AGE_STEP_MS, NEVER, StreamAgenda, Tally
 from server.road.session import Place, Session
-from server.road.state import Phase, ServerState
+from server.road.state import ServerState
 from server.road.table import Arguments
 from storage.engine import effects as e
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
-
-AGAIN_AFTER_MS: Final = 100
-"""When what is due is tried again that may not happen now."""
 
 
 class _Known:
@@ -82,11 +79,10 @@ class _KnownGroup:
 
 
 class Policies:
-    """Finds the policies that are in force, follows effects, and acts when something is due.
+    """Finds the policies that are in force, follows effects, and notes when something is due.
 
-    ``apply_and_wake`` lets effects have their consequences and wakes who waits; ``is_paused`` tells
-    that clients are paused, and so nothing may change; ``require`` raises :class:`.CommandError`
-    for a request that the user of a client may not run.
+    ``when_due`` is called then; ``require`` raises :class:`.CommandError` for a request that the
+    user of a client may not run.
     """
 
     def __init__(self, state: ServerState, blocking: BlockedClients) -> None:
@@ -103,9 +99,8 @@ class Policies:
         self.tally = Tally()
         self.happenings = Happenings()
         """What happened lately to groups, with policies or without."""
-        self.due = DueTimes(state.timekeeper, self.run_due)
-        self.apply_and_wake: Callable[[], None] = lambda: None
-        self.is_paused: Callable[[], bool] = lambda: False
+        self.due = DueTimes(state.timekeeper, lambda: self.when_due())
+        self.when_due: Callable[[], object] = lambda: None
         self.require: Callable[[Session, Arguments], None] = lambda session, request: None
         self._followers: Final[dict[type, Callable[[Any], None]]] = {
             e.EntryAdded: lambda effect: self._follow_added(effect, effect.id),
@@ -150,7 +145,7 @@ class Policies:
         for database in keyspace.databases:
             for key, value in database.values.items():
                 if isinstance(value, Stream):
-                    self._note(database, key, value)
+                    self.note(database, key, value)
 
     @property
     def now(self) -> int:
@@ -247,9 +242,7 @@ class Policies:
         if former is not None and former.rules.settings == settings:
             former.groups_to_make = to_make
             return former
-        agenda = StreamAgenda(StreamRules(settings), to_make)
-        agenda.find_in_grace(stream)
-        return agenda
+        return StreamAgenda(StreamRules(settings), to_make)
 
     # --- which streams are known ----------------------------------------------------------
 
@@ -368,21 +361,17 @@ class Policies:
             if follower is not None:
                 follower(effect)
 
-    def _note(
+    def note(
         self, database: Database, key: bytes, stream: Stream, after: int = -AGE_STEP_MS
     ) -> None:
         """Finds out which policies the stream and its groups have, and notes when it has something
-        to do next. Where it has just been looked at, at the time ``after``, that is not at once,
-        and for what goes by age not entry after entry."""
+        to do next; ``after`` as in :meth:`.StreamAgenda.next_due`."""
         of_stream = self.of_stream(database, key, stream)
-        at = NEVER
-        if of_stream is not None:
-            at = max(of_stream.next_due(stream), after + AGE_STEP_MS)
+        at = NEVER if of_stream is None else of_stream.next_due(stream, after)
         for group in stream.groups.values():
             ruled = self.ruled(GroupRef(database, key, stream, group))
             if ruled is not None:
-                due = min(ruled.agenda.next_due, ruled.agenda.seen_due)
-                at = min(at, max(due, after + 1))
+                at = min(at, ruled.agenda.next_due, ruled.agenda.seen_due)
         if at < NEVER:
             self.due.note((database.index, key), at)
 
@@ -396,7 +385,7 @@ class Policies:
         self._forget_gone(db, (key,))
         found = self._stream_at(db, key)
         if found is not None:
-            self._note(found[0], key, found[1])
+            self.note(found[0], key, found[1])
 
     def _follow_policy(self, effect: e.PolicySet) -> None:
         """Wakes those who wait: what was held back may go on."""
@@ -497,77 +486,6 @@ class Policies:
         ruled.agenda.stale = True
         self._note_in(ruled, ruled.now)
         self._blocking.signal(effect.db, effect.key)
-
-    # --- what is due ----------------------------------------------------------------------
-
-    def may_act(self) -> bool:
-        """Whether anything may be changed by itself now."""
-        state = self._state
-        return (
-            state.phase is Phase.SERVING
-            and state.busy is None
-            and state.disk_error is None
-            and not self.is_paused()
-        )
-
-    def run_due(self) -> None:
-        """Does what is due by now, each stream for itself."""
-        now = self._state.clock()
-        later: list[Place] = []
-        while (place := self.due.take(now)) is not None:
-            if self.may_act():
-                self._act(place, now)
-            else:
-                later.append(place)
-        for place in later:
-            self.due.note(place, now + AGAIN_AFTER_MS)
-
-    def turn_clock(self) -> None:
-        """The clock has been moved: what is due by then happens."""
-        self.due.arm()
-        self.run_due()
-
-    def _act(self, where: Place, now: int) -> None:
-        keyspace = self._state.keyspace
-        keyspace.now_ms = now
-        database, key = keyspace.databases[where[0]], where[1]
-        value = database.get(key)
-        if isinstance(value, Stream):
-            of_stream = self.of_stream(database, key, value)
-            if of_stream is not None:
-                retention.clean(database, key, value, of_stream, self.tally)
-            for group in list(value.groups.values()):
-                self._act_in_group(GroupRef(database, key, value, group))
-            self._note(database, key, value, now)
-        if keyspace.effects or self._blocking.ready:
-            self.apply_and_wake()
-
-    def _act_in_group(self, ref: GroupRef) -> None:
-        ruled = self.ruled(ref)
-        if ruled is None:
-            return
-        agenda, pending, now = ruled.agenda, ruled.group.pending, ruled.now
-        if agenda.rules.consumer_ttl and now >= agenda.seen_due:
-            ruled.remove_absent(self._parked(ref))
-        due = agenda.fall_due(pending, now)
-        if not due:
-            return
-        entries = [entry for each in due if (entry := pending.get(each)) is not None]
-        exhausted = [
-            entry
-            for entry in entries
-            if agenda.rules.is_exhausted(entry.deliveries) and agenda.due_of(entry) <= now
-        ]
-        if exhausted:
-            move_exhausted(ruled, exhausted)
-        for each in due:
-            agenda.put_back(each)
-        self._blocking.signal(ref.db.index, ref.key)
-
-    def _parked(self, ref: GroupRef) -> set[bytes]:
-        """The consumers that wait for the stream."""
-        waiters = self._blocking.waiting.get((ref.db.index, ref.key), {})
-        return {each.wait.consumer for each in waiters if each.wait.reader_of == ref.group.name}
 
     def close(self) -> None:
         """Stops the timer."""

@@ -11,7 +11,7 @@ from server.config.policies import StreamRules
 from storage.engine import ids
 from storage.engine.effects import EntriesDeleted, EntryAdded, StreamTrimmed
 from storage.engine.stream import Stream
-from storage.engine.trimming import ACKED, KEEPREF, Trim, trim
+from storage.engine.trimming import KEEPREF, Trim, needed_by_none, trim
 from storage.keyspace.databases import Database
 
 NEVER: Final = 2**62
@@ -28,6 +28,13 @@ PENDING_PER_MS: Final = 1000
 
 SIZE_STEP_MS: Final = 100
 """Entries go for their size at such intervals: each takes a look at every block."""
+
+LOOKED_AT: Final = 2000
+"""How many entries are looked at in a slice where some of them may be needed yet, and how many go
+at most whose grace is over; the others have their turn in the next slice."""
+
+MEASURED: Final = 10_000
+"""About how many entries are measured in a slice."""
 
 
 class Tally:
@@ -69,23 +76,49 @@ class StreamAgenda:
         self._step = AGE_STEP_MS
         self.in_grace: list[int] = []
         """Entries that every group has acknowledged and that are still kept for groups to come."""
+        self.grace_sought_from: int | None = ids.MIN if rules.grace else None
+        """From which ID on there may be others of that kind; ``None`` if all are found."""
+        self.age_from = self.size_from = ids.MIN
+        """Where the look goes on for entries that are too old, or too many, and that no group needs
+        any more."""
+        self.removed = 0
+        """How many entries such a look has removed so far."""
+        self.unfinished = False
+        """Whether the last slice has left something to do at once."""
 
-    def find_in_grace(self, stream: Stream) -> None:
-        """Notes all entries that no group has to read or to acknowledge."""
-        self.in_grace = []
-        if self.rules.grace and stream.groups:
-            self.in_grace = [each for each in stream.log if not stream.is_referenced(each)]
+    def find_in_grace(self, stream: Stream) -> int:
+        """Notes some more of the entries that no group has to read or to acknowledge; returns how
+        many were looked at at most."""
+        if self.grace_sought_from is None:
+            return 0
+        following = 0
+        if stream.groups:
+            found, following = needed_by_none(stream, self.grace_sought_from, ids.MAX, LOOKED_AT)
+            for entry_id in found:
+                heapq.heappush(self.in_grace, entry_id)
+        self.grace_sought_from = following or None
+        self.unfinished = following > 0
+        return LOOKED_AT
 
-    def next_due(self, stream: Stream) -> int:
-        """When something may have to go, :data:`NEVER` if nothing will."""
-        due = NEVER
+    def note_in_grace(self, entry_id: int) -> None:
+        """Notes an entry that the last group has acknowledged, unless it will be found anyway."""
+        if self.grace_sought_from is None or entry_id < self.grace_sought_from:
+            heapq.heappush(self.in_grace, entry_id)
+
+    def next_due(self, stream: Stream, after: int = -AGE_STEP_MS) -> int:
+        """When something may have to go, :data:`NEVER` if nothing will. Where it was looked at
+        ``after`` that time, what is too old or too much does not go entry after entry."""
         rules = self.rules
-        if self.in_grace:
-            due = (self.in_grace[0] >> 64) + rules.grace
+        if self.unfinished or self.grace_sought_from is not None:
+            return 0
+        due = NEVER
         if rules.retention and stream.log.length:
-            due = min(due, max((stream.log.first >> 64) + rules.retention, self.not_before))
+            due = max((stream.log.first >> 64) + rules.retention, self.not_before)
         if rules.retention_bytes and stream.log.length:
             due = min(due, self.next_look)
+        due = max(due, after + AGE_STEP_MS)
+        if self.in_grace:
+            due = min(due, (self.in_grace[0] >> 64) + rules.grace)
         return due
 
     def due_after_adding(self, first: int, now: int) -> int:
@@ -132,7 +165,7 @@ def drop_acknowledged(
         latest = db.keyspace.now_ms - rules.grace
         for each in free:
             if each >> 64 > latest:
-                heapq.heappush(agenda.in_grace, each)
+                agenda.note_in_grace(each)
         free = [each for each in free if each >> 64 <= latest]
     return _delete(db, key, stream, free)
 
@@ -149,56 +182,123 @@ def _unreferenced(stream: Stream, entry_ids: Sequence[int]) -> list[int]:
     return free
 
 
-def _delete(db: Database, key: bytes, stream: Stream, entry_ids: list[int]) -> int:
-    """Deletes ascending entries. The oldest ones are trimmed, which takes a part of the time."""
+def _delete(
+    db: Database, key: bytes, stream: Stream, entry_ids: list[int], trimmed: bool = False
+) -> int:
+    """Deletes ascending entries; ``trimmed`` as in :class:`.EntriesDeleted`. The oldest ones are
+    trimmed, which takes a part of the time."""
     count = len(entry_ids)
-    if count and stream.log.ids_of(ids.MIN, ids.MAX, count) == entry_ids:
-        return _trim(db, key, stream, True, stream.log.length - count, keep=False)
-    deleted = stream.delete(entry_ids)
+    if not count:
+        return 0
+    if stream.log.ids_of(ids.MIN, ids.MAX, count) == entry_ids:
+        return _trim(db, key, stream, stream.log.length - count)
+    if trimmed:
+        deleted = [entry_id for entry_id in entry_ids if stream.log.delete(entry_id)]
+    else:
+        deleted = stream.delete(entry_ids)
     if deleted:
-        db.emit(EntriesDeleted(db.index, key, tuple(deleted), False))
+        db.emit(EntriesDeleted(db.index, key, tuple(deleted), trimmed))
     return len(deleted)
 
 
-def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally) -> None:
-    """Removes what has been kept for long enough, and what is too much."""
+def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally) -> int:
+    """Removes what has been kept for long enough, and what is too much, or a slice of it: then
+    ``agenda.unfinished`` is set. Returns about how many entries it had to do with."""
     now, rules = db.keyspace.now_ms, agenda.rules
+    agenda.unfinished = False
+    looked_at = agenda.find_in_grace(stream)
     old: list[int] = []
     while agenda.in_grace and (agenda.in_grace[0] >> 64) + rules.grace <= now:
+        if len(old) == LOOKED_AT:
+            agenda.unfinished = True
+            break
         old.append(heapq.heappop(agenda.in_grace))
     if old:
         tally.deleted += _delete(db, key, stream, _unreferenced(stream, old))
     if rules.trims and now >= agenda.not_before:
-        _clean_old_and_many(db, key, stream, agenda, tally)
+        looked_at += _clean_old_and_many(db, key, stream, agenda, tally)
+    return looked_at + len(old)
 
 
 def _clean_old_and_many(
     db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally
-) -> None:
+) -> int:
+    """Removes what is too old, then what is too much; returns about how many entries it had to do
+    with."""
     now, rules = db.keyspace.now_ms, agenda.rules
-    removed = kept = 0
+    keep = rules.keep_unread and len(stream.groups) > 0
+    before, kept = stream.log.length, 0
     if rules.retention and now >= rules.retention:
-        threshold = (now - rules.retention + 1) << 64
-        removed = _trim(db, key, stream, False, threshold, rules.keep_unread)
-        kept = int(stream.log.length > 0 and stream.log.first < threshold)
+        kept = _clean_old(db, key, stream, agenda, (now - rules.retention + 1) << 64, keep)
     if rules.retention_bytes and now >= agenda.next_look:
-        agenda.next_look = NEVER
-        surplus = _surplus(stream, rules.retention_bytes)
-        if surplus:
-            length = stream.log.length - surplus
-            gone = _trim(db, key, stream, True, length, rules.keep_unread)
-            removed, kept = removed + gone, kept + surplus - gone
+        kept += _clean_many(db, key, stream, agenda, keep)
+    removed = before - stream.log.length
     tally.trimmed += removed
+    agenda.removed += removed
+    if agenda.unfinished:
+        return LOOKED_AT
     if kept:
-        agenda.note_kept(now, removed)
+        agenda.note_kept(now, agenda.removed)
     else:
         agenda.note_clean()
+    agenda.removed = 0
+    return LOOKED_AT if keep else 0
+
+
+def _clean_old(
+    db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, threshold: int, keep: bool
+) -> int:
+    """Removes entries below an ID; returns if there are still some."""
+    log = stream.log
+    if keep:
+        agenda.age_from = _remove_unneeded(
+            db, key, stream, agenda.age_from, threshold, stream.log.length
+        )
+        agenda.unfinished = agenda.unfinished or agenda.age_from > 0
+    else:
+        _trim(db, key, stream, log.length - log.count_below(threshold))
+    return int(log.length > 0 and log.first < threshold)
+
+
+def _clean_many(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, keep: bool) -> int:
+    """Removes entries until the others are small enough; returns how many too many are left."""
+    log = stream.log
+    surplus = _surplus(stream, agenda.rules.retention_bytes)
+    if surplus < 0:
+        agenda.unfinished = True
+        return 0
+    least = log.length - surplus
+    if surplus and keep:
+        agenda.size_from = _remove_unneeded(db, key, stream, agenda.size_from, ids.MAX + 1, surplus)
+        agenda.unfinished = agenda.unfinished or agenda.size_from > 0
+    elif surplus:
+        _trim(db, key, stream, least)
+    if not agenda.size_from:
+        agenda.next_look = NEVER
+    return log.length - least
+
+
+def _remove_unneeded(
+    db: Database, key: bytes, stream: Stream, start: int, end: int, most: int
+) -> int:
+    """Removes up to ``most`` of the next entries from ``start`` to below ``end`` that no group has
+    to read or to acknowledge; returns the ID at which to go on, 0 at the end."""
+    free, following = needed_by_none(stream, start, end, LOOKED_AT)
+    removed = _delete(db, key, stream, free[:most], trimmed=True)
+    return following if removed < most else 0
 
 
 def _surplus(stream: Stream, limit: int) -> int:
-    """How many of the oldest entries are more than fit into ``limit`` bytes."""
+    """How many of the oldest entries are more than fit into ``limit`` bytes; -1 if others have to
+    be measured yet."""
     blocks = stream.log.blocks
-    sizes = [block.node_size() for block in blocks]
+    sizes: list[int] = []
+    left = MEASURED
+    for block in blocks:
+        if left <= 0:
+            return -1
+        left -= block.unmeasured
+        sizes.append(block.node_size())
     excess = sum(sizes) - limit
     surplus = 0
     for block, size in zip(blocks, sizes, strict=True):
@@ -211,18 +311,13 @@ def _surplus(stream: Stream, limit: int) -> int:
     return surplus
 
 
-def _trim(
-    db: Database, key: bytes, stream: Stream, by_length: bool, threshold: int, keep: bool
-) -> int:
-    """XTRIM, exact; returns how many entries went. With ``keep`` those stay that a group has to
-    read or to acknowledge."""
-    done = trim(stream, Trim(by_length, threshold, False, 0, ACKED if keep else KEEPREF))
-    if done.holes:
-        db.emit(EntriesDeleted(db.index, key, tuple(done.holes), True))
-    elif done.removed:
+def _trim(db: Database, key: bytes, stream: Stream, length: int) -> int:
+    """XTRIM MAXLEN, exact; returns how many entries went."""
+    removed = trim(stream, Trim(True, length, False, 0, KEEPREF)).removed
+    if removed:
         log = stream.log
-        db.emit(StreamTrimmed(db.index, key, done.removed, log.length, log.first))
-    return done.removed
+        db.emit(StreamTrimmed(db.index, key, removed, log.length, log.first))
+    return removed
 
 
 def add_entry(db: Database, key: bytes, stream: Stream, items: list[bytes], maxlen: int) -> int:
@@ -237,5 +332,5 @@ def add_entry(db: Database, key: bytes, stream: Stream, items: list[bytes], maxl
         db.attach(key, stream)
     db.emit(EntryAdded(db.index, key, entry_id, payload, created))
     if maxlen and stream.log.length > maxlen:
-        _trim(db, key, stream, True, maxlen, keep=False)
+        _trim(db, key, stream, maxlen)
     return entry_id

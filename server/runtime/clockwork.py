@@ -50,7 +50,7 @@ class Alarm:
 
     __slots__ = ("_at", "_clock", "_ring", "_timer")
 
-    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, ring: Callable[[], object]) -> None:
         self._clock = clock
         self._ring = ring
         self._timer: asyncio.TimerHandle | None = None
@@ -99,7 +99,7 @@ class Deadlines:
 
     __slots__ = ("_alarm", "_heap", "_ring")
 
-    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, ring: Callable[[], object]) -> None:
         self._ring = ring
         self._heap: list[tuple[int, Any, Any]] = []
         self._alarm = Alarm(clock, self._rung)

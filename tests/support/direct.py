@@ -215,8 +215,12 @@ class Direct:
         in_loop(self._let_time_pass)
 
     def _let_time_pass(self) -> None:
-        self.server.services.policies.run_due()
+        self.server.services.due_work.finish()
         self.server.services.reactions.pass_time(self.now_ms)
+
+    def run_slice(self) -> bool:
+        """Lets policies do one slice of what is due; whether they may have more to do."""
+        return in_loop(self.server.services.due_work.run_slice)
 
     def cron(self) -> None:
         """Lets the server do one round of its periodic work."""

@@ -1,0 +1,131 @@
+"""What policies do by themselves when it is due, in slices between which others have their turn.
+
+A slice is bounded by how many entries it has to do with, so what may come between two of them is
+the same on every machine. What it leaves is still due, and the timer brings the next slice when the
+event loop has served others. Each slice ends in a state from which the rules go on, and its effects
+are recorded before the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from server.clients.blocking import BlockedClients
+from server.delivery import retention
+from server.delivery.group_ref import GroupRef
+from server.delivery.policies import Policies
+from server.delivery.reading import move_exhausted
+from server.road.session import Place
+from server.road.state import Phase, ServerState
+from storage.engine.stream import Stream
+
+SLICE: Final = 1000
+"""How many entries one slice has to do with, about."""
+
+LETTER: Final = 4
+"""A dead letter counts as so many entries, and so does a look at a stream."""
+
+AGAIN_AFTER_MS: Final = 100
+"""When what is due is tried again that may not happen now."""
+
+
+class DueWork:
+    """Does what is due for policies.
+
+    ``apply_and_wake`` lets effects have their consequences and wakes who waits; ``is_paused`` tells
+    that clients are paused, and so nothing may change.
+    """
+
+    def __init__(self, state: ServerState, blocking: BlockedClients, policies: Policies) -> None:
+        self._state = state
+        self._blocking = blocking
+        self._policies = policies
+        self._due = policies.due
+        self.apply_and_wake: Callable[[], None] = lambda: None
+        self.is_paused: Callable[[], bool] = lambda: False
+
+    def may_act(self) -> bool:
+        """Whether anything may be changed by itself now."""
+        state = self._state
+        return (
+            state.phase is Phase.SERVING
+            and state.busy is None
+            and state.disk_error is None
+            and not self.is_paused()
+        )
+
+    def run_slice(self) -> bool:
+        """Does what is due by now, each stream for itself, or a slice of it; returns whether there
+        may be more."""
+        now = self._state.clock()
+        done = 0
+        later: list[Place] = []
+        while done < SLICE and (place := self._due.take(now)) is not None:
+            if self.may_act():
+                done += LETTER + self._act(place, now)
+            else:
+                later.append(place)
+        for place in later:
+            self._due.note(place, now + AGAIN_AFTER_MS)
+        return done >= SLICE
+
+    def finish(self) -> None:
+        """Does all that is due by now."""
+        while self.run_slice():
+            pass
+
+    def turn_clock(self) -> None:
+        """The clock has been moved: what is due by then happens."""
+        self._due.arm()
+        self.finish()
+
+    def _act(self, where: Place, now: int) -> int:
+        """Does what is due in one stream, or a slice of it; returns with about how many entries it
+        had to do."""
+        keyspace = self._state.keyspace
+        keyspace.now_ms = now
+        database, key = keyspace.databases[where[0]], where[1]
+        value = database.get(key)
+        done = 0
+        if isinstance(value, Stream):
+            of_stream = self._policies.of_stream(database, key, value)
+            if of_stream is not None:
+                done = retention.clean(database, key, value, of_stream, self._policies.tally)
+            for group in list(value.groups.values()):
+                if done >= SLICE:
+                    break
+                done += self._act_in_group(GroupRef(database, key, value, group))
+            self._policies.note(database, key, value, now)
+        if keyspace.effects or self._blocking.ready:
+            self.apply_and_wake()
+        return done
+
+    def _act_in_group(self, ref: GroupRef) -> int:
+        ruled = self._policies.ruled(ref)
+        if ruled is None:
+            return 0
+        agenda, pending, now = ruled.agenda, ruled.group.pending, ruled.now
+        done = 0
+        if agenda.rules.consumer_ttl and now >= agenda.seen_due:
+            done = ruled.remove_absent(self._parked(ref))
+        due = agenda.fall_due(pending, now)
+        if not due:
+            return done
+        entries = [entry for each in due if (entry := pending.get(each)) is not None]
+        exhausted = [
+            entry
+            for entry in entries
+            if agenda.rules.is_exhausted(entry.deliveries) and agenda.due_of(entry) <= now
+        ]
+        if exhausted:
+            move_exhausted(ruled, exhausted)
+        for each in due:
+            agenda.put_back(each)
+        self._blocking.signal(ref.db.index, ref.key)
+        return done + len(due) + LETTER * len(exhausted)
+
+    def _parked(self, ref: GroupRef) -> set[bytes]:
+        """The consumers that wait for the stream."""
+        waiters = self._blocking.waiting.get((ref.db.index, ref.key), {})
+        return {each.wait.consumer for each in waiters if each.wait.reader_of == ref.group.name}

@@ -1,0 +1,224 @@
+"""What policies do by themselves with many entries is done in slices: each has to do with no more
+entries than are meant for one, in few effects, and others are answered between."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from server.delivery import group_ref, retention
+from server.delivery.due_work import LETTER, SLICE
+from storage.engine import effects as e
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+
+MANY = 3 * SLICE + 10
+
+
+class Slices:
+    """The effects of each slice until nothing more is due."""
+
+    def __init__(self, kitchen: Kitchen) -> None:
+        self._kitchen = kitchen
+        self._reactions = kitchen.direct.server.services.reactions
+        self.each: list[list[e.Effect]] = []
+
+    def run(self) -> None:
+        """Does all that is due."""
+        more = True
+        while more:
+            more = self.run_one()
+
+    def run_one(self) -> bool:
+        """Does one slice; whether there may be more to do."""
+        seen: list[e.Effect] = []
+        self._reactions.record = lambda effects, session: seen.extend(effects)
+        more = self._kitchen.direct.run_slice()
+        self._reactions.record = None
+        self.each.append(seen)
+        return more
+
+    @property
+    def kinds(self) -> list[Counter[str]]:
+        """How many effects of each kind there were in each slice that had any."""
+        return [Counter(type(effect).__name__ for effect in seen) for seen in self.each if seen]
+
+
+def filled(count: int = MANY) -> Kitchen:
+    """A stream with many entries, all of them delivered to ann."""
+    kitchen = Kitchen()
+    kitchen.add_all(range(1, count + 1))
+    assert len(kitchen.read("ann", "COUNT", count)) == count
+    return kitchen
+
+
+# --- consumer-ttl ----------------------------------------------------------------------------
+
+
+def test_a_consumer_with_many_entries_gives_them_back_in_slices() -> None:
+    kitchen = filled()
+    kitchen.set("consumer-ttl", 1000)
+    kitchen.direct.now_ms += 1000
+    slices = Slices(kitchen)
+    slices.run()
+    assert slices.kinds == [{"Released": 1}] * 3 + [{"Released": 1, "ConsumerDeleted": 1}]
+    released = [effect for seen in slices.each for effect in seen if isinstance(effect, e.Released)]
+    assert max(len(effect.ids) for effect in released) == group_ref.RELEASED
+    assert kitchen.pending() == [(number, "", 0) for number in range(1, MANY + 1)]
+    assert kitchen.ask("XINFO", "CONSUMERS", KEY, GROUP) == []
+
+
+def test_a_consumer_that_comes_back_meanwhile_keeps_what_it_has_left() -> None:
+    kitchen = filled()
+    kitchen.set("consumer-ttl", 1000)
+    kitchen.direct.now_ms += 1000
+    slices = Slices(kitchen)
+    assert slices.run_one()
+    assert kitchen.ask("XACK", KEY, GROUP, f"{MANY}-1") == 1
+    assert kitchen.read("ann", "COUNT", 1) == [1]
+    slices.run()
+    owned = [number for number, owner, _ in kitchen.pending() if owner == "ann"]
+    assert owned == [1, *range(group_ref.RELEASED + 1, MANY)]
+
+
+def test_what_was_given_back_can_be_delivered_before_the_rest_is() -> None:
+    kitchen = filled()
+    kitchen.set("consumer-ttl", 1000)
+    kitchen.direct.now_ms += 1000
+    slices = Slices(kitchen)
+    assert slices.run_one()
+    assert kitchen.read("bob", "COUNT", 2) == [1, 2]
+    slices.run()
+    assert kitchen.pending()[:3] == [(1, "bob", 1), (2, "bob", 1), (3, "", 0)]
+    assert len(kitchen.read("bob", "COUNT", MANY)) == MANY - 2
+
+
+def test_many_consumers_go_in_slices() -> None:
+    kitchen = Kitchen()
+    for number in range(MANY):
+        kitchen.ask("XGROUP", "CREATECONSUMER", KEY, GROUP, number)
+    kitchen.set("consumer-ttl", 1000)
+    kitchen.direct.now_ms += 1000
+    slices = Slices(kitchen)
+    slices.run()
+    assert [kinds["ConsumerDeleted"] for kinds in slices.kinds] == [group_ref.RELEASED] * 3 + [10]
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+
+def test_dead_letters_are_written_in_slices() -> None:
+    kitchen = filled()
+    kitchen.set("ack-wait", 1000, "max-deliveries", 1, "dead-letter", DEAD)
+    kitchen.direct.now_ms += 1000
+    slices = Slices(kitchen)
+    slices.run()
+    assert max(kinds["EntryAdded"] for kinds in slices.kinds) * LETTER <= SLICE
+    assert all(kinds["Acknowledged"] == 1 for kinds in slices.kinds)
+    assert kitchen.pending() == []
+    assert len(kitchen.letters()) == MANY
+
+
+# --- retention -------------------------------------------------------------------------------
+
+
+def test_old_entries_go_in_one_effect() -> None:
+    kitchen = filled()
+    kitchen.set_stream("retention", 1000)
+    slices = Slices(kitchen)
+    slices.run()
+    assert slices.kinds == [{"StreamTrimmed": 1}]
+    assert kitchen.length() == 0
+
+
+def test_entries_are_measured_in_slices() -> None:
+    kitchen = filled(2 * retention.MEASURED + 10)
+    kitchen.set_stream("retention-bytes", "1kb")
+    slices = Slices(kitchen)
+    slices.run()
+    # What is too much goes at once when all is measured.
+    assert slices.kinds == [{"StreamTrimmed": 1}]
+    assert [len(effects) for effects in slices.each] == [0, 0, 1]
+    assert 0 < kitchen.length() < 100
+
+
+@pytest.mark.parametrize("policy", [("retention", 1000), ("retention-bytes", 1)])
+def test_entries_that_are_kept_for_a_group_are_looked_at_in_slices(
+    policy: tuple[str, int],
+) -> None:
+    kitchen = filled(2 * retention.LOOKED_AT + 10)
+    kitchen.set_stream(*policy, "retention-unread", "keep")
+    slices = Slices(kitchen)
+    slices.run()
+    assert len(slices.each) == 3 + 1  # The last finds nothing.
+    assert slices.kinds == []
+    for first in (1, 2):
+        numbers = range(first, kitchen.length() + first, 2)
+        kitchen.ack(*numbers)
+    kitchen.direct.now_ms += 1000
+    after = Slices(kitchen)
+    after.run()
+    assert after.kinds == [{"StreamTrimmed": 1}] * 3
+    removed = [effect for seen in after.each for effect in seen]
+    assert [effect.removed for effect in removed if isinstance(effect, e.StreamTrimmed)] == [
+        retention.LOOKED_AT,
+        retention.LOOKED_AT,
+        10,
+    ]
+
+
+def test_what_has_gone_counts_though_the_end_of_the_look_removed_nothing() -> None:
+    kitchen = filled(2 * retention.LOOKED_AT)
+    kitchen.set_stream("retention", 1000, "retention-unread", "keep")
+    kitchen.ack(*range(2, 1000))
+    slices = Slices(kitchen)
+    slices.run()
+    assert slices.kinds == [{"EntriesDeleted": 1}]
+    assert kitchen.length() == 2 * retention.LOOKED_AT - 998
+    assert kitchen.of_stream[1].removed == 0
+
+
+# --- delete acked ----------------------------------------------------------------------------
+
+
+def test_entries_in_their_grace_are_found_in_slices_and_go_in_slices() -> None:
+    kitchen = filled(2 * retention.LOOKED_AT + 10)
+    kitchen.ack(*range(1, kitchen.length() + 1))
+    kitchen.set_stream("delete", "acked", "delete-grace", 9_000_000_000_000)
+    slices = Slices(kitchen)
+    slices.run()
+    assert slices.kinds == []
+    assert len(slices.each) == 3 + 1
+    assert len(kitchen.of_stream[1].in_grace) == kitchen.length()
+    kitchen.set_stream("delete-grace", 1000)
+    slices = Slices(kitchen)
+    slices.run()
+    assert kitchen.length() == 0
+    assert [kinds["StreamTrimmed"] for kinds in slices.kinds] == [1, 1, 1]
+
+
+def test_what_is_acknowledged_while_others_are_found_is_noted_once() -> None:
+    kitchen = filled(retention.LOOKED_AT + 10)
+    kitchen.set_stream("delete", "acked", "delete-grace", 9_000_000_000_000)
+    kitchen.direct.run_slice()
+    agenda = kitchen.of_stream[1]
+    assert agenda.grace_sought_from is not None
+    kitchen.ack(1, retention.LOOKED_AT + 1)
+    assert [entry_id >> 64 for entry_id in agenda.in_grace] == [1]
+    kitchen.direct.run_slice()
+    assert [entry_id >> 64 for entry_id in agenda.in_grace] == [1, retention.LOOKED_AT + 1]
+    kitchen.ack(2)
+    assert sorted(each >> 64 for each in agenda.in_grace) == [1, 2, retention.LOOKED_AT + 1]
+
+
+# --- many streams ----------------------------------------------------------------------------
+
+
+def test_streams_that_fall_due_together_share_slices() -> None:
+    kitchen = Kitchen(stream_policy="t:* * retention 1000")
+    streams = SLICE // LETTER
+    for number in range(streams + 10):
+        kitchen.ask("XADD", f"t:{number}", "1-1", "f", "v")
+    slices = Slices(kitchen)
+    slices.run()
+    assert [kinds["StreamTrimmed"] for kinds in slices.kinds] == [streams, 10]
