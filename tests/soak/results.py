@@ -86,9 +86,9 @@ RESULTS: Final = pytest.StashKey[Results]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Lets the run that begins write its results."""
-    from tests.soak.test_soak import TITLES
+    from tests.soak import test_delivery, test_soak
 
-    config.stash[RESULTS] = results = Results(TITLES)
+    config.stash[RESULTS] = results = Results(test_soak.TITLES | test_delivery.TITLES)
     config.pluginmanager.register(results, "penstock-soak-results")
 
 

@@ -44,6 +44,7 @@ def test_a_row_is_replaced_by_that_of_the_run_in_the_order_of_the_tests(tmp_path
 
 
 def test_every_test_with_a_row_is_there() -> None:
-    from tests.soak import test_soak
+    from tests.soak import test_delivery, test_soak
 
-    assert all(callable(getattr(test_soak, name)) for name in TITLES)
+    for module in (test_soak, test_delivery):
+        assert all(callable(getattr(module, name)) for name in module.TITLES)
