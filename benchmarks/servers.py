@@ -247,6 +247,10 @@ class Running:
             self._process.kill()
             self._process.wait()
 
+    def output_so_far(self) -> str:
+        """What the process has printed until now."""
+        return self._output.read_text(errors="replace")
+
     def kill(self) -> None:
         """Ends the process at once, without a chance to do anything (SIGKILL)."""
         self._process.kill()

@@ -1,10 +1,10 @@
-"""Writes two tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes three tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
 scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
 Without the plugin the same tests try a small part of each attack, and write nothing. What was
 measured before the attacks had been answered stays as it is in ``before.json``. The second table is
-about files that were changed.
+about files that were changed, the third about policies of streams and groups.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 
 from tests.reliability.attacks import ATTACKS, Attack
 from tests.reliability.trial import Outcome
+from tests.reliability.waits import STEPS, Waits
 from tests.support.process import ROOT
 
 PAGE: Final = ROOT / "docs" / "reliability.md"
@@ -39,6 +40,14 @@ HEAD_FILES: Final = (
     "|---|" + "---:|" * 4,
 )
 
+BEGIN_WAITS: Final = "<!-- This table of policies is written by `make reliability`. -->"
+END_WAITS: Final = "<!-- The end of the table of policies. -->"
+HEAD_WAITS: Final = (
+    "| what a policy has to do with 1,000,000 entries | others waited at most, ms: without it"
+    " | before | now | longest round, ms of processor time: without it | before | now |",
+    "|---|" + "---:|" * 6,
+)
+
 TRIAL_SCALE: Final = 0.01
 """The part of an attack that shows that everything works."""
 
@@ -50,7 +59,10 @@ class Results:
         self._page = page
         self._outcomes: dict[tuple[str, str], Outcome] = {}
         self._files: dict[str, str] = {}
-        self._before: dict[str, float | None] = json.loads(BEFORE.read_text())["longest_ms"]
+        self._waits: dict[str, str] = {}
+        before = json.loads(BEFORE.read_text())
+        self._before: dict[str, float | None] = before["longest_ms"]
+        self._before_of_policies: dict[str, list[float]] = before["policies_longest_and_busy_ms"]
 
     def note(self, attack: Attack, server: str, outcome: Outcome) -> None:
         """Takes what came of an attack."""
@@ -63,12 +75,27 @@ class Results:
         cells = [title, *(f"{count:,}" for count in (total, *counts, total - sum(counts)))]
         self._files[title] = f"| {' | '.join(cells)} |"
 
+    def note_waits(self, title: str, without: Waits, policed: Waits) -> None:
+        """Takes what others waited without a policy and with it."""
+        before = self._before_of_policies.get(title)
+        cells = [title]
+        for place in (0, 1):
+            cells += [
+                f"{without[place]:,.0f}",
+                "" if before is None else f"{before[place]:,.0f}",
+                f"{policed[place]:,.0f}",
+            ]
+        self._waits[title] = f"| {' | '.join(cells)} |"
+
     def pytest_sessionfinish(self) -> None:
         """Replaces the rows of what was tried."""
         rows = {attack.title: row for attack in ATTACKS if (row := self._row(attack))}
         self._replace((BEGIN, END), HEAD, rows, [attack.title for attack in ATTACKS])
         if self._files:
             self._replace((BEGIN_FILES, END_FILES), HEAD_FILES, self._files, sorted(self._files))
+        if self._waits:
+            titles = [step.title for step in STEPS]
+            self._replace((BEGIN_WAITS, END_WAITS), HEAD_WAITS, self._waits, titles)
 
     def _replace(
         self,
