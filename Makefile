@@ -92,7 +92,7 @@ lint: $(ENV)/installed-dev
 	$(BIN)/ruff format --check .
 
 types: $(ENV)/installed-dev
-	$(BIN)/mypy
+	$(BIN)/python tools/check_types.py
 
 suite: $(ENV)/installed-dev
 	tests/in-memory $(BIN)/python $(PYTEST) -m '$(FAST)'

@@ -25,12 +25,12 @@ MOST: Final = 3
 DIGEST: Final = hashlib.sha256().digest_size
 
 
-def folder_of_user() -> Path | None:
-    """The folder of builds, which is made if need be; ``None`` where there can be none, or if
-    PENSTOCK_CACHE=0 says so."""
+def folder_of_user(name: str = "penstock") -> Path | None:
+    """The folder of builds, or another one beside it, which is made if need be; ``None`` where
+    there can be none, or if PENSTOCK_CACHE=0 says so."""
     usual = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
     around = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(around if os.path.isabs(around) else os.path.expanduser(usual), "penstock")
+    folder = Path(around if os.path.isabs(around) else os.path.expanduser(usual), name)
     if os.environ.get("PENSTOCK_CACHE") == "0" or not folder.is_absolute():
         return None
     try:
