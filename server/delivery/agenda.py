@@ -260,6 +260,11 @@ class Lanes:
         self._value_of[entry_id] = value
         return False
 
+    @property
+    def waiting(self) -> int:
+        """How many entries stand behind another one of their lane."""
+        return len(self._value_of) - len(self._lanes)
+
     def is_next(self, entry_id: int) -> bool:
         """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
         lane = self._lane_of(entry_id)

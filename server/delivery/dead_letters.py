@@ -164,12 +164,11 @@ def _origin(db: Database, letter: Letter) -> GroupRef | None:
     return group_of_value(db, letter.stream, db.get(letter.stream), letter.group)
 
 
-def _find(db: Database, entry_id: int, payload: bytes) -> Found | None:
-    """Returns the dead letter that this entry is; ``None`` if it is none or has no origin any
+def _with_origin(db: Database, entry_id: int, letter: Letter) -> Found | None:
+    """Returns the dead letter with where it goes back to, ``None`` if that is not there any
     more."""
-    letter = read_letter(payload)
-    origin = None if letter is None else _origin(db, letter)
-    return None if letter is None or origin is None else Found(entry_id, letter, origin)
+    origin = _origin(db, letter)
+    return None if origin is None else Found(entry_id, letter, origin)
 
 
 def one_letter(db: Database, key: bytes, stream: Stream | None, entry_id: int) -> Found:
@@ -190,12 +189,22 @@ class Redrive:
     """Moves dead letters of the stream at ``key``.
 
     ``allow`` is called with the streams that they come from, before anything is moved, and raises
-    :class:`CommandError` if the client may not add to one of them."""
+    :class:`CommandError` if the client may not add to one of them; ``note`` with each group that is
+    given one back."""
 
-    def __init__(self, db: Database, key: bytes, allow: Callable[[Iterable[bytes]], None]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        key: bytes,
+        allow: Callable[[Iterable[bytes]], None],
+        note: Callable[[GroupRef], None],
+    ) -> None:
         self._db = db
+        self._note = note
         self._key = key
         self._allow = allow
+        self._any = False
+        """Whether the stream has dead letters, with somewhere to go back to or not."""
 
     def move_these(
         self, entry_ids: Sequence[int], count: int | None, may_go_on: Callable[[], bool]
@@ -220,7 +229,8 @@ class Redrive:
     ) -> Generator[None, None, Reply]:
         """Moves up to ``count`` letters, the oldest first, of those that have somewhere to go back
         to; returns how many. Gives way from time to time; when it may not go on then, it ends
-        early, as what was moved so far is whole."""
+        early, as what was moved so far is whole. Raises :class:`CommandError` if there are no dead
+        letters at all."""
         chosen: list[int] = []
         origins: dict[bytes, None] = {}
         last = self._last_id()
@@ -231,6 +241,8 @@ class Redrive:
             origins.update(dict.fromkeys(each.letter.stream for each in letters))
             start = found[1] + 1
             yield
+        if not self._any:
+            raise CommandError(policy_errors.no_dead_letters(self._key))
         return (yield from self._move_chosen(chosen, origins, may_go_on))
 
     def _move_chosen(
@@ -261,21 +273,25 @@ class Redrive:
         if stream is None:
             return [], 0
         entry_ids, payloads = stream.log.range_with_ids(start, last, _PORTION)
-        found = [
-            letter
+        return self._letters(entry_ids, payloads), entry_ids[-1] if entry_ids else 0
+
+    def _letters(self, entry_ids: Sequence[int], payloads: Sequence[bytes | None]) -> list[Found]:
+        """Returns those of the entries that are dead letters and have somewhere to go back to."""
+        letters = [
+            (entry_id, letter)
             for entry_id, payload in zip(entry_ids, payloads, strict=True)
-            if (letter := _find(self._db, entry_id, payload)) is not None
+            if payload is not None and (letter := read_letter(payload)) is not None
         ]
-        return found, entry_ids[-1] if entry_ids else 0
+        self._any = self._any or len(letters) > 0
+        found = [_with_origin(self._db, entry_id, letter) for entry_id, letter in letters]
+        return [each for each in found if each is not None]
 
     def _still_there(self, entry_ids: Sequence[int]) -> list[Found]:
         """Returns those of the letters that can still be moved, as they are now."""
         stream = self._stream()
         if stream is None:
             return []
-        entries = [(each, stream.log.get(each)) for each in entry_ids]
-        found = [_find(self._db, each, payload) for each, payload in entries if payload is not None]
-        return [each for each in found if each is not None]
+        return self._letters(entry_ids, [stream.log.get(each) for each in entry_ids])
 
     def _move(self, letters: list[Found]) -> int:
         """Moves them; returns how many. An entry that its stream still has is given back to the
@@ -295,6 +311,7 @@ class Redrive:
             elif letter.id not in origin.group.pending:
                 origin.group.pending.set(letter.id, None, 0, 0)
                 released.setdefault(origin.group, (origin, []))[1].append(letter.id)
+            self._note(origin)
         for origin, entry_ids in released.values():
             origin.emit_released(entry_ids, [0] * len(entry_ids))
         letters_stream = self._stream()

@@ -12,12 +12,18 @@ POLICY_SYNTAX: Final = (
     " GET key [GROUP group], or DEL key [GROUP group] name [name ...]"
 )
 REDRIVE_SYNTAX: Final = "ERR syntax error: expected REDRIVE key [COUNT count] [id ...]"
+STATS_SYNTAX: Final = "ERR syntax error: expected STATS [key [group]]"
 COUNT_NOT_POSITIVE: Final = "ERR COUNT must be a positive integer"
 
 
 def not_a_dead_letter(entry_id: str, key: bytes) -> str:
     """An entry that REDRIVE was to move back, and that no policy has put there."""
     return f"ERR the stream '{shown(key)}' has no dead letter with the ID {entry_id}"
+
+
+def no_dead_letters(key: bytes) -> str:
+    """A stream from which REDRIVE was to move dead letters."""
+    return f"ERR the stream '{shown(key)}' has no dead letters"
 
 
 def no_origin(entry_id: str, key: bytes, group: bytes) -> str:

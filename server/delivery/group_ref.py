@@ -151,6 +151,8 @@ class GroupRef:
         """Tell that the entries have no owner any more; ``times`` are those before which a policy
         keeps them back, if any does."""
         db, name = self.db, self.group.name
+        if times:
+            self.group.pending.backing_off.at(self.now)
         released, kept_back = tuple(entry_ids), tuple(times)
         db.emit(Released(db.index, self.key, name, released, tuple(counts), kept_back))
 
@@ -198,6 +200,7 @@ class RuledGroup(GroupRef):
         a time."""
         db = self.db
         self.group.pending.keep_back(entry_ids, until)
+        self.group.pending.delayed.at(self.now)
         db.emit(KeptBack(db.index, self.key, self.group.name, tuple(entry_ids), tuple(until)))
 
     def remove_absent(self, parked: set[bytes]) -> int:

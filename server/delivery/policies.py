@@ -190,12 +190,12 @@ class Policies:
             ruled.agenda.refresh(ref.group.pending, ref.stream.log)
         return ruled
 
-    def is_known_as_ruled(self, ref: GroupRef) -> bool:
-        """Return whether the group had policies when they were last looked at. Nothing is looked at
-        here: the group need not be there any more."""
+    def known_as_ruled(self, ref: GroupRef) -> RuledGroup | None:
+        """Return the group with the policies that it had when they were last looked at, ``None``
+        without any. Nothing is looked at here: the group need not be there any more."""
         known = self._known.get((ref.db.index, ref.key))
         of_group = None if known is None else known.groups.get(ref.group.name)
-        return of_group is not None and of_group.group is ref.group and of_group.ruled is not None
+        return None if of_group is None or of_group.group is not ref.group else of_group.ruled
 
     def _resolve_group(
         self, known: _Known, ref: GroupRef, former: _KnownGroup | None

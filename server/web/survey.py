@@ -165,7 +165,7 @@ class Surveyor:
         summary = await summary_of(group.pending, self._pace)
         seen = await self._add_consumers(names, group)
         parked = self._parked[(ref.db.index, ref.key), group.name]
-        ruled = self._server.policies.is_known_as_ruled(ref)
+        ruled = self._server.policies.known_as_ruled(ref)
         values = group_values(ref, summary, seen, ruled, parked, self._now)
         self._survey.groups.add(own, values)
         if any(summary.counts):

@@ -59,6 +59,7 @@ from storage.engine.pending_segment import (
     Segment,
 )
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
+from storage.engine.waits import Waits
 
 __all__ = ["MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
 
@@ -66,7 +67,7 @@ __all__ = ["MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"
 class PendingList(Segments):
     """All pending entries of a group, in ID order."""
 
-    __slots__ = ("_length", "released", "unowned")
+    __slots__ = ("_length", "backing_off", "delayed", "released", "unowned")
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,6 +76,10 @@ class PendingList(Segments):
         """The entries that XNACK has freed, in the order in which they will be claimed."""
         self.unowned = 0
         """How many entries have no owner: those, and those that a policy keeps back."""
+        self.delayed = Waits()
+        """How many of these were never delivered and wait for a time."""
+        self.backing_off = Waits()
+        """How many were given back and wait for a time."""
 
     def __len__(self) -> int:
         return self._length
@@ -254,6 +259,8 @@ class PendingList(Segments):
             done += len(times)
         self._length += len(run)
         self.unowned += len(run)
+        for time in until:
+            self.delayed.add(time)
 
     # --- changing single entries ----------------------------------------------------------
 
@@ -289,10 +296,12 @@ class PendingList(Segments):
             before.owned -= 1
         else:
             self.unowned -= 1
+            self._waits(segment.counts[place]).leave(segment.times[place])
         if self.released:
             self.released.pop(entry_id, None)
         if owner is None:
             self.released[entry_id] = None
+            self._waits(count).add(time)
         segment.owners[place] = slot
         segment.times[place] = time
         segment.counts[place] = count
@@ -359,7 +368,7 @@ class PendingList(Segments):
             if acked:
                 owner.acked += count
         else:
-            self._forget_unowned(entry_ids[at : at + count])
+            self._forget_unowned(segment, range(place, place + count))
         self._length -= count
         if segment.live > count:
             segment.drop(place, count)
@@ -369,11 +378,18 @@ class PendingList(Segments):
             self.remove_segment(holder)
         return count
 
-    def _forget_unowned(self, entry_ids: Sequence[int]) -> None:
-        """Entries without an owner have one now, or are not pending any more."""
-        self.unowned -= len(entry_ids)
-        for entry_id in entry_ids if self.released else ():
+    def _forget_unowned(self, segment: Segment, places: Sequence[int]) -> None:
+        """Entries without an owner will have one, or are pending no more."""
+        self.unowned -= len(places)
+        for entry_id in segment.ids_at(places) if self.released else ():
             self.released.pop(entry_id, None)
+        if self.delayed.some or self.backing_off.some:
+            for place in places:
+                self._waits(segment.counts[place]).leave(segment.times[place])
+
+    def _waits(self, deliveries: int) -> Waits:
+        """Return what counts an entry without an owner that was delivered so often."""
+        return self.backing_off if deliveries else self.delayed
 
     def remove_owner(self, owner: Consumer) -> int:
         """Remove everything that the consumer owns; returns how much that was."""
@@ -478,13 +494,13 @@ class PendingList(Segments):
         if former.count(first) < len(former):
             for place, before in zip(places, former, strict=True):
                 if before is None:
-                    self._forget_unowned((segment.ids.at(place),))
+                    self._forget_unowned(segment, (place,))
                 else:
                     before.owned -= 1
         elif first is not None:
             first.owned -= len(former)
         else:
-            self._forget_unowned(segment.ids_at(places))
+            self._forget_unowned(segment, places)
         segment.give(places, owner)
         owner.owned += len(places)
 
@@ -508,6 +524,8 @@ class PendingList(Segments):
         twin._length = self._length
         twin.released = self.released.copy()
         twin.unowned = self.unowned
+        twin.delayed = self.delayed.copy()
+        twin.backing_off = self.backing_off.copy()
         return twin
 
     def check(self) -> None:
@@ -517,7 +535,17 @@ class PendingList(Segments):
         unowned = {entry.id for entry in everything if entry.owner is None}
         assert unowned.issuperset(self.released)
         assert len(unowned) == self.unowned
+        self._check_waits()
         self.check_segments()
+
+    def _check_waits(self) -> None:
+        for delayed, waits in ((True, self.delayed), (False, self.backing_off)):
+            times = [
+                entry.time
+                for entry in self.scan(0)
+                if entry.owner is None and (entry.deliveries == 0) is delayed
+            ]
+            waits.check(times)
 
     def check_owner(self, owner: Consumer) -> None:
         """Verifies what a consumer knows of its entries."""

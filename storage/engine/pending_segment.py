@@ -431,6 +431,7 @@ class Segment:
         place = self.ids.before(entry_id)
         if place < len(self) and self.ids.at(place) == entry_id:
             self.owners[place] = FREED
+            self.times[place] = MOST
         else:
             self.ids.insert(place, entry_id)
             self.owners.insert(place, FREED)

@@ -380,6 +380,7 @@ class History:
             if not known.done and wanted and not self.may_be_gone(known):
                 assert known.number in there, f"{known.number} is lost"
         self.check_bounds(pending)
+        self.check_kept_back(pending)
         self.check_stream()
 
     def check_bounds(self, pending: list[tuple[int, str, int]]) -> None:
@@ -392,6 +393,35 @@ class History:
         for consumer in CONSUMERS:
             owned = sum(owner == consumer for _, owner, _ in pending)
             assert not each or owned <= each
+
+    def check_kept_back(self, pending: list[tuple[int, str, int]]) -> None:
+        """That what is counted as kept back is what is: for its time until that second is over, and
+        for its turn behind another one of its order."""
+        stats: dict[bytes, Any] = self.in_pairs(
+            self.ask("PENSTOCK", "STATS", self.facts.key, GROUP)
+        )
+        kept: dict[bytes, int] = self.in_pairs(stats[b"kept-back"])
+        never = [
+            self.facts.entries[number]
+            for number, owner, count in pending
+            if not owner and not count and not self.facts.entries[number].last_ms
+        ]
+        waiting = [known for known in never if -(-known.at // 1000) * 1000 > self.now]
+        ordered, delayed = "order-by" in self.policies, "delay-field" in self.policies
+        if delayed:
+            # Where there is an order, the time of those may have come that are kept for their turn.
+            assert kept[b"time"] <= len(waiting), "entries that wait for their time"
+            assert ordered or kept[b"time"] == len(waiting)
+        if ordered and not delayed:
+            assert kept[b"turn"] <= stats[b"pending"] + len(never)
+            if not self.redriven and not self.claimed:
+                order = {self.facts.entries[number].value for number, owner, _ in pending if owner}
+                assert kept[b"turn"] >= sum(known.value in order for known in never)
+
+    @staticmethod
+    def in_pairs(reply: list[Any]) -> dict[bytes, Any]:
+        """A map as RESP2 has it."""
+        return dict(zip(reply[::2], reply[1::2], strict=True))
 
     def may_be_gone(self, known: Known) -> bool:
         """Whether the retention of the stream may have taken the entry."""

@@ -13,6 +13,7 @@ from server.config.policies import (
     ALL,
     DEAD_LETTER,
     GROUP,
+    PAUSED,
     BadPolicy,
     Settings,
     check_together,
@@ -20,8 +21,10 @@ from server.config.policies import (
 )
 from server.config.policy_lines import circle_text
 from server.delivery import errors as policy_errors
+from server.delivery import happenings
 from server.delivery.dead_letters import Redrive
 from server.delivery.group_ref import GroupRef, group_of_key
+from server.delivery.happenings import Happening
 from server.road.outcomes import Steps, reply_of, result
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
@@ -29,7 +32,6 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.stream import Stream
-from storage.keyspace.databases import Database
 
 container(
     "PENSTOCK",
@@ -88,7 +90,7 @@ def _require_adding(server: Services, session: Session, keys: Iterable[bytes]) -
 
 def _apply(
     server: Services,
-    db: Database,
+    session: Session,
     key: bytes,
     stream: Stream,
     ref: GroupRef | None,
@@ -96,6 +98,7 @@ def _apply(
 ) -> Reply:
     """Changes the policies of the stream, or of its group if one is given, if those in force then
     go together."""
+    db = session.db
     group = None if ref is None else ref.group
     own = (stream if group is None else group).policy
     gone = {name for name in change.delete if name in own}
@@ -111,7 +114,20 @@ def _apply(
     if changed != own:
         server.policies.active = True
         db.set_policy(key, group, changed)
+        _note_pause(server, session, key, b"" if group is None else group.name, own, changed)
     return OK if change.set else len(gone)
+
+
+def _note_pause(
+    server: Services, session: Session, key: bytes, group: bytes, before: Settings, after: Settings
+) -> None:
+    """Notes who has paused the group, or lets it go on."""
+    paused, db = PAUSED.is_on(after), session.db
+    if paused != PAUSED.is_on(before):
+        kind = happenings.PAUSED if paused else happenings.RESUMED
+        now = db.keyspace.now_ms
+        happened = Happening(now, kind, db.index, key, group, session.user)
+        server.policies.happenings.note(happened)
 
 
 def _of_stream(server: Services, key: bytes, stream: Stream, own: Settings) -> Settings:
@@ -144,7 +160,7 @@ def policy(server: Services, session: Session, args: Arguments) -> Reply:
     if given.group is not None:
         ref = group_of_key(db, key, given.group)
     if change is not None:
-        return _apply(server, db, key, stream, ref, change)
+        return _apply(server, session, key, stream, ref, change)
     if ref is not None:
         return _shown(server.policies.settings_of_group(ref))
     return _shown(_of_stream(server, key, stream, stream.policy))
@@ -182,7 +198,14 @@ def redrive(server: Services, session: Session, args: Arguments) -> Reply | Step
             raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
     wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
     db, key = session.db, args[2]
-    letters = Redrive(db, key, lambda streams: _require_adding(server, session, streams))
+    letters = Redrive(
+        db,
+        key,
+        lambda streams: _require_adding(server, session, streams),
+        lambda ref: server.policies.happenings.note(
+            ref.happening(happenings.REDRIVEN, session.user)
+        ),
+    )
     may_go_on = server.due_work.may_act
     if wanted:
         many, work = len(wanted), letters.move_these(wanted, count, may_go_on)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
-from server.delivery.group_ref import GroupRef
+from server.delivery.group_ref import GroupRef, RuledGroup
+from server.delivery.stats import kept_back
 from server.road.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
@@ -57,6 +58,10 @@ counter penstock_stream_group_dead_letters_total{reason="fatal"}: The same.
 gauge penstock_stream_group_dead_letters_lately: Those of the last ten minutes.
 gauge penstock_stream_group_unowned_entries: Pending entries without an owner: given back, or kept
     back by a policy.
+gauge penstock_stream_group_kept_back{reason="turn"}: Those of them that a policy keeps back: for
+    their turn, for their time, or for their time after they were given back.
+gauge penstock_stream_group_kept_back{reason="time"}: The same.
+gauge penstock_stream_group_kept_back{reason="backoff"}: The same.
 gauge penstock_stream_group_policies: Whether the group has policies.
 gauge penstock_stream_group_parked_readers: Clients that wait for entries of the group.
 gauge penstock_stream_group_oldest_consumer_idle_seconds: How long the consumer has not asked that
@@ -107,10 +112,15 @@ def stream_values(stream: Stream) -> list[Value]:
 
 
 def group_values(
-    ref: GroupRef, summary: PendingSummary, seen: int | None, ruled: bool, parked: int, now: int
+    ref: GroupRef,
+    summary: PendingSummary,
+    seen: int | None,
+    ruled: RuledGroup | None,
+    parked: int,
+    now: int,
 ) -> list[Value]:
     """Return the values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not
-    seen for the longest time, and ``ruled`` whether the group has policies."""
+    seen for the longest time, and ``ruled`` is the group with its policies, if it has any."""
     stream, group, counts = ref.stream, ref.group, ref.group.counts
     oldest = None if summary.earliest == MOST else summary.earliest
     return [
@@ -131,7 +141,8 @@ def group_values(
         counts.letters.get(FATAL, 0),
         counts.letters_lately.total(now),
         group.pending.unowned,
-        int(ruled),
+        *kept_back(ref, ruled, now),
+        int(ruled is not None),
         parked,
         seconds_since(seen, now),
     ]

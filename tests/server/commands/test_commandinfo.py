@@ -52,6 +52,7 @@ class TestInfo:
             "penstock|help",
             "penstock|policy",
             "penstock|redrive",
+            "penstock|stats",
             "xackdel",
             "xcfgset",
             "xdelex",

@@ -351,6 +351,8 @@ def test_help_says_what_there_is() -> None:
         "    Shows and changes the policies of a stream, or of a consumer group.",
         "REDRIVE key [COUNT count] [id [id ...]]",
         "    Moves dead letters back to the groups that they come from.",
+        "STATS [key [group]]",
+        "    Shows what is counted of a group and its consumers, or what happened lately.",
         "HELP",
         "    Print this help.",
     ]

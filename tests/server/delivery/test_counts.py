@@ -125,6 +125,34 @@ def test_consumers_that_leave_are_noted() -> None:
     ]
 
 
+def test_who_pauses_a_group_and_lets_it_go_on_is_noted() -> None:
+    kitchen = Kitchen()
+    kitchen.set("paused", "yes", "ack-wait", 5)
+    kitchen.set("paused", "yes", "ack-wait", 6)
+    kitchen.set("paused", "no")
+    kitchen.set_stream("paused", "yes")
+    kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "paused")
+    kitchen.ask("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "paused")
+    assert kitchen.happened == [
+        ("paused", b"kitchen", b"default", 1),
+        ("resumed", b"kitchen", b"default", 1),
+        ("paused", b"", b"default", 1),
+        ("resumed", b"", b"default", 1),
+    ]
+
+
+def test_who_redrives_dead_letters_is_noted() -> None:
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add_all(range(1, 4))
+    kitchen.read()
+    kitchen.ask("XNACK", KEY, GROUP, "FATAL", "IDS", 3, "1-1", "2-1", "3-1")
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD, "COUNT", 2) == 2
+    assert kitchen.happened == [
+        ("buried", b"kitchen", b"", 3),
+        ("redriven", b"kitchen", b"default", 2),
+    ]
+
+
 def happening(time: int, group: bytes = b"g", number: int = 1) -> Happening:
     return Happening(time, "left", 0, b"s", group, b"", number)
 

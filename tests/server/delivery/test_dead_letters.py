@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
-from tests.support.direct import START_MS
+from tests.support.direct import START_MS, parsed
 
 POLICIES = ("max-deliveries", 2, "dead-letter", DEAD)
 
@@ -373,8 +373,19 @@ def test_a_redrive_that_cannot_be(words: tuple[str | int, ...], error: str) -> N
     assert str(Kitchen().ask("PENSTOCK", "REDRIVE", DEAD, *words)) == error
 
 
-def test_no_stream_has_no_dead_letters() -> None:
-    assert Kitchen().ask("PENSTOCK", "REDRIVE", DEAD) == 0
+@pytest.mark.parametrize("key", [DEAD, KEY, "many"])
+def test_a_redrive_of_what_has_no_dead_letters_is_refused(key: str) -> None:
+    kitchen = Kitchen()
+    kitchen.add(1)
+    for _ in range(1100):
+        kitchen.ask("XADD", "many", "*", "n", 1)
+    client = kitchen.direct.client()
+    reply = client.send("PENSTOCK", "REDRIVE", key, "COUNT", 5)
+    while client.parked:
+        kitchen.direct.server.services.stepped.turn()
+    found = parsed(reply or client.reply_when_woken or b"")
+    assert str(found) == f"ERR the stream '{key}' has no dead letters"
+    assert kitchen.length() == 1
 
 
 MANY = 2000

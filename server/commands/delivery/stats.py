@@ -1,0 +1,115 @@
+"""PENSTOCK STATS: what is counted of groups and consumers, and what happened lately."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Map, Reply
+from server.commands.declare import command
+from server.delivery import errors as policy_errors
+from server.delivery.dead_letters import FATAL, TOO_OFTEN
+from server.delivery.group_ref import GroupRef, group_of_key
+from server.delivery.happenings import Happening
+from server.delivery.stats import connection_of, kept_back
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec
+from server.services import Services
+from storage.engine.pending import Consumer
+
+
+def _named(values: Mapping[str, Reply]) -> Map:
+    return Map([(Bulk(name.encode()), value) for name, value in values.items()])
+
+
+def _server(server: Services, session: Session) -> Reply:
+    policies = server.policies
+    lately: list[Reply] = [
+        _happening(each)
+        for each in reversed(list(policies.happenings))
+        if not session.account.limited or session.account.may_read(each.key)
+    ]
+    counts = {name.replace("_", "-"): count for name, count in policies.tally.counts().items()}
+    return _named({**counts, "lately": lately})
+
+
+def _happening(happening: Happening) -> Reply:
+    return _named(
+        {
+            "time": happening.time,
+            "what": Bulk(happening.kind.encode()),
+            "db": happening.db,
+            "key": Bulk(happening.key),
+            "group": Bulk(happening.group),
+            "user": Bulk(happening.user),
+            "number": happening.number,
+        }
+    )
+
+
+def _group(server: Services, ref: GroupRef) -> dict[str, Reply]:
+    group, counts, now = ref.group, ref.group.counts, ref.now
+    kept = kept_back(ref, server.policies.ruled(ref), now)
+    letters = {TOO_OFTEN.decode(): TOO_OFTEN, FATAL.decode(): FATAL}
+    return {
+        "delivered": group.delivered,
+        "redelivered": group.redelivered,
+        "acked": group.acked,
+        "claimed": group.claimed,
+        "released": group.released,
+        "pending": len(group.pending) - group.pending.unowned,
+        "given-back": len(group.pending.released),
+        "kept-back": _named(kept._asdict()),
+        "bad-delays": counts.bad_delays,
+        "dead-letters": _named(
+            {name: counts.letters.get(reason, 0) for name, reason in letters.items()}
+            | {"lately": counts.letters_lately.total(now)}
+        ),
+    }
+
+
+def _consumer(consumer: Consumer) -> Reply:
+    connection = connection_of(consumer)
+    return _named(
+        {
+            "pending": consumer.owned,
+            "acked": consumer.acked,
+            "redelivered": consumer.redelivered,
+            "seen": consumer.seen,
+            "address": None if connection is None else Bulk(connection.address.encode()),
+            "since": None if connection is None else connection.since,
+            "gone": connection.gone if connection is not None and connection.gone else None,
+        }
+    )
+
+
+def _keys(args: Arguments) -> list[bytes]:
+    return list(args[2:3])
+
+
+@command(
+    "PENSTOCK STATS",
+    flags="readonly",
+    summary="Shows what is counted of a group and its consumers, or what happened lately.",
+    complexity="O(N) for N groups of the stream, or consumers of the group.",
+    syntax="[key [group]]",
+    keys=[KeySpec("RO access", index=2, find=_keys)],
+)
+def stats(server: Services, session: Session, args: Arguments) -> Reply:
+    """PENSTOCK STATS [key [group]]: counts of the server, of a stream's groups, or of one group."""
+    if len(args) > len(("PENSTOCK", "STATS", "key", "group")):
+        raise CommandError(policy_errors.STATS_SYNTAX)
+    if len(args) == len(("PENSTOCK", "STATS")):
+        return _server(server, session)
+    db, key = session.db, args[2]
+    stream = db.stream(key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if len(args) == len(("PENSTOCK", "STATS", "key")):
+        refs = [GroupRef(db, key, stream, group) for group in stream.groups.values()]
+        return Map([(Bulk(ref.group.name), _named(_group(server, ref))) for ref in refs])
+    ref = group_of_key(db, key, args[3])
+    consumers = ref.group.consumers
+    of_consumers = Map([(Bulk(name), _consumer(consumers[name])) for name in sorted(consumers)])
+    return _named({**_group(server, ref), "consumers": of_consumers})

@@ -1,0 +1,49 @@
+"""What there is to tell of a consumer group at a moment, from what is counted as it changes:
+nothing is gone through for it, however much is pending."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from server.delivery.group_ref import GroupRef, RuledGroup
+from server.road.session import Link
+from storage.engine.pending import Consumer
+
+
+class KeptBack(NamedTuple):
+    """How many entries of a group policies keep back: for their ``turn`` (``order-by``), for their
+    ``time`` (``delay-field``), or, of those that were given back, for their ``backoff``. One that
+    waits for its time and its turn counts for its time. Times count until their second is over."""
+
+    turn: int
+    time: int
+    backoff: int
+
+
+def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
+    """Return how many entries are kept back; ``ruled`` is the group with its policies, if it has
+    any that were looked at."""
+    pending = ref.group.pending
+    time = pending.delayed.at(now)
+    turn = 0
+    if ruled is not None and ruled.agenda.lanes is not None:
+        never = pending.unowned - len(pending.released)
+        turn = max(0, min(ruled.agenda.lanes.waiting, never - time))
+    return KeptBack(turn, time, pending.backing_off.at(now))
+
+
+class Connection(NamedTuple):
+    """Where the last request of a consumer came from, since when that client is there, and when it
+    went: in Unix milliseconds, 0 while it is there."""
+
+    address: str
+    since: int
+    gone: int
+
+
+def connection_of(consumer: Consumer) -> Connection | None:
+    """Return the last connection of a consumer; ``None`` without one since the server began."""
+    link = consumer.link
+    if not isinstance(link, Link):
+        return None
+    return Connection(link.addr, link.created_ms, link.closed_ms)
