@@ -46,6 +46,14 @@ class DueTimes:
                 return found
         return None
 
+    def swap(self, db: int, other: int) -> None:
+        """The places of two databases have changed places."""
+        times, swapped = self._times, {db: other, other: db}
+        self._times = {}
+        self._deadlines.clear()
+        for (number, key), at in times.items():
+            self.note((swapped.get(number, number), key), at)
+
     def forget(self) -> None:
         """Forgets all times."""
         self._times.clear()

@@ -276,9 +276,11 @@ class Policies:
         self._look_at(effect.target_db, effect.key)
 
     def _follow_swapped(self, effect: e.Swapped) -> None:
+        """Takes what is known of streams along, without a look at what has no policies."""
         other = {effect.db: effect.other, effect.other: effect.db}
+        self._version += 1
         self._known = {(other.get(db, db), key): each for (db, key), each in self._known.items()}
-        self.reload()
+        self.due.swap(effect.db, effect.other)
 
     def check(self) -> None:
         """Asserts that nothing is known but of streams and groups that there are."""

@@ -36,3 +36,15 @@ async def test_no_timer_is_left_where_nothing_is_due() -> None:
     await asyncio.sleep(0)
     assert done == [(0, b"stream")]
     assert not due.is_armed
+
+
+def test_times_go_with_their_places_when_two_databases_are_swapped() -> None:
+    due = DueTimes(Clock(lambda: 7), lambda: None)
+    for db, key in ((0, b"a"), (1, b"b"), (1, b"c"), (2, b"d")):
+        due.note((db, key), 7)
+    due.swap(0, 1)
+    taken = set()
+    while (place := due.take(7)) is not None:
+        taken.add(place)
+    assert taken == {(1, b"a"), (0, b"b"), (0, b"c"), (2, b"d")}
+    due.close()
