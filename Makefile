@@ -203,6 +203,7 @@ bench-spark: $(SPARK)/installed $(COMPILED)/installed
 
 bench: $(ENV)/installed-bench $(COMPILED)/installed $(PLAIN)/installed
 	@$(BIN)/python -m benchmarks $(ARGS)
+	@$(BIN)/python -m benchmarks.policies
 
 $(BUILDER)/installed: pyproject.toml
 	@echo "Penstock: making an environment to build in"

@@ -30,11 +30,18 @@ POLICIES: Final[dict[str, tuple[str, ...]]] = {
     "max-deliveries": ("ack-wait", "60000", "max-deliveries", "5", "dead-letter", "dead"),
     "consumer-ttl": ("consumer-ttl", "60000"),
     "max-pending": ("max-pending", "1000"),
+    "max-pending-consumer": ("max-pending-consumer", "1000"),
+    "dead-letter": ("dead-letter", "dead", "dead-letter-maxlen", "1000"),
     "retention": ("retention", "9000000000000"),
+    "retention-bytes": ("retention-bytes", "1gb"),
+    "retention-unread": ("retention", "9000000000000", "retention-unread", "keep"),
+    "auto-group": ("auto-group", "0"),
+    "paused": ("paused", "no"),
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
     "order-by": ("order-by", "order"),
     "delete acked": ("delete", "acked"),
+    "delete-grace": ("delete", "acked", "delete-grace", "1000"),
 }
 """What is set on the stream, for its group, too."""
 
