@@ -40,6 +40,7 @@ POLICIES: Final[dict[str, tuple[str, ...]]] = {
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
     "order-by": ("order-by", "order"),
+    "reasons": ("reasons", "yes"),
     "delete acked": ("delete", "acked"),
     "delete-grace": ("delete", "acked", "delete-grace", "1000"),
 }

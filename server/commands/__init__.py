@@ -9,7 +9,7 @@ FAMILIES: Final = {
     "connection": ("connection", "transactions", "pubsub", "client", "client_tracking"),
     "streams": ("adding", "trimming", "streams", "reading", "introspection"),
     "groups": ("group_reading", "groups", "pending"),
-    "delivery": ("policies", "stats"),
+    "delivery": ("policies", "failures", "stats"),
     "keys": ("keys", "scan", "values", "expiry"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
     "scripting": ("scripting",),

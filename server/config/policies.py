@@ -316,6 +316,12 @@ DELAY_FIELD: Final = OfField(
     " `penstock_stream_group_bad_delays_total`.",
 )
 PAUSED: Final = Choice(b"paused", ("yes", "no"), "Readers of the group wait.")
+REASONS: Final = Choice(
+    b"reasons",
+    ("yes", "no"),
+    "How each delivery ended is kept with its entry, and the reason that `PENSTOCK NACK` gives for"
+    " it, until the entry is acknowledged; its dead letter has them.",
+)
 
 RETENTION: Final = Milliseconds(
     b"retention", "Entries go when the time in their ID is so long ago, within 10 milliseconds."
@@ -369,6 +375,7 @@ GROUP: Final = _table(
     ONLY,
     DELAY_FIELD,
     PAUSED,
+    REASONS,
 )
 """The policies of a group."""
 
@@ -450,6 +457,7 @@ class GroupRules:
         self.only = ONLY.of(settings)
         self.delay_field = DELAY_FIELD.of(settings)
         self.paused = PAUSED.is_on(settings)
+        self.reasons = REASONS.is_on(settings)
         if self.dead_letter == key or not self.dead_letter:
             self.dead_letter = b""
             self.max_deliveries = 0
@@ -501,6 +509,7 @@ class GroupRules:
             or self.bounds_pending
             or self.selects
             or self.paused
+            or self.reasons
         )
 
     @property

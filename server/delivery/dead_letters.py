@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
+from server.config.types import quoted_word
 from server.delivery import errors as policy_errors
 from server.delivery.group_ref import GroupRef, RuledGroup, group_of_value
 from server.delivery.happenings import BURIED
@@ -17,6 +18,7 @@ from storage.engine import ids
 from storage.engine.effects import EntriesDeleted
 from storage.engine.entries import decode_entry
 from storage.engine.groups import Group
+from storage.engine.histories import MOST_LINES, Ended
 from storage.engine.pending import PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import StorageFailure
@@ -29,10 +31,15 @@ GROUP: Final = b"dead-letter-group"
 CONSUMER: Final = b"dead-letter-consumer"
 DELIVERIES: Final = b"dead-letter-deliveries"
 TIME: Final = b"dead-letter-time"
+ERROR: Final = b"dead-letter-error"
+HISTORY: Final = b"dead-letter-history"
 REASON: Final = b"dead-letter-reason"
 """The fields that stand before those of the entry, in this order."""
 
 _FIELDS: Final = (STREAM, ID, GROUP, CONSUMER, DELIVERIES, TIME, REASON)
+
+_WITH_REASONS: Final = (STREAM, ID, GROUP, CONSUMER, DELIVERIES, TIME, ERROR, HISTORY, REASON)
+"""The same of a group that keeps why deliveries failed."""
 
 _FIRST: Final = (
     b"dead-letter-first-stream",
@@ -59,10 +66,15 @@ class Letter(NamedTuple):
 
 
 def move_to_dead_letters(
-    ruled: RuledGroup, entries: Sequence[PendingEntry], reason: bytes
+    ruled: RuledGroup,
+    entries: Sequence[PendingEntry],
+    reason: bytes,
+    how: bytes,
+    error: bytes = b"",
 ) -> list[PendingEntry]:
     """Moves pending entries into the group's stream of dead letters and acknowledges them; those
-    that the stream does not have any more are only acknowledged.
+    that the stream does not have any more are only acknowledged. ``how`` tells how their last
+    delivery has ended, and ``error`` what was said of it.
 
     Returns those that had to stay: no stream can be made at that key, it is full, or letters would
     come back from there."""
@@ -73,7 +85,8 @@ def move_to_dead_letters(
     # Claims may name an entry twice.
     for entry in {entry.id: entry for entry in entries}.values():
         payload = ruled.stream.log.get(entry.id)
-        if payload is None or (not goes_round and _write(ruled, entry, payload, reason)):
+        lines = _lines_of(ruled, entry, how, error)
+        if payload is None or (not goes_round and _write(ruled, entry, payload, reason, lines)):
             ruled.group.acknowledge([entry.id])
             done.append(entry.id)
             written += payload is not None
@@ -97,7 +110,42 @@ def acknowledge(ruled: RuledGroup, entry_ids: list[int]) -> None:
         ruled.tally.deleted += drop_acknowledged(db, key, stream, agenda, entry_ids)
 
 
-def _write(ruled: RuledGroup, entry: PendingEntry, payload: bytes, reason: bytes) -> bool:
+def _lines_of(
+    ruled: RuledGroup, entry: PendingEntry, how: bytes, error: bytes
+) -> Sequence[Ended] | None:
+    """Returns how the deliveries of an entry ended, the last one now if anybody has it; ``None`` in
+    a group that does not keep it."""
+    if not ruled.agenda.rules.reasons:
+        return None
+    lines = ruled.group.pending.histories.lines(entry.id)
+    if entry.owner is None and not error:
+        return lines
+    owner = b"" if entry.owner is None else entry.owner.name
+    return [*lines, Ended(ruled.now, owner, how, error)][-MOST_LINES:]
+
+
+def history_text(lines: Sequence[Ended]) -> bytes:
+    """Return the lines as a text: words with blanks between them, in quotes where they need it."""
+    return b"\n".join(
+        [
+            b"%d %b %b %b" % (line.time, _word(line.consumer), line.how, _word(line.reason))
+            for line in lines
+        ]
+    )
+
+
+def _word(text: bytes) -> bytes:
+    word = quoted_word(text.decode("utf-8", "surrogateescape"))
+    return word.encode("utf-8", "surrogateescape")
+
+
+def _write(
+    ruled: RuledGroup,
+    entry: PendingEntry,
+    payload: bytes,
+    reason: bytes,
+    lines: Sequence[Ended] | None,
+) -> bool:
     """Adds the letter; false if that cannot be."""
     db, rules = ruled.db, ruled.agenda.rules
     values = (
@@ -107,9 +155,11 @@ def _write(ruled: RuledGroup, entry: PendingEntry, payload: bytes, reason: bytes
         b"" if entry.owner is None else entry.owner.name,
         b"%d" % entry.deliveries,
         b"%d" % ruled.now,
+        *_told(lines),
         reason,
     )
-    items = [word for pair in zip(_FIELDS, values, strict=True) for word in pair]
+    fields = _FIELDS if lines is None else _WITH_REASONS
+    items = [word for pair in zip(fields, values, strict=True) for word in pair]
     items += _kept_fields(payload)
     try:
         stream = db.stream(rules.dead_letter) or Stream(db.keyspace.limits)
@@ -118,6 +168,14 @@ def _write(ruled: RuledGroup, entry: PendingEntry, payload: bytes, reason: bytes
         return False
     ruled.tally.dead_letters += 1
     return True
+
+
+def _told(lines: Sequence[Ended] | None) -> Sequence[bytes]:
+    """The last text that was given as a reason, and all lines."""
+    if lines is None:
+        return ()
+    error = next((line.reason for line in reversed(lines) if line.reason), b"")
+    return error, history_text(lines)
 
 
 def _kept_fields(payload: bytes) -> list[bytes]:
@@ -136,8 +194,9 @@ def _kept_fields(payload: bytes) -> list[bytes]:
 def read_letter(payload: bytes) -> Letter | None:
     """The dead letter that an entry is, ``None`` if no policy has written it."""
     _, items = decode_entry(payload)
-    head = len(_FIELDS) * 2
-    if tuple(items[:head:2]) != _FIELDS or len(items) <= head:
+    fields = _WITH_REASONS if items[12:13] == [ERROR] else _FIELDS
+    head = len(fields) * 2
+    if tuple(items[:head:2]) != fields or len(items) <= head:
         return None
     stream, entry_id, group = items[1:6:2]
     try:

@@ -14,6 +14,13 @@ POLICY_SYNTAX: Final = (
 REDRIVE_SYNTAX: Final = "ERR syntax error: expected REDRIVE key [COUNT count] [id ...]"
 STATS_SYNTAX: Final = "ERR syntax error: expected STATS [key [group]]"
 COUNT_NOT_POSITIVE: Final = "ERR COUNT must be a positive integer"
+REASON_TOO_LONG: Final = "ERR REASON must be a text of 256 bytes at most"
+DELAY_OUT_OF_RANGE: Final = "ERR DELAY must be from 0 to 9007199254740992 milliseconds"
+DELAY_OF_FATAL: Final = "ERR DELAY means nothing with FATAL: the entry is not delivered again"
+DELAY_WITHOUT_POLICIES: Final = (
+    "ERR DELAY means nothing in a group without policies: entries that were given back wait there"
+    " for a claim"
+)
 
 
 def not_a_dead_letter(entry_id: str, key: bytes) -> str:

@@ -6,7 +6,7 @@ emits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from protocol import errors
@@ -22,19 +22,28 @@ from storage.engine.effects import (
     ConsumerDeleted,
     ConsumerSeen,
     Delivered,
+    DeliveriesEnded,
     GroupCreated,
     GroupPositionSet,
     KeptBack,
     Released,
 )
 from storage.engine.groups import Claim, Claims, Group
-from storage.engine.pending import Consumer
+from storage.engine.histories import Ended
+from storage.engine.pending import Consumer, PendingEntry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 from storage.types.kinds import Value
 
 RELEASED: Final = 1000
 """How many entries are taken from absent consumers in a slice; others have their turn then."""
+
+TIMED_OUT: Final = b"timeout"
+CLAIMED: Final = b"claimed"
+READ_AGAIN: Final = b"read-again"
+CONSUMER_GONE: Final = b"consumer-ttl"
+"""How a delivery ended that nobody gave back: it was delivered again at its time, or claimed, or
+its consumer read it once more, or was removed."""
 
 
 class GroupRef:
@@ -185,6 +194,27 @@ class RuledGroup(GroupRef):
         have got other names, and policies with them, since where they go was set."""
         return self._circle_of(self.db, self.key, self.agenda.rules.dead_letter)
 
+    def note_ended(self, before: Iterable[PendingEntry], how: bytes, reason: bytes = b"") -> None:
+        """Keep how deliveries of entries ended that are pending still, if the group does so; they
+        are given as they were ``before``. One that nobody had counts if a reason is given."""
+        if not self.agenda.rules.reasons:
+            return
+        log, now = self.stream.log, self.now
+        ended = [each for each in before if (each.owner or reason) and each.id in log]
+        if not ended:
+            return
+        entry_ids = tuple([each.id for each in ended])
+        consumers = tuple([b"" if each.owner is None else each.owner.name for each in ended])
+        for entry_id, consumer in zip(entry_ids, consumers, strict=True):
+            self.group.pending.histories.note(entry_id, Ended(now, consumer, how, reason))
+        db, name = self.db, self.group.name
+        db.emit(DeliveriesEnded(db.index, self.key, name, entry_ids, consumers, now, how, reason))
+
+    def note_all_ended(self, consumer: Consumer, entry_ids: list[int], how: bytes) -> None:
+        """Keep that deliveries to a consumer ended, if the group does so."""
+        if self.agenda.rules.reasons:
+            self.note_ended([PendingEntry(each, consumer, 0, 0) for each in entry_ids], how)
+
     def room_for(self, consumer: Consumer) -> int:
         """Return how many more entries the consumer may have in flight."""
         rules, pending = self.agenda.rules, self.group.pending
@@ -227,6 +257,7 @@ class RuledGroup(GroupRef):
         if released:
             self.group.released += len(released)
             self.emit_released(released, counts)
+            self.note_all_ended(consumer, released, CONSUMER_GONE)
         if consumer.owned or len(released) == most:
             return most
         self.remove_consumer(consumer.name)

@@ -16,7 +16,7 @@ from server.delivery.dead_letters import (
     acknowledge,
     move_to_dead_letters,
 )
-from server.delivery.group_ref import RuledGroup
+from server.delivery.group_ref import CLAIMED, READ_AGAIN, TIMED_OUT, RuledGroup
 from storage.engine import ids
 from storage.engine.pending import MOST, Consumer, PendingEntry
 
@@ -105,10 +105,13 @@ def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:
     return taken
 
 
-def move_exhausted(ruled: RuledGroup, entries: Sequence[PendingEntry]) -> None:
-    """Moves entries to the dead letters that were delivered as often as may be. What cannot be
-    written is tried again later; it is not delivered meanwhile."""
-    for entry in move_to_dead_letters(ruled, entries, TOO_OFTEN):
+def move_exhausted(
+    ruled: RuledGroup, entries: Sequence[PendingEntry], how: bytes = TIMED_OUT
+) -> None:
+    """Moves entries to the dead letters that were delivered as often as may be; the last delivery
+    ended in this way. What cannot be written is tried again later; it is not delivered
+    meanwhile."""
+    for entry in move_to_dead_letters(ruled, entries, TOO_OFTEN, how):
         ruled.agenda.file(entry.id, ruled.now + AGAIN_AFTER_MS)
 
 
@@ -122,7 +125,7 @@ def move_exhausted_of(ruled: RuledGroup, consumer: Consumer, start: int, most: i
     entries = [entry for each in owned if (entry := pending.get(each)) is not None]
     exhausted = [each for each in entries if rules.is_exhausted(each.deliveries)]
     if exhausted:
-        move_exhausted(ruled, exhausted)
+        move_exhausted(ruled, exhausted, READ_AGAIN)
 
 
 def _count_after(entry: PendingEntry) -> int:
@@ -140,6 +143,7 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
     reader.consumer.redelivered += again
     reader.consumer.active = now
     ruled.emit_delivered(reader.consumer, tuple([entry.id for entry in before]), now, counts)
+    ruled.note_ended(before, TIMED_OUT)
 
 
 # --- what is new -----------------------------------------------------------------------------
@@ -274,12 +278,13 @@ class Refusals:
     """Refuses entries that nobody may have yet, and those that were delivered as often as may be
     if claiming them is ``counting`` as a delivery; these are then dead letters."""
 
-    __slots__ = ("_counting", "_exhausted", "_ruled")
+    __slots__ = ("_counting", "_exhausted", "_ruled", "_taken")
 
     def __init__(self, ruled: RuledGroup, counting: bool) -> None:
         self._ruled = ruled
         self._counting = counting
         self._exhausted: list[PendingEntry] = []
+        self._taken: list[PendingEntry] = []
 
     def refuses(self, entry_id: int, entry: PendingEntry) -> bool:
         """Whether an entry that could be claimed is not."""
@@ -289,6 +294,8 @@ class Refusals:
         if self._counting and agenda.rules.is_exhausted(entry.deliveries):
             self._exhausted.append(entry)
             return True
+        if agenda.rules.reasons:
+            self._taken.append(entry)
         return False
 
     @property
@@ -297,7 +304,9 @@ class Refusals:
         are delivered when."""
         return not self._ruled.agenda.rules.selects
 
-    def move_exhausted(self) -> None:
-        """Moves those that were delivered too often to the dead letters."""
+    def settle(self) -> None:
+        """Keeps that the deliveries of what was claimed have ended, and moves what was delivered
+        too often to the dead letters."""
+        self._ruled.note_ended(self._taken, CLAIMED)
         if self._exhausted:
-            move_exhausted(self._ruled, self._exhausted)
+            move_exhausted(self._ruled, self._exhausted, CLAIMED)

@@ -26,6 +26,7 @@ _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
     e.Redelivered: lambda effect: 0,
     e.Released: lambda effect: len(effect.ids),
     e.KeptBack: lambda effect: len(effect.ids),
+    e.DeliveriesEnded: lambda effect: 0,
     e.Acknowledged: lambda effect: len(effect.ids),
 }
 """What an effect of this kind counts; any other counts 1."""

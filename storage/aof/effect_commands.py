@@ -16,6 +16,7 @@ from storage.aof.commands import (
     number,
 )
 from storage.engine import effects as e
+from storage.engine.histories import Ended
 from storage.engine.stream import signed
 
 OWNERLESS: Final = b""
@@ -177,6 +178,14 @@ def _kept_back(effect: e.KeptBack) -> list[bytes]:
     return keep_back(effect.key, effect.group, effect.ids, effect.until)
 
 
+def _deliveries_ended(effect: e.DeliveriesEnded) -> list[bytes]:
+    lines = [
+        (entry_id, Ended(effect.time, consumer, effect.how, effect.reason))
+        for entry_id, consumer in zip(effect.ids, effect.consumers, strict=True)
+    ]
+    return own.ended(effect.key, effect.group, lines)
+
+
 def _policy_set(effect: e.PolicySet) -> list[bytes]:
     return [own.policy(effect.key, effect.group, effect.settings)]
 
@@ -203,6 +212,7 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.Redelivered: _redelivered,
     e.Released: _released,
     e.KeptBack: _kept_back,
+    e.DeliveriesEnded: _deliveries_ended,
     e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }

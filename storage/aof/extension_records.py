@@ -18,6 +18,7 @@ from storage.aof.arguments import group_at, integer, stream_at
 from storage.aof.commands import command, id_text, number
 from storage.aof.framing import LoadError, shown
 from storage.engine import ids
+from storage.engine.histories import Ended
 from storage.engine.idempotency import IdempotencyTable
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
@@ -42,6 +43,9 @@ RELEASED_UNTIL: Final = b"released-until"
 KEPT_BACK: Final = b"kept-back"
 """The entries of the next XCLAIM have no owner and were never delivered. The time before which the
 group's policies keep them back follows, or one for each of them."""
+ENDED: Final = b"ended"
+"""Key, group, and for each delivery that ended the ID of its entry, when that was, whose it was,
+how it ended, and the reason that was given."""
 POLICY: Final = b"policy"
 """Key, and names and values of the policies that the stream has from now on."""
 GROUP_POLICY: Final = b"group-policy"
@@ -106,6 +110,15 @@ def _records(head: Sequence[bytes], words: Sequence[Sequence[bytes]]) -> list[by
         record(*head, *chain.from_iterable(words[at : at + _RECORDS_AT_ONCE]))
         for at in range(0, len(words), _RECORDS_AT_ONCE)
     ]
+
+
+def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[bytes]:
+    """Return records of deliveries that ended, each with the ID of its entry."""
+    words = [
+        (id_text(entry_id), number(line.time), line.consumer, line.how, line.reason)
+        for entry_id, line in lines
+    ]
+    return _records((ENDED, key, group), words)
 
 
 def policy(key: bytes, group: bytes | None, settings: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -197,6 +210,7 @@ class RecordRestorer:
             RELEASED: _released,
             RELEASED_UNTIL: _released_until,
             KEPT_BACK: self._kept_back,
+            ENDED: _ended,
             POLICY: _policy,
             GROUP_POLICY: _group_policy,
             TRIMMED: _trimmed,
@@ -276,6 +290,17 @@ def _released_until(db: Database, args: Arguments) -> None:
     _, group = group_at(db, key, name)
     for entry_id, count, time in _in_threes(entries):
         group.pending.set(ids.parse(entry_id), None, integer(time), integer(count))
+
+
+def _ended(db: Database, args: Arguments) -> None:
+    key, name, *words = args
+    _, group = group_at(db, key, name)
+    columns = words[::5], words[1::5], words[2::5], words[3::5], words[4::5]
+    for text, time, consumer, how, reason in zip(*columns, strict=True):
+        entry_id = ids.parse(text)
+        if entry_id in group.pending:
+            line = Ended(integer(time), consumer, how, reason)
+            group.pending.histories.note(entry_id, line)
 
 
 def _policy(db: Database, args: Arguments) -> None:

@@ -151,6 +151,7 @@ def _group(key: bytes, group: Group) -> Iterator[bytes]:
             yield command(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
     yield from _released(key, group)
     yield from _kept_back(key, group)
+    yield from _histories(key, group)
     yield from own.seen(key, group.name, times)
     if group.policy:
         yield own.policy(key, group.name, sorted(group.policy.items()))
@@ -191,6 +192,16 @@ def _kept_back(key: bytes, group: Group) -> Iterator[bytes]:
         if kept:
             until = [rows.times[at] for at in kept]
             yield from keep_back(key, group.name, [rows.ids[at] for at in kept], until)
+
+
+def _histories(key: bytes, group: Group) -> Iterator[bytes]:
+    """How deliveries of pending entries ended."""
+    histories = group.pending.histories
+    found = histories.ids()
+    for at in range(0, len(found), _AT_ONCE):
+        wanted = found[at : at + _AT_ONCE]
+        lines = [(each, line) for each in wanted for line in histories.lines(each)]
+        yield from own.ended(key, group.name, lines)
 
 
 def _idempotency(key: bytes, table: IdempotencyTable, limits: StreamLimits) -> Iterator[bytes]:

@@ -383,6 +383,20 @@ class KeptBack(NamedTuple):
     until: tuple[int, ...]
 
 
+class DeliveriesEnded(NamedTuple):
+    """The deliveries of pending entries to these consumers ended at ``time``, in this way; whoever
+    gave them back gave this reason, which may be empty. Told of groups that keep it."""
+
+    db: int
+    key: bytes
+    group: bytes
+    ids: tuple[int, ...]
+    consumers: tuple[bytes, ...]
+    time: int
+    how: bytes
+    reason: bytes
+
+
 class Acknowledged:
     """The entries are no longer pending in the group."""
 
@@ -456,6 +470,7 @@ Effect = (
     | Redelivered
     | Released
     | KeptBack
+    | DeliveriesEnded
     | Acknowledged
     | PolicySet
     | IdempotencyConfigured

@@ -132,7 +132,7 @@ class Group:
     @property
     def columns(self) -> list[object]:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
-        return list(self.pending.segments)
+        return [*self.pending.segments, *self.pending.histories.pieces()]
 
     def acknowledge(self, entry_ids: Sequence[int], counting: bool = False) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it.

@@ -370,6 +370,7 @@ class PendingList(Segments):
         else:
             self._forget_unowned(segment, range(place, place + count))
         self._length -= count
+        self.histories.forget(entry_ids[at : at + count])
         if segment.live > count:
             segment.drop(place, count)
         elif holder == len(self.segments) - 1 and len(segment.owners) < KEPT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from typing import Final
 
+from storage.engine.histories import Histories
 from storage.engine.pending_segment import Consumer, Segment
 
 SPAN: Final = 64
@@ -102,14 +103,16 @@ _OPENED: Final = 64
 
 class Segments:
     """Segments in the order of their IDs. ``bases`` are the IDs that they are filed under, and
-    ``bounds`` has for each a time before which none of its entries was delivered."""
+    ``bounds`` has for each a time before which none of its entries was delivered. ``histories``
+    tell how deliveries of the entries ended, where a group keeps that."""
 
-    __slots__ = ("_opened", "bases", "bounds", "segments")
+    __slots__ = ("_opened", "bases", "bounds", "histories", "segments")
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.bounds = Bounds()
+        self.histories = Histories()
         self._opened: list[Segment] = []
 
     def holder_of(self, entry_id: int) -> int:
@@ -215,6 +218,7 @@ class Segments:
         twin.segments = [segment.copy(owners) for segment in self.segments]
         twin.bases = self.bases[:]
         twin.bounds = self.bounds.copy()
+        twin.histories = self.histories.copy()
         for owner, other in owners.items():
             other.owned, other.bases = owner.owned, owner.bases[:]
 

@@ -140,7 +140,16 @@ class Stream:
         deleted = [entry_id for entry_id in entry_ids if self.log.delete(entry_id)]
         if deleted:
             self.max_deleted_id = max(self.max_deleted_id, *deleted)
+            for group in self.groups.values():
+                group.pending.histories.forget(deleted)
         return deleted
+
+    def trim(self, count: int) -> None:
+        """Removes so many of the oldest entries."""
+        self.log.trim_to_length(self.log.length - count)
+        first = self.log.first if self.log.length else ids.MAX + 1
+        for group in self.groups.values():
+            group.pending.histories.forget_below(first)
 
     # --- references of groups to entries --------------------------------------------------
 
@@ -274,7 +283,9 @@ class Stream:
         consumers = sum(
             len(name) for group in self.groups.values() for name in group.consumers
         ) + 400 * sum(len(group.consumers) for group in self.groups.values())
-        return 1000 + entries + 80 * pending + consumers + 200 * self.idempotency.tracked
+        histories = sum(group.pending.histories.size for group in self.groups.values())
+        records = 200 * self.idempotency.tracked
+        return 1000 + entries + 80 * pending + histories + consumers + records
 
     def copy(self) -> Stream:
         """An equal, independent stream."""
@@ -296,4 +307,7 @@ class Stream:
         for name, group in self.groups.items():
             assert group.name == name
             group.check()
+            for entry_id in group.pending.histories.ids():
+                assert entry_id in self.log
+                assert entry_id in group.pending
         self.idempotency.check()

@@ -58,7 +58,7 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
         return _NOTHING
     if order.policy == DELREF and stream.groups:
         gone, _ = log.range_with_ids(ids.MIN, ids.MAX, removed)
-    log.trim_to_length(log.length - removed)
+    stream.trim(removed)
     return Trimmed(removed, [], stream.drop_references(gone) if gone else {})
 
 

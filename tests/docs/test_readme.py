@@ -88,7 +88,7 @@ def test_every_block_is_of_a_kind_that_is_tried_out() -> None:
 
 
 def test_the_lines_of_policies_that_are_shown_are_taken() -> None:
-    assert fences(DELIVERY) == ["console", "conf"]
+    assert fences(DELIVERY) == ["console", "conf", "python"]
     config = Config()
     read_text(config, blocks(DELIVERY, "conf")[0].encode(), "delivery.md")
     assert len(config.stream_policy) == 3

@@ -204,7 +204,7 @@ _POLICY = st.sampled_from(
     [
         *("ack-wait 50", "backoff 50,500", "max-deliveries 2 dead-letter q", "dead-letter dead"),
         *("consumer-ttl 400", "max-pending 2", "order-by a", "only a=b", "delay-field b"),
-        *("paused yes", "paused no", "ack-wait 0"),
+        *("paused yes", "paused no", "ack-wait 0", "reasons yes", "reasons yes"),
     ]
 ).map(str.split)
 _POLICY_OF_STREAM = st.sampled_from(
@@ -223,6 +223,16 @@ POLICIES = st.one_of(
     ),
     words("PENSTOCK", "POLICY", "DEL", KEYS, "GROUP", GROUPS, "ack-wait", "order-by", "paused"),
     words("PENSTOCK", "REDRIVE", st.sampled_from(["q", "dead"])),
+    st.builds(
+        lambda key, group, mode, more, entry_id: [
+            *("PENSTOCK", "NACK", key, group, mode, *more, "IDS", "1", entry_id)
+        ],
+        KEYS,
+        GROUPS,
+        st.sampled_from(["FAIL", "SILENT", "FATAL"]),
+        st.sampled_from([[], ["REASON", "why"], ["DELAY", "50", "REASON", "later"]]),
+        IDS,
+    ),
 )
 """What only Penstock has."""
 

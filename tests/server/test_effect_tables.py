@@ -25,7 +25,9 @@ EVERY: Final = frozenset[type](get_args(e.Effect))
 
 DATABASES: Final = {e.Flushed, e.Swapped}
 """Code of its own looks at each key that a whole database held or holds."""
-ENTRIES_OF_GROUPS: Final = {e.Delivered, e.Redelivered, e.Acknowledged, e.ConsumerSeen}
+ENTRIES_OF_GROUPS: Final = {
+    *(e.Delivered, e.Redelivered, e.Acknowledged, e.ConsumerSeen, e.DeliveriesEnded),
+}
 GROUPS: Final = {
     *(e.GroupCreated, e.GroupPositionSet, e.GroupDestroyed, e.ConsumerCreated, e.ConsumerDeleted),
     *(e.Released, e.KeptBack, *ENTRIES_OF_GROUPS),
@@ -87,7 +89,7 @@ TABLES: Final = {
         table_of_policies,
         # Which entries are gone is found out when they are due.
         beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
-        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen},
+        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen, e.DeliveriesEnded},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()

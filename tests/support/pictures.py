@@ -47,5 +47,9 @@ def _group(group: Group) -> dict[str, Any]:
             for entry in group.pending.scan(0)
         ],
         "released": list(group.pending.released),
+        "histories": {
+            each: list(group.pending.histories.lines(each))
+            for each in group.pending.histories.ids()
+        },
         "policy": group.policy.copy(),
     }

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from storage.engine import effects as e
 from storage.engine.groups import Group
+from storage.engine.histories import Ended
 from storage.engine.log import decode_entry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
@@ -235,6 +236,12 @@ def _kept_back(keyspace: Keyspace, effect: e.KeptBack) -> None:
     _group(keyspace, effect).pending.keep_back(effect.ids, effect.until)
 
 
+def _deliveries_ended(keyspace: Keyspace, effect: e.DeliveriesEnded) -> None:
+    histories = _group(keyspace, effect).pending.histories
+    for entry_id, consumer in zip(effect.ids, effect.consumers, strict=True):
+        histories.note(entry_id, Ended(effect.time, consumer, effect.how, effect.reason))
+
+
 def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:
     stream = _stream(keyspace, effect)
     settings = dict(effect.settings)
@@ -277,6 +284,7 @@ _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
     e.Redelivered: _redelivered,
     e.Released: _released,
     e.KeptBack: _kept_back,
+    e.DeliveriesEnded: _deliveries_ended,
     e.PolicySet: _policy_set,
     e.Acknowledged: _acknowledged,
 }

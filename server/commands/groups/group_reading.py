@@ -47,7 +47,13 @@ from server.commands.streams.entries import (
     in_portions,
 )
 from server.commands.streams.reading import Budget, ReadOptions, keys_to_read
-from server.delivery.group_ref import GroupRef, RuledGroup, find_group, group_of_value
+from server.delivery.group_ref import (
+    READ_AGAIN,
+    GroupRef,
+    RuledGroup,
+    find_group,
+    group_of_value,
+)
 from server.delivery.policies import Policies
 from server.delivery.reading import (
     Reader,
@@ -281,6 +287,8 @@ class _GroupRead:
             group.redelivered += len(live)
             consumer.redelivered += len(live)
             db.emit(Redelivered(db.index, ref.key, group.name, consumer.name, tuple(live), ref.now))
+            if isinstance(ref, RuledGroup):
+                ref.note_all_ended(consumer, live, READ_AGAIN)
         ref.emit_seen(consumer)
         return held_entries(ref.stream, wanted, self._absent)
 
@@ -305,7 +313,7 @@ class _GroupRead:
         claims, aged = claim_idle(ref.group, ref.stream.log, most, claim, budget.fits)
         ref.emit_claims(claim, claims)
         if refusals is not None:
-            refusals.move_exhausted()
+            refusals.settle()
         return [self._shown(payload, before) for payload, before in aged]
 
     def _shown(self, payload: bytes, before: PendingEntry) -> bytes:

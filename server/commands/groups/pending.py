@@ -277,7 +277,7 @@ def _tell(ref: GroupRef, claim: Claim, claims: Claims, refusals: Refusals | None
     claimed becomes dead letters."""
     ref.emit_claims(claim, claims)
     if refusals is not None:
-        refusals.move_exhausted()
+        refusals.settle()
     if not claims.ids:
         ref.emit_seen(claim.consumer)
 
@@ -383,21 +383,25 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
 _MODES: Final = frozenset({b"SILENT", b"FAIL", b"FATAL"})
 
 
-class _NackOptions:
-    """The arguments of XNACK behind its mode."""
+class NackOptions:
+    """The arguments of XNACK from its mode on. ``delay`` (milliseconds) and ``reason`` are those of
+    a ``command`` that has more."""
 
-    __slots__ = ("count", "force", "ids", "mode")
+    __slots__ = ("command", "count", "delay", "force", "ids", "mode", "reason")
 
-    def __init__(self, args: Arguments) -> None:
+    def __init__(self, args: Arguments, command: str = "XNACK") -> None:
+        self.command = command
         self.mode = args[3].upper()
         self.count: int | None = None
+        self.delay: int | None = None
+        self.reason = b""
         self.force = False
         self.ids: list[int] | None = None
         if self.mode not in _MODES:
             raise CommandError(group_errors.NACK_MODE)
         at = 4
         while at < len(args):
-            at = self._take(args, at)
+            at = self.take(args, at)
 
     def wanted(self) -> list[int]:
         """The IDs to free; raises :class:`CommandError` if none were given."""
@@ -405,7 +409,8 @@ class _NackOptions:
             raise CommandError(group_errors.NACK_NO_IDS)
         return self.ids
 
-    def _take(self, args: Arguments, at: int) -> int:
+    def take(self, args: Arguments, at: int) -> int:
+        """Reads the option at place ``at``; returns where the next one begins."""
         word = args[at].upper()
         more = len(args) - 1 - at
         if word == b"FORCE":
@@ -418,7 +423,7 @@ class _NackOptions:
             return at + 2
         if word == b"IDS" and more and self.ids is None:
             return self._take_ids(args, at + 1)
-        raise CommandError(group_errors.unrecognized_option("XNACK", args[at]))
+        raise CommandError(group_errors.unrecognized_option(self.command, args[at]))
 
     def _take_ids(self, args: Arguments, at: int) -> int:
         count = parse_integer(args[at])
@@ -451,22 +456,33 @@ class _NackOptions:
 )
 def xnack(server: Services, session: Session, args: Arguments) -> Reply:
     """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
-    options = _NackOptions(args)
-    wanted = options.wanted()
+    options = NackOptions(args)
+    options.wanted()
     ref = existing_group(session.db, args[1], args[2])
-    ruled = server.policies.ruled(ref)
+    return give_back(ref, server.policies.ruled(ref), options)
+
+
+def give_back(ref: GroupRef, ruled: RuledGroup | None, options: NackOptions) -> int:
+    """Give pending entries back to a group, which is ``ruled`` if it has policies; returns how many
+    were freed, or have gone to the dead letters."""
+    wanted = options.wanted()
     if ruled is not None and options.mode == b"FATAL" and ruled.agenda.rules.dead_letter:
-        return _give_up(ruled, wanted, options.force)
+        return _give_up(ruled, wanted, options)
     pending, log = ref.group.pending, ref.stream.log
     freed: list[int] = []
     counts: list[int] = []
     times: list[int] = []
+    ended: list[PendingEntry] = []
     for entry_id in wanted:
         before = pending.get(entry_id)
         if before is None and not (options.force and log.get(entry_id) is not None):
             continue
         count = options.count_after(before)
-        delay = 0 if ruled is None else ruled.agenda.rules.delay_of_released(count, entry_id)
+        delay = options.delay or 0
+        if ruled is not None:
+            ended.append(before or PendingEntry(entry_id, None, 0, 0))
+            if options.delay is None:
+                delay = ruled.agenda.rules.delay_of_released(count, entry_id)
         times.append(ref.now + delay if delay else 0)
         pending.set(entry_id, None, times[-1], count)
         freed.append(entry_id)
@@ -474,19 +490,21 @@ def xnack(server: Services, session: Session, args: Arguments) -> Reply:
     if freed:
         ref.group.released += len(freed)
         ref.emit_released(freed, counts, times if any(times) else ())
+        if ruled is not None:
+            ruled.note_ended(ended, options.mode.lower(), options.reason)
     return len(freed)
 
 
-def _give_up(ruled: RuledGroup, wanted: list[int], force: bool) -> int:
+def _give_up(ruled: RuledGroup, wanted: list[int], options: NackOptions) -> int:
     """XNACK FATAL where there is a stream for dead letters; returns how many have gone there."""
     entries: list[PendingEntry] = []
     for entry_id in dict.fromkeys(wanted):
         entry = ruled.group.pending.get(entry_id)
-        if entry is None and force and ruled.stream.log.get(entry_id) is not None:
+        if entry is None and options.force and ruled.stream.log.get(entry_id) is not None:
             entry = PendingEntry(entry_id, None, 0, 0)
         if entry is not None:
             entries.append(entry)
-    kept = move_to_dead_letters(ruled, entries, FATAL)
+    kept = move_to_dead_letters(ruled, entries, FATAL, FATAL, options.reason)
     if kept:
         target = ruled.agenda.rules.dead_letter
         raise CommandError(policy_errors.cannot_take_letters(target, ruled.circle()))

@@ -50,6 +50,8 @@ class TestInfo:
             "msetex",
             "penstock",
             "penstock|help",
+            "penstock|history",
+            "penstock|nack",
             "penstock|policy",
             "penstock|redrive",
             "penstock|stats",

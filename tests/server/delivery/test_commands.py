@@ -203,7 +203,7 @@ def test_a_restored_stream_has_none() -> None:
 ALL_NAMES = (
     "ack-wait, auto-group, backoff, consumer-ttl, dead-letter, dead-letter-maxlen, delay-field,"
     " delete, delete-grace, max-deliveries, max-pending, max-pending-consumer, only, order-by,"
-    " paused, retention, retention-bytes, retention-unread"
+    " paused, reasons, retention, retention-bytes, retention-unread"
 )
 
 
@@ -351,6 +351,11 @@ def test_help_says_what_there_is() -> None:
         "    Shows and changes the policies of a stream, or of a consumer group.",
         "REDRIVE key [COUNT count] [id [id ...]]",
         "    Moves dead letters back to the groups that they come from.",
+        "NACK key group <SILENT | FAIL | FATAL> [REASON text] [DELAY milliseconds]"
+        " IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
+        "    Gives pending entries back, as XNACK does, with the reason and a delay.",
+        "HISTORY key group id",
+        "    Tells how the deliveries of a pending entry ended, and why.",
         "STATS [key [group]]",
         "    Shows what is counted of a group and its consumers, or what happened lately.",
         "HELP",

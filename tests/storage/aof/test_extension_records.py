@@ -7,6 +7,7 @@ import pytest
 from storage.aof import extension_records as own
 from storage.aof.commands import command
 from storage.aof.framing import LoadError
+from storage.engine.histories import Ended
 from storage.engine.idempotency import content_iid
 from storage.engine.limits import StreamLimits
 from tests.storage.aof.test_encode_effects import A_GROUP, A_STREAM, PENDING, recorded
@@ -82,6 +83,33 @@ def test_entries_that_are_kept_back_have_their_times_in_a_record() -> None:
         b"XCLAIM k g  0 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID".split(b" "),
         [b"EXEC"],
     ]
+
+
+def test_how_deliveries_ended_is_a_record_behind_what_ended_them() -> None:
+    recording = recorded(*PENDING, "PENSTOCK POLICY SET k GROUP g reasons yes")
+    assert sent(recording, "PENSTOCK NACK k g FAIL REASON tea IDS 1 1-1") == [
+        [b"MULTI"],
+        [b"released", b"k", b"g", b"1-1", b"1"],
+        [b"skip", b"1"],
+        b"XCLAIM k g  0 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID".split(b" "),
+        [b"ended", b"k", b"g", b"1-1", b"%d" % T, b"ann", b"fail", b"tea"],
+        [b"EXEC"],
+    ]
+
+
+def test_how_a_delivery_ended_is_nothing_of_what_is_not_pending() -> None:
+    recording = recorded(*PENDING)
+    direct = Direct()
+    lines = [b"1-1", b"5", b"ann", b"fail", b"tea", b"9-9", b"5", b"ann", b"fail", b"tea"]
+    load(direct, recording.rewritten() + own.record(own.ENDED, b"k", b"g", *lines))
+    stream = direct.server.state.keyspace.databases[0].stream(b"k")
+    assert stream is not None
+    histories = stream.groups[b"g"].pending.histories
+    [entry_id] = histories.ids()
+    assert (entry_id, histories.lines(entry_id)) == (
+        1 << 64 | 1,
+        [Ended(5, b"ann", b"fail", b"tea")],
+    )
 
 
 def test_what_is_kept_back_together_is_one_record_and_one_claim() -> None:

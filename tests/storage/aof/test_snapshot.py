@@ -201,6 +201,29 @@ CASES: list[tuple[str, tuple[str, ...], list[str]]] = [
         ],
     ),
     (
+        "how deliveries ended",
+        (
+            *PENDING,
+            "PENSTOCK POLICY SET k GROUP g reasons yes",
+            "PENSTOCK NACK k g FAIL REASON tea IDS 2 2-1 1-1",
+            "XCLAIM k g bob 0 1-2",
+        ),
+        [
+            "SELECT 0",
+            *A_STREAM,
+            "XSETID k 2-1 ENTRIESADDED 3 MAXDELETEDID 0-0",
+            "XGROUP CREATE k g 2-1 ENTRIESREAD 3",
+            "XGROUP CREATECONSUMER k g ann",
+            f"XCLAIM k g bob 0 1-2 TIME {T} RETRYCOUNT 2 JUSTID FORCE",
+            "<released k g 2-1 1 1-1 1>",
+            "<skip 1>",
+            "XCLAIM k g '' 0 2-1 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID",
+            f"<ended k g 1-1 {T} ann fail tea 1-2 {T} ann claimed '' 2-1 {T} ann fail tea>",
+            f"<seen k g ann {T} {T} bob {T} {T}>",
+            "<group-policy k g reasons yes>",
+        ],
+    ),
+    (
         "policies, and entries that they keep back",
         (
             *PENDING,

@@ -1,0 +1,91 @@
+"""PENSTOCK NACK and PENSTOCK HISTORY: why deliveries failed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.errors import CommandError
+from protocol.replies import Bulk, Map, Reply
+from server.commands.declare import command
+from server.commands.groups.pending import NackOptions, give_back
+from server.config.policies import LATEST_MS
+from server.delivery import errors as policy_errors
+from server.delivery.group_ref import existing_group
+from server.road.session import Session
+from server.road.table import Arguments, KeySpec
+from server.runtime.arguments import integer
+from server.services import Services
+from storage.engine import ids
+from storage.engine.histories import Ended
+
+LONGEST_REASON: Final = 256
+"""How many bytes a reason has at most."""
+
+
+class _Options(NackOptions):
+    """The arguments of PENSTOCK NACK, REASON and DELAY among them."""
+
+    def __init__(self, args: Arguments) -> None:
+        super().__init__(args, "PENSTOCK NACK")
+        if self.delay is not None and self.mode == b"FATAL":
+            raise CommandError(policy_errors.DELAY_OF_FATAL)
+
+    def take(self, args: Arguments, at: int) -> int:
+        """Reads the option at place ``at``; returns where the next one begins."""
+        word = args[at].upper()
+        if at + 1 == len(args) or word not in (b"REASON", b"DELAY"):
+            return super().take(args, at)
+        if word == b"REASON":
+            self.reason = args[at + 1]
+            if len(self.reason) > LONGEST_REASON:
+                raise CommandError(policy_errors.REASON_TOO_LONG)
+        else:
+            self.delay = integer(args[at + 1], policy_errors.DELAY_OUT_OF_RANGE)
+            if not 0 <= self.delay <= LATEST_MS:
+                raise CommandError(policy_errors.DELAY_OUT_OF_RANGE)
+        return at + 2
+
+
+@command(
+    "PENSTOCK NACK",
+    flags="write fast",
+    summary="Gives pending entries back, as XNACK does, with the reason and a delay.",
+    complexity="O(log N) for each ID, with N pending entries.",
+    syntax="key group <SILENT | FAIL | FATAL> [REASON text] [DELAY milliseconds]"
+    " IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
+    keys=[KeySpec("RW update", index=2)],
+)
+def nack(server: Services, session: Session, args: Arguments) -> Reply:
+    """PENSTOCK NACK key group mode [REASON text] [DELAY ms] IDS ...: how many were given back."""
+    options = _Options(args[1:])
+    options.wanted()
+    ref = existing_group(session.db, args[2], args[3])
+    ruled = server.policies.ruled(ref)
+    if options.delay is not None and ruled is None:
+        raise CommandError(policy_errors.DELAY_WITHOUT_POLICIES)
+    return give_back(ref, ruled, options)
+
+
+@command(
+    "PENSTOCK HISTORY",
+    flags="readonly",
+    summary="Tells how the deliveries of a pending entry ended, and why.",
+    syntax="key group id",
+    keys=[KeySpec("RO access", index=2)],
+)
+def history(server: Services, session: Session, args: Arguments) -> Reply:
+    """PENSTOCK HISTORY key group id: a map for each delivery that ended, the oldest first."""
+    entry_id = ids.parse(args[4])
+    ref = existing_group(session.db, args[2], args[3])
+    return [_shown(line) for line in ref.group.pending.histories.lines(entry_id)]
+
+
+def _shown(line: Ended) -> Reply:
+    return Map(
+        [
+            (Bulk(b"time"), line.time),
+            (Bulk(b"consumer"), Bulk(line.consumer)),
+            (Bulk(b"ended"), Bulk(line.how)),
+            (Bulk(b"reason"), Bulk(line.reason)),
+        ]
+    )
