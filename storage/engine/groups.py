@@ -304,16 +304,20 @@ def is_ascending(entry_ids: list[int]) -> bool:
 _WINDOW: Final = 10_000
 """How many entries are looked up at a time."""
 
+MOST_REFUSABLE: Final = 1000
+"""How many entries are examined at most where each may be refused, which takes longer."""
+
 
 def claim_scanning(
     group: Group, log: EntryLog, start: int, most: int, claim: Claim
 ) -> tuple[int, Claims]:
-    """Claims up to ``most`` entries from ``start`` on, examining ten times as many (XAUTOCLAIM).
+    """Claims up to ``most`` entries from ``start`` on, examining ten times as many (XAUTOCLAIM), or
+    :data:`MOST_REFUSABLE` where they may be refused.
 
     Returns the ID at which to go on, 0 at the end of the list.
     """
     claims = Claims([], [], [])
-    attempts = most * 10
+    attempts = most * 10 if claim.refuses is None else min(most * 10, MOST_REFUSABLE)
     following = start
     while attempts and len(claims.ids) + len(claims.dropped) < most:
         left = most - len(claims.ids) - len(claims.dropped)

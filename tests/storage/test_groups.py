@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from storage.engine.groups import (
+    MOST_REFUSABLE,
     Claim,
     Claims,
     Group,
@@ -301,6 +302,19 @@ def test_a_scan_passes_over_entries_that_are_refused(case: Case) -> None:
     case.log.delete(3)
     following, claims = claim_scanning(case.group, case.log, 0, 4, case.claim(refused=[1, 4]))
     assert (following, _ids(claims), claims.dropped) == (7, [2, 5, 6], [3])
+
+
+def test_a_scan_where_entries_may_be_refused_examines_a_limited_number_of_them(case: Case) -> None:
+    more = range(11, MOST_REFUSABLE + 20)
+    for entry_id in more:
+        case.log.append(entry_id, [b"f", b"v"])
+    case.group.pending.append_run(more, case.ann, 0)
+    claim = case.claim(refused=more)
+    following, claims = claim_scanning(case.group, case.log, 0, MOST_REFUSABLE, claim)
+    assert _ids(claims) == list(range(1, 11))
+    assert following == MOST_REFUSABLE + 1
+    following, claims = claim_scanning(case.group, case.log, following, MOST_REFUSABLE, claim)
+    assert (following, _ids(claims)) == (0, [])
 
 
 def test_idle_entries_that_are_refused_are_not_asked_for_again(case: Case) -> None:
