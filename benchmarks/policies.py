@@ -29,6 +29,7 @@ POLICIES: Final[dict[str, tuple[str, ...]]] = {
     "backoff": ("backoff", "60000,300000"),
     "max-deliveries": ("ack-wait", "60000", "max-deliveries", "5", "dead-letter", "dead"),
     "consumer-ttl": ("consumer-ttl", "60000"),
+    "rate-limit": ("rate-limit", "1000000000/1s"),
     "max-pending": ("max-pending", "1000"),
     "max-pending-consumer": ("max-pending-consumer", "1000"),
     "dead-letter": ("dead-letter", "dead", "dead-letter-maxlen", "1000"),

@@ -9,6 +9,7 @@ from typing import Final
 
 from server.acl.selector import Denial, Selector
 from server.road.table import READ, Arguments, Command, Table
+from server.runtime.token_bucket import TokenBucket
 
 DEFAULT_USER: Final = b"default"
 
@@ -19,33 +20,6 @@ _NO_PASSWORD: Final = hashlib.sha256(b"").hexdigest()
 def hashed(password: bytes) -> str:
     """How a password is kept: its SHA-256 in 64 hexadecimal digits."""
     return hashlib.sha256(password).hexdigest()
-
-
-_COST: Final = 1000
-"""What a command costs: a millisecond brings as much as the limit for a second says."""
-
-
-class RateLimit:
-    """A budget of ``limit`` commands a second. It is full at first, and never holds more than what
-    a second brings, so a user that has been quiet may run that many at once."""
-
-    __slots__ = ("_at_ms", "_budget", "limit")
-
-    def __init__(self, limit: int, now_ms: int) -> None:
-        self.limit = limit
-        self._budget = limit * _COST
-        self._at_ms = now_ms
-
-    def admits(self, now_ms: int) -> bool:
-        """Whether one more command may run now, which then is paid for. Time that goes back brings
-        nothing."""
-        gained = max(0, now_ms - self._at_ms) * self.limit
-        self._at_ms = now_ms
-        self._budget = min(self.limit * _COST, self._budget + gained)
-        if self._budget < _COST:
-            return False
-        self._budget -= _COST
-        return True
 
 
 class User:
@@ -67,7 +41,7 @@ class User:
         self.selectors: list[Selector] = []
         """More sets of permissions, each of which may allow a command as a whole."""
         self.limited = True
-        self.rate: RateLimit | None = None
+        self.rate: TokenBucket | None = None
         """How many commands it may run in a time, if that is limited."""
 
     def copy(self) -> User:
@@ -165,7 +139,7 @@ class Users:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.new_rate: Callable[[bytes], RateLimit | None] = lambda name: None
+        self.new_rate: Callable[[bytes], TokenBucket | None] = lambda name: None
         """Makes the limit of commands of a new user, if it has one."""
         self.open_channels = False
         """Whether a new user may use every channel (``acl-pubsub-default``)."""

@@ -3,9 +3,9 @@ of users entail.
 
 **Limits.** How many connections a user may have at a time, and how many commands a second, are
 settings with a number for every user and numbers for single ones; 0 is no limit. A user with a
-limit of commands carries its budget (:class:`~server.acl.users.RateLimit`), and its sessions are
-``RATED`` (:mod:`server.road.reasons`), so that the dispatcher looks at their requests more closely;
-nobody else's requests are asked anything. Decision 32.
+limit of commands carries its budget (:class:`.TokenBucket`), and its sessions are ``RATED``
+(:mod:`server.road.reasons`), so that the dispatcher looks at their requests more closely; nobody
+else's requests are asked anything. Decision 32.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from server.acl import errors as acl_errors
 from server.acl import file, rules
 from server.acl.log import AclLog, LogEntry
 from server.acl.selector import Denial
-from server.acl.users import DEFAULT_USER, RateLimit, User
+from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
 from server.config.file import ConfigError
 from server.config.types import PerUser
 from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, find
+from server.runtime.token_bucket import TokenBucket
 
 
 class UserLimits:
@@ -50,10 +51,10 @@ class UserLimits:
         for session in self._state.sessions.values():
             session.update_reasons()
 
-    def new_rate(self, name: bytes) -> RateLimit | None:
+    def new_rate(self, name: bytes) -> TokenBucket | None:
         """Return a full budget for a user, ``None`` if there is no limit for it."""
         limit = self._limit_of(self._commands, name)
-        return RateLimit(limit, self._state.clock()) if limit else None
+        return TokenBucket(limit, 1000, self._state.clock()) if limit else None
 
     @staticmethod
     def _limit_of(limits: dict[str, int], name: bytes) -> int:

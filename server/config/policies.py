@@ -198,6 +198,36 @@ class Delays(Policy[Backoff]):
         return first, longest, int(words[3] or 0)
 
 
+class Rate(NamedTuple):
+    """So many entries in so many milliseconds."""
+
+    limit: int
+    period_ms: int
+
+
+class AtMost(Policy["Rate | None"]):
+    """A number of entries and a length of time; nothing is off."""
+
+    def __init__(self, name: bytes, help: str) -> None:
+        allowed = "a number of entries and a time, such as 100/1s"
+        super().__init__(name, "`NUMBER/TIME`", allowed, b"", help)
+
+    def read(self, text: bytes) -> Rate | None:
+        """Return the rate, ``None`` for off."""
+        if not text:
+            return None
+        number, _, length = text.partition(b"/")
+        limit, period_ms = parse_integer(number), parse_time(length)
+        if limit is None or not 0 < limit <= INT32_MAX or not period_ms:
+            raise self.refusal(text)
+        return Rate(limit, period_ms)
+
+    def plain(self, text: bytes) -> bytes:
+        """Return the same with the time in milliseconds."""
+        rate = self.read(text)
+        return b"" if rate is None else b"%d/%d" % rate
+
+
 class Size(Policy[int]):
     """A number of bytes, with a unit or without, where 0 is off."""
 
@@ -295,6 +325,11 @@ CONSUMER_TTL: Final = Milliseconds(
     "A consumer that was not seen for so long gives its entries back (as XNACK SILENT does: that"
     " delivery does not count) and is removed. One that waits in a blocking read is seen.",
 )
+RATE_LIMIT: Final = AtMost(
+    b"rate-limit",
+    "The group is given no more entries than this, new ones and again: with `100/1s` a hundred at"
+    " once after a pause, and then one in 10 milliseconds. Readers wait for what is beyond it.",
+)
 MAX_PENDING: Final = Number(
     b"max-pending", "No more entries than this are in flight in the group; other readers wait."
 )
@@ -369,6 +404,7 @@ GROUP: Final = _table(
     DEAD_LETTER,
     DEAD_LETTER_MAXLEN,
     CONSUMER_TTL,
+    RATE_LIMIT,
     MAX_PENDING,
     MAX_PENDING_CONSUMER,
     ORDER_BY,
@@ -453,6 +489,7 @@ class GroupRules:
         self.consumer_ttl = CONSUMER_TTL.of(settings)
         self.max_pending = MAX_PENDING.of(settings)
         self.max_pending_consumer = MAX_PENDING_CONSUMER.of(settings)
+        self.rate = RATE_LIMIT.of(settings)
         self.order_by = ORDER_BY.of(settings)
         self.only = ONLY.of(settings)
         self.delay_field = DELAY_FIELD.of(settings)
@@ -507,6 +544,7 @@ class GroupRules:
             or self.retries
             or self.consumer_ttl > 0
             or self.bounds_pending
+            or self.rate is not None
             or self.selects
             or self.paused
             or self.reasons

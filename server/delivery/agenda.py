@@ -27,6 +27,7 @@ from typing import Final
 
 from server.config.policies import GroupRules
 from server.delivery.retention import NEVER
+from server.runtime.token_bucket import TokenBucket
 from storage.engine import ids
 from storage.engine.entries import Field
 from storage.engine.log import EntryLog
@@ -52,6 +53,10 @@ class Agenda:
         self.seen_due = 0 if rules.consumer_ttl else NEVER
         """When a consumer may have been away for too long."""
         self.freed = False
+        self.bucket = None if rules.rate is None else TokenBucket(*rules.rate, 0)
+        """For how many entries there is room, with ``rate-limit``."""
+        self.rate_due = NEVER
+        """When there is room for the next that somebody waits for."""
         self._later: list[list[int]] = []
         self._ready: list[int] = []
         self._open: list[int] | None = None
@@ -208,7 +213,7 @@ class Agenda:
     @property
     def next_due(self) -> int:
         """The time at which to look again, :data:`NEVER` if there is none."""
-        return self._later[0][0] if self._later else NEVER
+        return min(self._later[0][0], self.rate_due) if self._later else self.rate_due
 
 
 def _lanes_of(rules: GroupRules) -> Lanes | None:

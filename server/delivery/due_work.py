@@ -16,6 +16,7 @@ from server.delivery import retention
 from server.delivery.group_ref import GroupRef
 from server.delivery.policies import Policies
 from server.delivery.reading import move_exhausted
+from server.delivery.retention import NEVER
 from server.road.session import Place
 from server.road.state import Phase, ServerState
 from storage.engine.stream import Stream
@@ -109,6 +110,9 @@ class DueWork:
         done = 0
         if agenda.rules.consumer_ttl and now >= agenda.seen_due:
             done = ruled.remove_absent(self._parked(ref))
+        if agenda.rate_due <= now:
+            agenda.rate_due = NEVER
+            self._blocking.signal(ref.db.index, ref.key)
         due = agenda.fall_due(pending, now)
         if not due:
             return done

@@ -223,7 +223,24 @@ class RuledGroup(GroupRef):
             room = rules.max_pending - (len(pending) - pending.unowned)
         if rules.max_pending_consumer:
             room = min(room, rules.max_pending_consumer - consumer.owned)
-        return max(room, 0)
+        return max(min(room, self.allowed), 0)
+
+    @property
+    def allowed(self) -> int:
+        """How many more entries the group may be given now, for its ``rate-limit``."""
+        bucket = self.agenda.bucket
+        return ids.MAX if bucket is None else bucket.room(self.now)
+
+    def spend(self, count: int) -> None:
+        """Note that the group was given so many."""
+        bucket = self.agenda.bucket
+        if bucket is not None:
+            bucket.spend(count)
+
+    def hand_out(self, consumer: Consumer, entry_ids: list[int], noack: bool) -> None:
+        """Deliver as :meth:`GroupRef.hand_out`."""
+        super().hand_out(consumer, entry_ids, noack)
+        self.spend(len(entry_ids))
 
     def keep_back(self, entry_ids: list[int], until: list[int]) -> None:
         """Make ascending entries, which were never delivered, pending without an owner, each until

@@ -421,6 +421,15 @@ class Policies:
     def _note_in(self, ref: RuledGroup, at: int) -> None:
         self.due.note((ref.db.index, ref.key), at)
 
+    def await_rate(self, ruled: RuledGroup) -> None:
+        """Somebody waits for entries of the group: has its stream looked at when ``rate-limit``
+        lets the next one through, if that is what there is to wait for."""
+        bucket = ruled.agenda.bucket
+        at = ruled.now if bucket is None else bucket.next_room(ruled.now)
+        if at > ruled.now:
+            ruled.agenda.rate_due = at
+            self._note_in(ruled, at)
+
     def _follow_delivered(self, ruled: RuledGroup, effect: e.Delivered) -> None:
         agenda = ruled.agenda
         if agenda.lanes is not None:

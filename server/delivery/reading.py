@@ -140,6 +140,7 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
     group.delivered += len(counts) - again
     group.redelivered += again
     ruled.tally.redelivered += again
+    ruled.spend(len(counts))
     reader.consumer.redelivered += again
     reader.consumer.active = now
     ruled.emit_delivered(reader.consumer, tuple([entry.id for entry in before]), now, counts)
@@ -259,6 +260,7 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
     group.counts.bad_delays += found.bad_delays
+    ruled.spend(len(found.entry_ids))
     if found.held:
         ruled.keep_back(found.held, found.until)
     if found.entry_ids and not reader.noack:

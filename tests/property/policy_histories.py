@@ -87,6 +87,10 @@ class Facts:
     """The numbers of entries by their IDs."""
     key: str = KEY
     paused: bool = False
+    budget: float | None = None
+    """How many entries ``rate-limit`` lets through; ``None`` before the first."""
+    budget_ms: int = 0
+    """When that was."""
 
 
 class History:
@@ -140,6 +144,7 @@ class History:
         load(direct, data)
         direct.server.services.policies.reload()
         self.facts = copy.deepcopy(facts)
+        self.facts.budget = None
         self.recording = Recording(direct)
         self.recording.out = [data]
         self.recording.forms.begin(self.recording.out)
@@ -327,6 +332,8 @@ class History:
     def delivered(self, numbers: list[int], by_policy: bool = False) -> None:
         """These entries were given to somebody, in one reply."""
         counts = {number: count for number, _, count in self.pending()}
+        if numbers and by_policy:
+            self.check_rate(len(numbers))
         for number in numbers:
             known = self.facts.entries[number]
             if "consumer-ttl" in self.policies:
@@ -357,6 +364,17 @@ class History:
         if by_policy and known.deliveries and "backoff" in policies:
             delay = least_delay(policies["backoff"], known.deliveries)
             assert self.now >= known.last_ms + delay, "an entry is delivered again too early"
+
+    def check_rate(self, count: int) -> None:
+        """That a reply has no more than its share. A server that has just started has not counted
+        anything."""
+        if "rate-limit" in self.policies:
+            limit, period_ms = map(int, self.policies["rate-limit"].split("/"))
+            passed = self.now - self.facts.budget_ms
+            before = limit if self.facts.budget is None else self.facts.budget
+            self.facts.budget = min(limit, before + passed * limit / period_ms) - count
+            self.facts.budget_ms = self.now
+            assert self.facts.budget > -0.001, "more is delivered than may be"
 
     def check_order(self, known: Known) -> None:
         """That those before it in its order are through, but for dead letters that came back after

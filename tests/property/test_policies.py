@@ -34,6 +34,8 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "consumer-ttl": ("consumer-ttl", 500),
     "max-pending": ("max-pending", 3),
     "max-pending-consumer": ("max-pending-consumer", 2),
+    "rate-limit": ("rate-limit", "3/100"),
+    "rate-limit with retries": ("rate-limit", "2/100", "ack-wait", 150, *DEAD_LETTERS),
     "order-by": ("order-by", "value"),
     "order-by with retries": ("order-by", "value", "ack-wait", 150, *DEAD_LETTERS),
     "only": ("only", "kind=tea"),
@@ -41,7 +43,7 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "paused": ("paused", "no", "ack-wait", 150),
     "all together": (
         *("order-by", "value", "only", "kind=tea", "delay-field", "at", "ack-wait", 150),
-        *("consumer-ttl", 700, "max-pending", 3, *DEAD_LETTERS),
+        *("consumer-ttl", 700, "max-pending", 3, "rate-limit", "4/100", *DEAD_LETTERS),
     ),
 }
 """Policies of the group."""

@@ -177,6 +177,9 @@ class _GroupRead:
                 served.append((ref.key, entries))
         if served or options.block is None or any(start != NEW for start in self._starts):
             return by_stream(served, self._session.resp3)
+        for ref in found:
+            if isinstance(ref, RuledGroup):
+                self._policies.await_rate(ref)
         return Wait(
             options.keys,
             self._deadline,
@@ -261,7 +264,8 @@ class _GroupRead:
         options = self._options
         fits = None if budget.unlimited else budget.fits
         reader = Reader(consumer, options.noack, fits)
-        due = deliver_due(ruled, reader, min(options.count - len(entries), budget.entries))
+        most = min(options.count - len(entries), budget.entries, ruled.allowed)
+        due = deliver_due(ruled, reader, most)
         entries += [self._shown(payload, before) for payload, before in due]
         most = min(options.count - len(entries), ruled.room_for(consumer))
         if most <= 0:
@@ -314,6 +318,8 @@ class _GroupRead:
         ref.emit_claims(claim, claims)
         if refusals is not None:
             refusals.settle()
+        if isinstance(ref, RuledGroup):
+            ref.spend(len(claims.ids))
         return [self._shown(payload, before) for payload, before in aged]
 
     def _shown(self, payload: bytes, before: PendingEntry) -> bytes:

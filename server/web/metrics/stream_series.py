@@ -59,9 +59,11 @@ gauge penstock_stream_group_dead_letters_lately: Those of the last ten minutes.
 gauge penstock_stream_group_unowned_entries: Pending entries without an owner: given back, or kept
     back by a policy.
 gauge penstock_stream_group_kept_back{reason="turn"}: Those of them that a policy keeps back: for
-    their turn, for their time, or for their time after they were given back.
+    their turn, for their time, or for their time after they were given back; and while rate-limit
+    lets none through, the entries that were not delivered yet.
 gauge penstock_stream_group_kept_back{reason="time"}: The same.
 gauge penstock_stream_group_kept_back{reason="backoff"}: The same.
+gauge penstock_stream_group_kept_back{reason="rate"}: The same.
 gauge penstock_stream_group_policies: Whether the group has policies.
 gauge penstock_stream_group_parked_readers: Clients that wait for entries of the group.
 gauge penstock_stream_group_oldest_consumer_idle_seconds: How long the consumer has not asked that

@@ -203,11 +203,12 @@ def test_a_restored_stream_has_none() -> None:
 ALL_NAMES = (
     "ack-wait, auto-group, backoff, consumer-ttl, dead-letter, dead-letter-maxlen, delay-field,"
     " delete, delete-grace, max-deliveries, max-pending, max-pending-consumer, only, order-by,"
-    " paused, reasons, retention, retention-bytes, retention-unread"
+    " paused, rate-limit, reasons, retention, retention-bytes, retention-unread"
 )
 
 
 A_TIME = "a time such as 500, 30s, 5m or 1d, up to 9007199254740992 milliseconds"
+RATE = "a number of entries and a time, such as 100/1s"
 DELAYS = "times such as 1s,5s,30s, or exponential:1s:5m:20% (first, longest, jitter)"
 
 
@@ -225,6 +226,9 @@ DELAYS = "times such as 1s,5s,30s, or exponential:1s:5m:20% (first, longest, jit
         (("backoff", "exponential:1s:0:1%"), f"backoff: 'exponential:1s:0:1%' is not {DELAYS}"),
         (("backoff", "exponential:2:1:1%"), f"backoff: 'exponential:2:1:1%' is not {DELAYS}"),
         (("backoff", "exponential:1:2:101%"), f"backoff: 'exponential:1:2:101%' is not {DELAYS}"),
+        (("rate-limit", "5"), f"rate-limit: '5' is not {RATE}"),
+        (("rate-limit", "0/1s"), f"rate-limit: '0/1s' is not {RATE}"),
+        (("rate-limit", "1/0"), f"rate-limit: '1/0' is not {RATE}"),
         (("paused", "maybe"), "paused: 'maybe' is not yes or no"),
         (("only", "kind"), "only: 'kind' is not FIELD=VALUE"),
         (("retention", "5"), "the policy 'retention' is one of streams, not of groups"),

@@ -39,7 +39,7 @@ def test_a_group_without_policies_has_counts_too() -> None:
         b"released": 1,
         b"pending": 1,
         b"given-back": 1,
-        b"kept-back": {b"turn": 0, b"time": 0, b"backoff": 0},
+        b"kept-back": {b"turn": 0, b"time": 0, b"backoff": 0, b"rate": 0},
         b"bad-delays": 0,
         b"dead-letters": {b"max-deliveries": 0, b"fatal": 0, b"lately": 0},
     }

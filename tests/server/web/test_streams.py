@@ -54,6 +54,7 @@ penstock_stream_group_unowned_entries{$COOK} 0
 penstock_stream_group_kept_back{$COOK,reason="turn"} 0
 penstock_stream_group_kept_back{$COOK,reason="time"} 0
 penstock_stream_group_kept_back{$COOK,reason="backoff"} 0
+penstock_stream_group_kept_back{$COOK,reason="rate"} 0
 penstock_stream_group_policies{$COOK} 0
 penstock_stream_group_parked_readers{$COOK} 0
 penstock_stream_group_oldest_consumer_idle_seconds{$COOK} 7.5
