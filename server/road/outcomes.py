@@ -15,7 +15,8 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeVar, Union
 
 from protocol.encoder import encode
-from protocol.replies import NULL_ARRAY, Reply
+from protocol.errors import CommandError
+from protocol.replies import NULL_ARRAY, Failure, Reply
 
 T = TypeVar("T")
 
@@ -59,12 +60,15 @@ def finish(steps: Steps) -> bytes:
 
 def reply_of(work: Generator[None, None, Reply], resp3: bool, *, long: bool) -> Reply | Steps:
     """The reply that the work returns: at once, if it is not ``long``. It is then never put behind
-    the work of others."""
+    the work of others. Long work may find out between steps that the command is refused."""
     return Steps(_encoded(work, resp3)) if long else result(work)
 
 
 def _encoded(work: Generator[None, None, Reply], resp3: bool) -> Work:
-    reply = yield from work
+    try:
+        reply = yield from work
+    except CommandError as error:
+        reply = Failure(error.text)
     return [encode(reply, resp3)]
 
 

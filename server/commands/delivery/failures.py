@@ -11,6 +11,7 @@ from server.commands.groups.pending import NackOptions, give_back
 from server.config.policies import LATEST_MS
 from server.delivery import errors as policy_errors
 from server.delivery.group_ref import existing_group
+from server.road.outcomes import Steps
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
@@ -55,15 +56,14 @@ class _Options(NackOptions):
     " IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
     keys=[KeySpec("RW update", index=2)],
 )
-def nack(server: Services, session: Session, args: Arguments) -> Reply:
+def nack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """PENSTOCK NACK key group mode [REASON text] [DELAY ms] IDS ...: how many were given back."""
     options = _Options(args[1:])
     options.wanted()
     ref = existing_group(session.db, args[2], args[3])
-    ruled = server.policies.ruled(ref)
-    if options.delay is not None and ruled is None:
+    if options.delay is not None and server.policies.ruled(ref) is None:
         raise CommandError(policy_errors.DELAY_WITHOUT_POLICIES)
-    return give_back(ref, ruled, options)
+    return give_back(server, session, ref, options)
 
 
 @command(

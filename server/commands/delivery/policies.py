@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError, shown
-from protocol.replies import OK, Bulk, Failure, Map, Reply
+from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.declare import command, container, help_command
 from server.config.policies import (
     ALL,
@@ -215,12 +215,4 @@ def redrive(server: Services, session: Session, args: Arguments) -> Reply | Step
         work = letters.move_all(count, may_go_on)
     if many <= _MANY:
         return result(work)
-    return reply_of(_refusable(work), session.resp3, long=True)
-
-
-def _refusable(work: Generator[None, None, Reply]) -> Generator[None, None, Reply]:
-    """Work in steps that may find out that the command is refused."""
-    try:
-        return (yield from work)
-    except CommandError as error:
-        return Failure(error.text)
+    return reply_of(work, session.resp3, long=True)

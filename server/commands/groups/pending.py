@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from protocol import errors
@@ -14,9 +14,9 @@ from server.commands.groups import errors as group_errors
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, move_to_dead_letters
-from server.delivery.group_ref import GroupRef, RuledGroup, existing_group
+from server.delivery.group_ref import GroupRef, RuledGroup, existing_group, group_of_value
 from server.delivery.reading import Refusals
-from server.road.outcomes import Steps
+from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
@@ -454,20 +454,31 @@ class NackOptions:
     syntax="key group <SILENT | FAIL | FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
     keys=[KeySpec("RW update")],
 )
-def xnack(server: Services, session: Session, args: Arguments) -> Reply:
+def xnack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
     options = NackOptions(args)
     options.wanted()
     ref = existing_group(session.db, args[1], args[2])
-    return give_back(ref, server.policies.ruled(ref), options)
+    return give_back(server, session, ref, options)
 
 
-def give_back(ref: GroupRef, ruled: RuledGroup | None, options: NackOptions) -> int:
-    """Give pending entries back to a group, which is ``ruled`` if it has policies; returns how many
-    were freed, or have gone to the dead letters."""
+_MANY: Final = 1000
+"""More dead letters than these are written in steps."""
+
+_PORTION: Final = 100
+"""How many of them a step writes."""
+
+
+def give_back(
+    server: Services, session: Session, ref: GroupRef, options: NackOptions
+) -> Reply | Steps:
+    """Give pending entries back to a group; replies how many were freed, or have gone to the dead
+    letters."""
     wanted = options.wanted()
+    ruled = server.policies.ruled(ref)
     if ruled is not None and options.mode == b"FATAL" and ruled.agenda.rules.dead_letter:
-        return _give_up(ruled, wanted, options)
+        work = _give_up(server, ruled, list(dict.fromkeys(wanted)), options)
+        return reply_of(work, session.resp3, long=len(wanted) > _MANY)
     pending, log = ref.group.pending, ref.stream.log
     freed: list[int] = []
     counts: list[int] = []
@@ -495,10 +506,35 @@ def give_back(ref: GroupRef, ruled: RuledGroup | None, options: NackOptions) -> 
     return len(freed)
 
 
-def _give_up(ruled: RuledGroup, wanted: list[int], options: NackOptions) -> int:
-    """XNACK FATAL where there is a stream for dead letters; returns how many have gone there."""
+def _give_up(
+    server: Services, ref: RuledGroup, wanted: list[int], options: NackOptions
+) -> Generator[None, None, Reply]:
+    """XNACK FATAL where there is a stream for dead letters; returns how many have gone there. Ends
+    early where that may not go on after a step."""
+    moved = 0
+    for at in range(0, len(wanted), _PORTION):
+        ruled = _still_ruled(server, ref)
+        if ruled is None or (at and not server.due_work.may_act()):
+            break
+        moved += _bury(ruled, wanted[at : at + _PORTION], options)
+        yield
+    return moved
+
+
+def _still_ruled(server: Services, ref: GroupRef) -> RuledGroup | None:
+    """Returns the group as it is now; ``None`` if there is none any more that has a stream for dead
+    letters."""
+    value = ref.db.values.get(ref.key)
+    now = group_of_value(ref.db, ref.key, value, ref.group.name)
+    ruled = None if now is None else server.policies.ruled(now)
+    return ruled if ruled is not None and ruled.agenda.rules.dead_letter else None
+
+
+def _bury(ruled: RuledGroup, wanted: list[int], options: NackOptions) -> int:
+    """Moves entries to the dead letters; returns how many these are. Raises :class:`CommandError`
+    if one of them cannot be written."""
     entries: list[PendingEntry] = []
-    for entry_id in dict.fromkeys(wanted):
+    for entry_id in wanted:
         entry = ruled.group.pending.get(entry_id)
         if entry is None and options.force and ruled.stream.log.get(entry_id) is not None:
             entry = PendingEntry(entry_id, None, 0, 0)

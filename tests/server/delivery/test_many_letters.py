@@ -137,3 +137,57 @@ def test_a_step_gives_its_entries_back_in_one_effect(kitchen: Kitchen) -> None:
     deleted = [effect for effect in seen if isinstance(effect, e.EntriesDeleted)]
     assert len(released) == len(deleted) == len(seen) / 2 == MANY / 100
     assert {len(effect.ids) for effect in released} == {100}
+
+
+# --- XNACK FATAL -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given() -> Kitchen:
+    """A group whose entries are all ann's, where a turn of long work is over after one step."""
+    kitchen = Kitchen("dead-letter", DEAD)
+    kitchen.add_all(range(1, MANY + 1))
+    assert len(kitchen.read("ann", "COUNT", MANY)) == MANY
+    clock = count(0, TURN_NS)
+    kitchen.direct.server.services.stepped.nanoseconds = lambda: next(clock)
+    return kitchen
+
+
+def giving_up(kitchen: Kitchen) -> DirectClient:
+    """A client that gives all of them up; some have gone."""
+    client = kitchen.direct.client()
+    names = [f"{number}-1" for number in range(1, MANY + 1)]
+    assert client.send("XNACK", KEY, GROUP, "FATAL", "IDS", MANY, *names) is None
+    assert 0 < letters(kitchen) < MANY
+    return client
+
+
+def test_many_entries_are_given_up_in_steps(given: Kitchen) -> None:
+    client = giving_up(given)
+    assert given.ack(MANY) == 1
+    assert finish(given, client) == MANY - 1
+    assert letters(given) == MANY - 1
+    assert given.pending() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("XGROUP", "DESTROY", KEY, GROUP),
+        ("PENSTOCK", "POLICY", "DEL", KEY, "GROUP", GROUP, "dead-letter"),
+        ("CLIENT", "PAUSE", 1000, "WRITE"),
+    ],
+)
+def test_giving_up_ends_where_it_may_not_go_on(
+    given: Kitchen, words: tuple[str | int, ...]
+) -> None:
+    client = giving_up(given)
+    assert not isinstance(given.ask(*words), Exception)
+    assert finish(given, client) == letters(given) < MANY
+
+
+def test_giving_up_is_refused_where_letters_cannot_be_added_any_more(given: Kitchen) -> None:
+    client = giving_up(given)
+    given.ask("SET", DEAD, "text")
+    assert "cannot be added" in str(finish(given, client))
+    assert 0 < len(given.pending()) < MANY
