@@ -17,7 +17,7 @@ TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""Of which kinds files are sent; licences and the list of versions stay here."""
+"""Of which kinds files are sent."""
 
 _KEPT_S: Final = 3600
 

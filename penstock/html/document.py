@@ -1,23 +1,19 @@
-"""The frame of every page, the headers with which it is sent, and the parts of its body."""
+"""The frame of every page: templates in which all text is escaped, and the headers they go with."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import HTMLResponse, Response
 
-from penstock.html.markup import Child, Html, tag
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
-_HTMX: Final = (
-    '{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,'
-    '"selfRequestsOnly":true,"historyCacheSize":0,"refreshOnHistoryMiss":true}'
-)
-"""htmx adds no styles, evaluates no text, runs no scripts of a response, asks no other server and
-keeps no copies of what was on the screen."""
-
-_STYLES: Final = ("uPlot.min.css", "page.css")
-_SCRIPTS: Final = ("htmx.min.js", "sse.min.js", "uPlot.iife.min.js", "page.js")
+TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
 def policy(nonce: str) -> str:
@@ -50,62 +46,59 @@ def secured(response: Response, nonce: str | None = None) -> Response:
     return response
 
 
-def frame(
-    title: str, *body: Child, version: str, status: int = 200, **attributes: str | None
-) -> Response:
-    """Return a whole page of the program of a ``version``; ``attributes`` are those of its body."""
-    nonce = secrets.token_urlsafe(18)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="htmx-config", content=_HTMX),
-        tag("title", f"{title} · Penstock"),
-        tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
-        *(tag("link", rel="stylesheet", href=f"/static/{name}", nonce=nonce) for name in _STYLES),
-        *(tag("script", src=f"/static/{name}", nonce=nonce, defer=True) for name in _SCRIPTS),
-    )
-    page = tag("body", *body, tag("footer", f"Penstock {version}"), **attributes)
-    text = "<!doctype html>" + tag("html", head, page, lang="en")
-    return secured(HTMLResponse(text, status), nonce)
+async def _go_on() -> None:
+    """Draws without a pause."""
 
 
-def header(*children: Child) -> Html:
-    """Return the line above every page: the name of the product, and what else is said there."""
-    return tag("header", tag("a", "Penstock", class_="brand", href="/"), *children)
+class Pages:
+    """The pages of a program of a ``version``; ``names`` are the functions that templates may call.
 
+    Jinja2 is imported, and a template compiled, when the first page needs it, in a thread."""
 
-def notice(text: Child, kind: str = "info") -> Html:
-    """A message on a screen."""
-    return tag("p", text, class_=f"notice {kind}", role="status")
+    def __init__(self, version: str, names: Mapping[str, object]) -> None:
+        self._version = version
+        self._names = names
+        self._environment: Environment | None = None
+        self._templates: dict[str, Template] = {}
 
+    async def page(
+        self,
+        template: str,
+        title: str,
+        facts: Mapping[str, object],
+        status: int = 200,
+        rest: Callable[[], Awaitable[None]] = _go_on,
+    ) -> Response:
+        """Return a page drawn from these facts; ``rest`` is called between its pieces."""
+        nonce = secrets.token_urlsafe(18)
+        found = self._templates.get(template)
+        if found is None:
+            found = await asyncio.to_thread(self._load, template)
+        values = {"title": title, "version": self._version, "nonce": nonce, **facts}
+        pieces = []
+        for piece in found.generate(values):
+            pieces.append(piece)
+            await rest()
+        return secured(HTMLResponse("".join(pieces), status), nonce)
 
-def facts(*pairs: tuple[str, Child, str]) -> Html:
-    """Numbers with their names: what it is called, what it is, what is to be said about it."""
-    cells = [
-        tag("div", tag("dt", name), tag("dd", value), tag("small", note) if note else None)
-        for name, value, note in pairs
-    ]
-    return tag("dl", *cells, class_="facts")
+    def _load(self, name: str) -> Template:
+        if self._environment is None:
+            self._environment = self._new_environment()
+        found = self._templates[name] = self._environment.get_template(name)
+        for used in ("frame.html", "parts.html"):
+            self._environment.get_template(used)
+        return found
 
+    def _new_environment(self) -> Environment:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-def table(heads: tuple[str, ...], rows: list[list[Child]], empty: str) -> Html:
-    """A table; on a narrow screen each row is a card in which cells have their head beside them."""
-    if not rows:
-        return tag("p", empty, class_="empty")
-    body = [
-        tag(
-            "tr", *(tag("td", cell, data_label=head) for head, cell in zip(heads, row, strict=True))
+        environment = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
         )
-        for row in rows
-    ]
-    return tag(
-        "table",
-        tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads))),
-        tag("tbody", *body),
-    )
-
-
-def section(title: str, *children: Child, **attributes: str) -> Html:
-    """A part of a screen under a heading."""
-    return tag("section", tag("h2", title), *children, **attributes)
+        environment.globals.update(self._names)
+        return environment

@@ -19,8 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from penstock.html.assets import Assets
-from penstock.html.document import facts, frame, header, notice, section, table
-from penstock.html.markup import Child, Html, tag
+from penstock.html.document import Pages
 from penstock.html.names import OwnNames
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.report import ago, seconds
@@ -38,7 +37,7 @@ def application(snapshot: Callable[[], dict[str, Any]], names: str) -> OwnNames:
         return PlainTextResponse("ok\n")
 
     async def page(request: Request) -> Response:
-        return screen(snapshot())
+        return await screen(snapshot())
 
     routes = [
         Route("/", page),
@@ -203,92 +202,34 @@ def scrape(status: Mapping[str, Any]) -> bytes:
 # --- The page ------------------------------------------------------------------------------------
 
 
-EVERY: Final = "every 2s"
+MOST_STREAMS: Final = 50
+"""How many streams of a query are listed."""
 
-_QUERIES: Final = ("Query", "Batches", "Rows", "Rows/s, last minute", "Lag", "Last batch", "State")
-_STREAMS: Final = ("Query", "Stream", "Lag")
-_LETTERS: Final = ("Reason", "Letters")
+_PAGES: Final = Pages(version("penstock-server"), {"ago": ago})
 
 
-def screen(status: Mapping[str, Any], now: float | None = None) -> Response:
+async def screen(status: Mapping[str, Any], now: float | None = None) -> Response:
     """The page of a state (:meth:`.RunState.snapshot`)."""
-    moment = time.time() if now is None else now
-    live = tag(
-        "div",
-        _totals(status, moment),
-        *(_failure(name, query, moment) for name, query in status["queries"].items()),
-        section("Queries", table(_QUERIES, _query_rows(status, moment), "There is no query.")),
-        section("Streams", table(_STREAMS, _stream_rows(status), "No batch has been finished.")),
-        section(
-            "Dead letters since the run began",
-            table(_LETTERS, _letter_rows(status), "There are none."),
-        ),
-        id="live",
-        hx_get="/",
-        hx_trigger=EVERY,
-        hx_select="#live",
-        hx_swap="outerHTML",
-    )
-    name = str(status["pipeline"])
-    body = tag("main", tag("div", tag("h1", f"Pipeline {name}"), live), id="main")
-    return frame(name, header(), body, version=version("penstock-server"))
-
-
-def _totals(status: Mapping[str, Any], now: float) -> Html:
-    queries = status["queries"].values()
-    lags = [query["lag"] for query in queries if query["lag"] is not None]
-    return facts(
-        ("State", status["state"], f"for {ago(status['started'], now).removesuffix(' ago')}"),
-        ("Rows", f"{sum(query['rows'] for query in queries):,}", "of all queries"),
-        ("Rows/s", f"{sum(query['rate'] for query in queries):,.1f}", "in the last minute"),
-        ("Largest lag", f"{max(lags):,}" if lags else "-", "entries of one query"),
-        ("Dead letters", f"{sum(status['dead_letters'].values()):,}", "since the run began"),
-        ("Failures", f"{sum(_failures(query) for query in queries):,}", "of attempts"),
-    )
-
-
-def _failures(query: Mapping[str, Any]) -> int:
-    return sum(count for _, _, count in query["failures"])
-
-
-def _failure(name: str, query: Mapping[str, Any], now: float) -> Html | None:
-    last = query["last_failure"]
-    if last is None:
-        return None
-    then = "another attempt followed" if last["retry"] else "it was the last attempt"
-    return notice(f"{name} failed {ago(last['time'], now)}: {last['error']}; {then}", "bad")
-
-
-def _query_rows(status: Mapping[str, Any], now: float) -> list[list[Child]]:
-    return [
-        [
-            name,
-            f"{query['batches']:,}",
-            f"{query['rows']:,}",
-            f"{query['rate']:,.1f}",
-            "-" if query["lag"] is None else f"{query['lag']:,}",
-            _last(query, now),
-            f"{query['state_rows']:,} rows" if query["state_rows"] else "-",
-        ]
-        for name, query in status["queries"].items()
-    ]
-
-
-def _last(query: Mapping[str, Any], now: float) -> str:
-    if query["batch"] is None:
-        return "none yet"
-    when, rows = ago(query["batch_at"], now), f"{query['batch_rows']:,} rows"
-    return f"{when}: number {query['batch']}, {rows} in {query['duration_ms'] / 1000:,.1f} s"
-
-
-def _stream_rows(status: Mapping[str, Any]) -> list[list[Child]]:
-    return [
-        [name, stream.encode("utf-8", "backslashreplace").decode(), f"{lag:,}"]
-        for name, query in status["queries"].items()
-        for stream, lag in sorted(query["lags"].items(), key=lambda pair: -pair[1])[:50]
-    ]
-
-
-def _letter_rows(status: Mapping[str, Any]) -> list[list[Child]]:
-    found = sorted(status["dead_letters"].items(), key=lambda pair: -pair[1])
-    return [[reason, f"{count:,}"] for reason, count in found]
+    queries = status["queries"]
+    lags = [query["lag"] for query in queries.values() if query["lag"] is not None]
+    facts: dict[str, Any] = {
+        "request": None,
+        "part": False,
+        "screens": (),
+        "status": status,
+        "now": time.time() if now is None else now,
+        "totals": {
+            name: sum(query[name] for query in queries.values()) for name in ("rows", "rate")
+        },
+        "lag": max(lags) if lags else None,
+        "failures": sum(count for each in queries.values() for *_, count in each["failures"]),
+        "streams": [
+            (name, stream.encode("utf-8", "backslashreplace").decode(), lag)
+            for name, query in queries.items()
+            for stream, lag in sorted(query["lags"].items(), key=lambda pair: -pair[1])[
+                :MOST_STREAMS
+            ]
+        ],
+        "letters": sorted(status["dead_letters"].items(), key=lambda pair: -pair[1]),
+    }
+    return await _PAGES.page("pipeline.html", str(status["pipeline"]), facts)

@@ -1,101 +1,170 @@
-"""What may be changed from the page, in two steps: the commands are shown first, then they run.
+"""What may be changed from the page, in steps: what is missing is asked for, the commands are
+shown, then they run.
 
 An action is made of what a form says, and is made anew when it is confirmed. If other commands came
-of that than were shown, because something has changed meanwhile, nothing runs. The commands go the
-way of a client's: through the dispatcher, with a session of the user who has logged in, so whatever
-is checked, noted and written of a client's commands is of these.
+of that than were shown, or what they are about is not as it was, nothing runs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
-from penstock.html.document import notice
-from penstock.html.markup import Html, joined, tag
 from protocol.encoder import bulk
-from server.net.admission import farewell
-from server.road.session import Session
-from server.services import Services
-from server.web.page.document import csrf_field, hidden
-from server.web.page.letters import letters_of, seen_ids
-from server.web.page.page_request import PageRequest, Refused, group_url, packed, url
+from protocol.errors import CommandError
+from server.config.policies import GROUP, read_settings
+from server.delivery.group_ref import GroupRef
+from server.web.page.drawing import Screen
+from server.web.page.letters import (
+    MOST_IDS,
+    Letter,
+    filtered_ids,
+    letters_of,
+    read_letter,
+    seen_ids,
+)
+from server.web.page.page_request import (
+    REDRIVE,
+    PageRequest,
+    Refused,
+    consumer_url,
+    group_url,
+    letters_url,
+    policy_command,
+    stream_url,
+)
 from server.web.page.preview import id_of
+from server.web.page.running import Action, Command, run
+from server.web.page.sampling import rules_of
 from server.web.page.stream_screen import identity_of
-from server.web.page.wording import id_text, number, shown
+from server.web.page.wording import counted, id_text, is_text, kind_of, number, shown, size
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.log import EntryLog
+from storage.engine.pending import Consumer, PendingEntry
 from storage.engine.stream import Stream
+from storage.errors import InvalidID
 from storage.keyspace.databases import Database
 
 MOST_BACK: Final = 10_000
 """How many entries a group can go back from the page."""
 
+MOST_FIELDS: Final = 50
+NEW_FIELDS: Final = 4
+LONGEST: Final = 16 * 1024
+"""How many fields of an entry can be edited, how many an entry has that is added from the page, and
+how many bytes a value may have to be edited; longer ones stay as they are."""
+
+MOST_CHOICES: Final = 200
+"""How many consumers there are to choose from."""
+
+BATCH: Final = 500
+"""How many letters are moved or deleted in one transaction."""
+
 _STEP: Final = 500
 
 
-class Action(NamedTuple):
-    """Commands that are to run in a database, all or none; what they do; and where that is seen."""
+class Input(NamedTuple):
+    """What is asked for before there is a command: a line, an area, or a choice; ``note`` stands in
+    place of a field that stays as it is."""
 
-    title: str
-    about: str
-    db: int
-    commands: list[list[bytes]]
-    back: str
-
-    def digest(self) -> str:
-        """What distinguishes the commands from all others."""
-        whole = b"".join(
-            b"*%d\r\n" % len(command) + b"".join(map(bulk, command)) for command in self.commands
-        )
-        return hashlib.sha256(b"%d " % self.db + whole).hexdigest()
+    name: str
+    label: str
+    value: str = ""
+    area: bool = False
+    options: tuple[str, ...] = ()
+    note: str = ""
+    hint: str = ""
 
 
-async def act(request: PageRequest) -> tuple[str, Html]:
-    """The screen of an action: what would run, or, once that is confirmed, what has run; with its
-    title. Raises :class:`Refused` if it may not run, and nothing has changed then."""
+class Asked(Exception):
+    """Something has to be said first."""
+
+    def __init__(self, title: str, about: str, back: str, inputs: list[Input]) -> None:
+        super().__init__(title)
+        self.title = title
+        self.about = about
+        self.back = back
+        self.inputs = inputs
+
+
+async def act(request: PageRequest) -> Screen:
+    """The screen of an action: what has to be said, what would run, or, once that is confirmed,
+    what has run. Raises :class:`Refused` if it may not run, and nothing has changed then."""
     if not request.server.state.config.web_actions:
         raise Refused("This page is read-only: the setting web-actions is no.", 403)
     login = request.viewer.login
     if login is None or not login.sent(request.fields.secret("csrf")):
         raise Refused("This form does not come from a page that you were shown.", 403)
-    kind = request.fields.text("kind")
+    kind = "edit" if request.fields.text("edit") else request.fields.text("kind")
     if kind not in _KINDS:
         raise Refused("There is no such action.", 400)
-    action = await _KINDS[kind](request)
-    for command in action.commands:
-        request.require(*command)
+    try:
+        action = await _KINDS[kind](request)
+    except Asked as asked:
+        return _screen(request, "fill", asked.title, asked.about, asked.back, asked.inputs)
+    for batch in action.batches:
+        for command in batch:
+            request.require(*command)
+            await request.pace.rest()
     confirmed = request.fields.text("confirm")
     if not confirmed:
-        return action.title, _ask(request, action)
+        return _screen(request, "ask", action.title, action.about, action.back, [], action)
     if confirmed != action.digest():
         raise Refused("Something has changed since the command was shown: nothing was done.", 409)
     await run(request.server, request.viewer.user.name, request.peer, action)
-    return action.title, _done(action)
+    return _screen(request, "done", action.title, action.about, action.back, [], action)
 
 
-# --- what there is to do ---------------------------------------------------------------------
+def _screen(
+    request: PageRequest,
+    step: str,
+    title: str,
+    about: str,
+    back: str,
+    inputs: list[Input],
+    action: Action | None = None,
+) -> Screen:
+    """One of the three steps, with the fields that the next one needs again."""
+    left_out = {each.name for each in inputs} | {"csrf", "confirm", "filled"}
+    kept = [pair for pair in request.fields.pairs if pair[0] not in left_out]
+    if step == "ask":
+        kept.append(("filled", "1"))
+    given: dict[str, Any] = {"step": step, "about": about, "back": back, "kept": kept}
+    given |= {"heading": title, "inputs": inputs, "action": action}
+    return Screen("act.html", title, given)
 
 
-async def _set_to_time(request: PageRequest) -> Action:
-    group = _seen_group(request)
-    first = identity_of(request.fields.text("to"))
-    position = first - 1 if first else ids.MIN
-    about = f"Entries from {id_text(first)} on will be delivered (again)."
-    return _set_position(request, group, position, about)
+# --- the position of a group -----------------------------------------------------------------
 
 
-async def _go_back(request: PageRequest) -> Action:
-    by = request.fields.whole("by", 0, 0, MOST_BACK + 1)
-    if not 1 <= by <= MOST_BACK:
+async def _move(request: PageRequest) -> Action:
+    database, key, stream, group = request.group()
+    to, by = request.fields.text("to"), request.fields.text("by")
+    if not (to or by):
+        at = id_text(group.last_id)
+        raise Asked(
+            f"Move the position of {shown(group.name)}",
+            f"It is at {at}. Say where to, or by how many entries to go back.",
+            group_url(database.index, key, group.name),
+            [
+                Input("to", "To a time (UTC) or ID", hint="2026-01-31 12:00"),
+                Input("by", "Or back by so many entries", hint="100"),
+            ],
+        )
+    if to:
+        group = _seen_group(request)
+        first = identity_of(to)
+        position = first - 1 if first else ids.MIN
+        about = f"Entries from {id_text(first)} on will be delivered (again)."
+        return _set_position(request, group, position, about)
+    count = request.fields.whole("by", 0, 0, MOST_BACK + 1)
+    if not 1 <= count <= MOST_BACK:
         raise Refused(f"A group can go back by 1 to {number(MOST_BACK)} entries.", 400)
-    _, _, stream, group = request.group()
-    position, passed = await _before(request, stream.log, group.last_id, by)
-    group = _seen_group(request)
+    position, passed = await _before(request, stream.log, group.last_id, count)
     about = f"The last {number(passed)} entries before the position will be delivered again."
-    return _set_position(request, group, position, about)
+    return _set_position(request, _seen_group(request), position, about)
 
 
 async def _before(request: PageRequest, log: EntryLog, position: int, by: int) -> tuple[int, int]:
@@ -129,16 +198,323 @@ def _set_position(request: PageRequest, group: Group, position: int, about: str)
     command = [b"XGROUP", b"SETID", key, group.name, ids.text(position)]
     back = group_url(database.index, key, group.name)
     title = f"Move the position of {shown(group.name)}"
-    return Action(title, about, database.index, [command], back)
+    return Action(title, about, database.index, [[command]], back)
+
+
+# --- pending entries and consumers -----------------------------------------------------------
+
+
+class _Chosen(NamedTuple):
+    """Pending entries of a group that a form names, or all of a consumer's."""
+
+    ref: GroupRef
+    entries: list[PendingEntry]
+    consumer: Consumer | None
+
+    @property
+    def texts(self) -> list[bytes]:
+        return [ids.text(each.id) for each in self.entries]
+
+    @property
+    def said(self) -> str:
+        return counted(len(self.entries), "entry", "entries")
+
+    @property
+    def state(self) -> bytes:
+        """Who has them, and how often they were delivered."""
+        return b"".join(
+            b"%d %d %s " % (each.id, each.deliveries, bulk(each.owner.name if each.owner else b""))
+            for each in self.entries
+        )
+
+    @property
+    def back(self) -> str:
+        where = self.ref.db.index, self.ref.key, self.ref.group.name
+        return consumer_url(*where, self.consumer.name) if self.consumer else group_url(*where)
+
+    def action(self, title: str, about: str, *commands: Command, grave: bool = False) -> Action:
+        """An action with them."""
+        db = self.ref.db.index
+        return Action(title, about, db, [list(commands)], self.back, self.state, grave)
+
+
+def _chosen(request: PageRequest, none: bool = False) -> _Chosen:
+    """The entries; raises :class:`Refused` if one is not pending any more, or if there are none
+    unless ``none`` may be."""
+    database, key, stream, group = request.group()
+    request.require(b"XPENDING", key, group.name)
+    consumer = group.consumers.get(request.fields.name("consumer"))
+    if request.fields.text("consumer") and consumer is None:
+        raise Refused("The consumer is not there any more.", 409)
+    if consumer is not None and not request.fields.every("id"):
+        chosen = group.pending.owned_ids(consumer, ids.MIN, MOST_IDS)
+    else:
+        chosen = seen_ids(request.fields)
+    entries = []
+    for each in chosen:
+        entry = group.pending.get(each)
+        if entry is None:
+            raise Refused(f"{id_text(each)} is not pending any more: nothing was done.", 409)
+        entries.append(entry)
+    if not entries and not none:
+        raise Refused("There is nothing to do: it holds no entries.", 409)
+    return _Chosen(GroupRef(database, key, stream, group), entries, consumer)
+
+
+async def _acknowledge(request: PageRequest) -> Action:
+    chosen = _chosen(request)
+    command = [b"XACK", chosen.ref.key, chosen.ref.group.name, *chosen.texts]
+    about = "They count as done for the group: nobody of it gets them again."
+    return chosen.action(f"Acknowledge {chosen.said}", about, command, grave=True)
+
+
+async def _claim(request: PageRequest) -> Action:
+    chosen = _chosen(request)
+    group = chosen.ref.group
+    name = request.fields.secret("to")
+    title = f"Claim {chosen.said} for another consumer"
+    if not name:
+        others = (each for each in group.consumers.values() if each is not chosen.consumer)
+        options = tuple(shown(each.name) for each in islice(others, MOST_CHOICES))
+        about = "Each counts as one more delivery."
+        raise Asked(title, about, chosen.back, [Input("to", "New consumer", options=options)])
+    command = [b"XCLAIM", chosen.ref.key, group.name, name.encode(), b"0", *chosen.texts]
+    about = f"They go to {name!r}, which gets them when it reads its pending entries again."
+    return chosen.action(title, about, command)
+
+
+def _release(chosen: _Chosen) -> Command:
+    """Gives entries back; those that are with nobody are due at once then."""
+    command = [b"XNACK", chosen.ref.key, chosen.ref.group.name, b"SILENT", b"IDS"]
+    command += [b"%d" % len(chosen.entries), *chosen.texts]
+    nobody = all(each.owner is None for each in chosen.entries)
+    return [*command, b"RETRYCOUNT", b"0"] if nobody else command
+
+
+async def _give_back(request: PageRequest) -> Action:
+    chosen = _chosen(request)
+    about = "Whoever of the group reads first gets them; the delivery does not count."
+    return chosen.action(f"Give {chosen.said} back", about, _release(chosen))
+
+
+async def _bury(request: PageRequest) -> Action:
+    chosen = _chosen(request)
+    ref = chosen.ref
+    rules = rules_of(request.server, ref)
+    if rules is None or not rules.dead_letter:
+        raise Refused("The group has no policy dead-letter, so there is nowhere to go.", 409)
+    command = [b"XNACK", ref.key, ref.group.name, b"FATAL", b"IDS"]
+    command += [b"%d" % len(chosen.entries), *chosen.texts]
+    about = f"They move to {shown(rules.dead_letter)} with the reason fatal."
+    return chosen.action(f"Make dead letters of {chosen.said}", about, command, grave=True)
+
+
+async def _remove(request: PageRequest) -> Action:
+    chosen = _chosen(request, none=True)
+    ref, consumer = chosen.ref, chosen.consumer
+    if consumer is None:
+        raise Refused("Which consumer is to go?", 400)
+    if consumer.owned > len(chosen.entries):
+        raise Refused(f"It holds more than {number(MOST_IDS)} entries: give them back first.", 409)
+    commands = [_release(chosen)] if chosen.entries else []
+    commands.append([b"XGROUP", b"DELCONSUMER", ref.key, ref.group.name, consumer.name])
+    about = f"The {chosen.said} that it holds are given back first." if chosen.entries else ""
+    action = chosen.action(f"Remove {shown(consumer.name)}", about, *commands, grave=True)
+    return action._replace(back=group_url(ref.db.index, ref.key, ref.group.name))
+
+
+# --- policies --------------------------------------------------------------------------------
+
+
+def _to_pause(value: bytes) -> _Maker:
+    async def action(request: PageRequest) -> Action:
+        database, key, _, group = request.group()
+        paused = value == b"yes"
+        command = policy_command(b"SET", key, group.name, b"paused", value)
+        about = (
+            "Its readers wait until it is resumed." if paused else "Its readers get entries again."
+        )
+        back = group_url(database.index, key, group.name)
+        title = f"{'Pause' if paused else 'Resume'} {shown(group.name)}"
+        return Action(
+            title, about, database.index, [[command]], back, group.policy.get(b"paused", b"")
+        )
+
+    return action
+
+
+async def _set_policies(request: PageRequest) -> Action:
+    database, key, stream, group = request.group()
+    back = group_url(database.index, key, group.name)
+    title = f"Policies of {shown(group.name)}"
+    ref = GroupRef(database, key, stream, group)
+    if not request.fields.text("filled"):
+        others = request.server.policies.settings_of_group(ref, {})
+        inputs = [
+            Input(
+                f"set {name.decode()}",
+                name.decode(),
+                shown(group.policy.get(name, b"")) if name in group.policy else "",
+                hint=shown(others[name]) if name in others else policy.values.replace("`", ""),
+            )
+            for name, policy in GROUP.items()
+        ]
+        about = "Its own; an empty field leaves it to the stream and the configuration."
+        raise Asked(title, about, back, [*inputs])
+    words: list[bytes] = []
+    gone: list[bytes] = []
+    for name in GROUP:
+        value = request.fields.text(f"set {name.decode()}").encode()
+        if value and group.policy.get(name) != value:
+            words += [name, value]
+        elif not value and name in group.policy:
+            gone.append(name)
+    try:
+        read_settings(words, GROUP)
+    except CommandError as error:
+        raise Refused(error.text.removeprefix("ERR "), 400) from None
+    commands = [policy_command(b"DEL", key, group.name, *gone)] if gone else []
+    commands += [policy_command(b"SET", key, group.name, *words)] if words else []
+    if not commands:
+        raise Refused("No policy was changed.", 400)
+    state = b"".join(b"%s=%s " % pair for pair in sorted(group.policy.items()))
+    return Action(title, "They hold at once.", database.index, [commands], back, state)
+
+
+# --- entries ---------------------------------------------------------------------------------
+
+
+async def _add(request: PageRequest) -> Action:
+    database, key, _ = request.stream()
+    back, title = stream_url(database.index, key), f"Add an entry to {shown(key)}"
+    if not request.fields.text("filled"):
+        pairs = [
+            Input(f"{part}{at}", f"{part.capitalize()} {at + 1}", area=part == "value")
+            for at in range(NEW_FIELDS)
+            for part in ("name", "value")
+        ]
+        raise Asked(title, "Every group of the stream gets it.", back, pairs)
+    items = _typed(request, None)
+    if not items:
+        raise Refused("An entry has at least one field with a name.", 400)
+    about = "Every group of the stream gets it."
+    return Action(title, about, database.index, [[[b"XADD", key, b"*", *items]]], back)
+
+
+def _typed(request: PageRequest, letter: Letter | None) -> list[bytes]:
+    """The names and values that were typed; of a letter those stay that could not be edited, and
+    ends of lines are what they were."""
+    fields, items = request.fields, []
+    olds = [] if letter is None else letter.fields[1::2]
+    for at in range(MOST_FIELDS if letter is not None else NEW_FIELDS):
+        name, value = fields.secret(f"name{at}").encode(), fields.secret(f"value{at}").encode()
+        if not name:
+            continue
+        old = olds[at] if at < len(olds) else b""
+        if at < len(olds) and not _editable(old):
+            value = old
+        elif b"\r\n" not in old:
+            value = value.replace(b"\r\n", b"\n")
+        items += [name, value]
+    return items
+
+
+def _editable(value: bytes) -> bool:
+    return len(value) <= LONGEST and is_text(value)
+
+
+async def _edit(request: PageRequest) -> Action:
+    database, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
+    text = request.fields.text("edit") or request.fields.text("id")
+    try:
+        entry_id = ids.parse(text.encode())
+    except InvalidID:
+        raise Refused("What was named is no ID.", 400) from None
+    [(_, letter)] = letters_of(stream, [entry_id])
+    _need_stream(database, letter.origin)
+    back = letters_url(database.index, key)
+    title = "Edit and resend"
+    if len(letter.fields) > 2 * MOST_FIELDS:
+        raise Refused(f"It has more than {MOST_FIELDS} fields: redrive it as it is.", 400)
+    to = shown(letter.origin)
+    about = (
+        f"The edited entry is added to {to} anew, so every group of it gets it; the letter goes."
+    )
+    if not request.fields.text("filled"):
+        raise Asked(title, about, back, list(_inputs_of(letter)))
+    items = _typed(request, letter)
+    if not items:
+        raise Refused("An entry has at least one field with a name.", 400)
+    commands = [[b"XADD", letter.origin, b"*", *items], [b"XDEL", key, ids.text(entry_id)]]
+    payload = stream.log.get(entry_id) or b""
+    return Action(title, about, database.index, [commands], back, payload)
+
+
+def _inputs_of(letter: Letter) -> Iterator[Input]:
+    for at, (name, value) in enumerate(zip(letter.fields[::2], letter.fields[1::2], strict=True)):
+        yield Input(f"name{at}", f"Name of field {at + 1}", name.decode(errors="replace"))
+        if _editable(value):
+            yield Input(f"value{at}", "Value", value.decode(), area=True)
+        else:
+            kind = kind_of(value) or "long or binary"
+            yield Input(f"value{at}", "Value", note=f"{size(len(value))}, {kind}: stays as it is")
+
+
+async def _trim(request: PageRequest) -> Action:
+    database, key, stream = request.stream()
+    back, title = stream_url(database.index, key), f"Trim {shown(key)}"
+    if not request.fields.text("to"):
+        about = f"It has {counted(stream.log.length, 'entry', 'entries')}; the oldest go for good."
+        raise Asked(title, about, back, [Input("to", "Keep so many of the newest")])
+    keep = request.fields.whole("to", -1, 0, 10**15)
+    if keep < 0:
+        raise Refused("How many entries stay is a number.", 400)
+    gone = max(0, stream.log.length - keep)
+    went = counted(gone, "entry goes", "entries go")
+    about = f"{went} for good, whether groups have read them or not."
+    command = [b"XTRIM", key, b"MAXLEN", b"%d" % keep]
+    return Action(title, about, database.index, [[command]], back, grave=True)
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+
+async def _letters(request: PageRequest) -> tuple[Database, bytes, Stream, list[int]]:
+    """The dead letters that a form names, or all that fit its filter."""
+    database, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
+    if request.fields.text("all"):
+        return database, key, stream, await filtered_ids(request, stream.log)
+    return database, key, stream, seen_ids(request.fields)
 
 
 async def _redrive(request: PageRequest) -> Action:
-    database, key, stream = request.stream()
-    request.require(b"XRANGE", key, b"-", b"+")
-    commands: list[list[bytes]] = []
+    database, key, stream, chosen = await _letters(request)
+    batches: list[list[Command]] = []
+    count = to_groups = 0
+    for at in range(0, len(chosen), BATCH):
+        commands, grouped = _redrive_some(request, database, key, stream, chosen[at : at + BATCH])
+        batches.append(commands)
+        count, to_groups = count + len(chosen[at : at + BATCH]), to_groups + grouped
+        await request.pace.rest()
+    back = letters_url(database.index, key)
+    return Action(
+        f"Redrive {counted(count, 'dead letter')}",
+        _about_redrive(key, count, to_groups),
+        database.index,
+        batches,
+        back,
+    )
+
+
+def _redrive_some(
+    request: PageRequest, database: Database, key: bytes, stream: Stream, chosen: list[int]
+) -> tuple[list[Command], int]:
+    """The commands for some letters, and how many of them go back to a group."""
+    commands: list[Command] = []
     to_groups: list[bytes] = []
-    letters = letters_of(stream, seen_ids(request.fields))
-    for entry_id, letter in letters:
+    for entry_id, letter in letters_of(stream, chosen):
         _need_stream(database, letter.origin)
         if letter.group is None:
             commands.append([b"XADD", letter.origin, b"*", *letter.fields])
@@ -149,10 +525,21 @@ async def _redrive(request: PageRequest) -> Action:
             request.require(b"XADD", letter.origin, b"*", *letter.fields)
             to_groups.append(ids.text(entry_id))
     if to_groups:
-        commands.append([b"PENSTOCK", b"REDRIVE", key, *to_groups])
-    about = _about_redrive(key, len(letters), len(to_groups))
-    back = url("/letters", db=database.index, key=packed(key))
-    return Action("Redrive", about, database.index, commands, back)
+        commands.append([*REDRIVE, key, *to_groups])
+    return commands, len(to_groups)
+
+
+async def _drop(request: PageRequest) -> Action:
+    database, key, stream, chosen = await _letters(request)
+    for entry_id in chosen:
+        payload = stream.log.get(entry_id)
+        if payload is None or read_letter(payload) is None:
+            raise Refused(f"{id_text(entry_id)} is not there any more.", 409)
+    texts = [ids.text(each) for each in chosen]
+    batches = [[[b"XDEL", key, *texts[at : at + BATCH]]] for at in range(0, len(texts), BATCH)]
+    title = f"Delete {counted(len(texts), 'dead letter')}"
+    back, about = letters_url(database.index, key), "They are gone for good."
+    return Action(title, about, database.index, batches, back, grave=True)
 
 
 def _about_redrive(key: bytes, count: int, to_groups: int) -> str:
@@ -160,19 +547,15 @@ def _about_redrive(key: bytes, count: int, to_groups: int) -> str:
     said = []
     if to_groups:
         said.append(
-            f"{_letters(to_groups)} will go back to the group: as pending entries with no delivery"
-            " counted, or added anew where the stream has lost them."
+            f"{counted(to_groups, 'dead letter')} will go back to the group: as pending entries"
+            " with no delivery counted, or added anew where the stream has lost them."
         )
     if count > to_groups:
         said.append(
-            f"{_letters(count - to_groups)} will be added to the stream of origin, without the"
-            " fields that were added."
+            f"{counted(count - to_groups, 'dead letter')} will be added to the stream of origin,"
+            " without the fields that were added."
         )
     return f"{' '.join(said)} They are removed from {shown(key)}."
-
-
-def _letters(count: int) -> str:
-    return f"{number(count)} dead letter{'s' if count > 1 else ''}"
 
 
 def _need_group(database: Database, origin: bytes, group: bytes) -> None:
@@ -192,139 +575,21 @@ def _need_stream(database: Database, origin: bytes) -> None:
         raise Refused(f"{shown(origin)} takes no more entries.", 409)
 
 
-_KINDS: Final = {"setid-time": _set_to_time, "setid-back": _go_back, "redrive": _redrive}
+_Maker = Callable[[PageRequest], Awaitable[Action]]
 
-
-# --- showing it ------------------------------------------------------------------------------
-
-
-def _ask(request: PageRequest, action: Action) -> Html:
-    kept = ("kind", "db", "key", "group", "seen", "to", "by")
-    form = tag(
-        "form",
-        csrf_field(request),
-        *(
-            hidden(name, request.fields.secret(name))
-            for name in kept
-            if request.fields.secret(name)
-        ),
-        *(hidden("id", value) for value in request.fields.every("id")),
-        hidden("confirm", action.digest()),
-        tag("button", "Run it", class_="danger"),
-        tag("a", "Leave it", href=action.back, class_="button plain"),
-        method="post",
-        action="/act",
-        class_="filter",
-    )
-    where = f"As user {shown(request.viewer.user.name)} in database {action.db}:"
-    return joined(
-        [tag("h1", action.title), tag("p", action.about), tag("p", where), _list(action), form]
-    )
-
-
-def _list(action: Action) -> Html:
-    """The commands as they will run, long arguments cut."""
-    lines = "\n".join(" ".join(_argument(word) for word in command) for command in _whole(action))
-    return tag("pre", lines, class_="commands")
-
-
-def _whole(action: Action) -> list[list[bytes]]:
-    """The commands with those around them that make it all or none."""
-    if len(action.commands) == 1:
-        return action.commands
-    return [[b"MULTI"], *action.commands, [b"EXEC"]]
-
-
-def _argument(word: bytes) -> str:
-    text = shown(word)
-    return f'"{text}"' if " " in text else text
-
-
-def _done(action: Action) -> Html:
-    back = tag("a", "Back", href=action.back, class_="button")
-    return joined([tag("h1", action.title), notice("Done.", "good"), _list(action), tag("p", back)])
-
-
-# --- running it ------------------------------------------------------------------------------
-
-
-class _Answer:
-    """Waits until what was done is as safe as the settings promise."""
-
-    ended = False
-
-    def __init__(self) -> None:
-        self.safe: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-    def release(self, data: bytes | None) -> None:
-        """It is."""
-        self._settle(True)
-
-    def abandon(self) -> None:
-        """Nobody knows."""
-        self._settle(False)
-
-    def close(self) -> None:
-        """The connection of a client would end."""
-        self.abandon()
-
-    def send(self, data: bytes) -> None:
-        """A browser is sent nothing that it has not asked for."""
-
-    def traffic(self) -> dict[str, int]:
-        """Return that there are no buffers."""
-        return {}
-
-    def waiting_bytes(self) -> tuple[int, int]:
-        """Return that nothing waits."""
-        return 0, 0
-
-    @property
-    def is_debugging(self) -> bool:
-        """The page is frozen with everything else."""
-        return False
-
-    def check_output(self, more: int = 0) -> bool:
-        """Little waits for a browser."""
-        return False
-
-    def _settle(self, safe: bool) -> None:
-        if not self.safe.done():
-            self.safe.set_result(safe)
-
-
-async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
-    """Runs the commands as a client does who is that user; raises :class:`Refused` with the error
-    of the first that fails."""
-    state = server.state
-    if server.pauses.active:
-        raise Refused("Writes are held back at present (CLIENT PAUSE): nothing was done.", 503)
-    account = state.users.get(user)
-    if account is None:
-        raise Refused("The user is gone.", 403)
-    state.last_id += 1
-    session = state.new_session(state.last_id, peer, "page")
-    session.name = b"page"
-    session.log_in(account)
-    session.db = state.keyspace.databases[action.db]
-    answer = _Answer()
-    session.link.wire = answer
-    state.sessions[session.id] = session
-    try:
-        # No other client comes between these: nothing is awaited.
-        for command in _whole(action):
-            _run_one(server, session, command)
-        if server.traffic.gate.holding:
-            server.traffic.gate.hold(answer, b"")
-            if not await answer.safe:
-                raise Refused("It may or may not be on the disk: writing has failed.", 500)
-    finally:
-        farewell(server, session)
-
-
-def _run_one(server: Services, session: Session, command: list[bytes]) -> None:
-    reply = server.dispatcher.execute(session, command)
-    if reply is None:
-        raise Refused("The command takes too long to be run from here.", 500)
-    if reply.startswith(b"-"):
-        raise Refused(f"{shown(command[0])}: {shown(reply[1:].rstrip())}", 409)
+_KINDS: Final[dict[str, _Maker]] = {
+    "ack": _acknowledge,
+    "add": _add,
+    "back": _give_back,
+    "bury": _bury,
+    "claim": _claim,
+    "drop": _drop,
+    "edit": _edit,
+    "pause": _to_pause(b"yes"),
+    "policy": _set_policies,
+    "position": _move,
+    "redrive": _redrive,
+    "remove": _remove,
+    "resume": _to_pause(b"no"),
+    "trim": _trim,
+}

@@ -1,76 +1,97 @@
-"""Small pictures, drawn here as SVG: they need no script."""
+"""What charts are drawn from: points of a line in a box, and a scale of round numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
-from penstock.html.markup import Html, tag
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.page.wording import number
+from server.web.page.sampling import Trace
+from server.web.page.wording import duration, number, rate
 
-_WIDTH = 96
-_HEIGHT = 24
-_MOST = 60
+WIDTH: Final = 120
+HEIGHT: Final = 40
+MOST_POINTS: Final = 60
 """How many values a line goes through."""
 
+_ROUND: Final = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+_COUNTED: Final = {0: "Never", 1: "Once", 2: "Twice"}
 
-def sparkline(values: Sequence[int], name: str) -> Html | None:
-    """What a value has been, as a line; ``None`` for less than two values."""
-    if len(values) < 2:
+
+class Chart(NamedTuple):
+    """One or two lines with one scale: ``lines`` are points, ``top`` is what the upper edge means,
+    ``span`` how long ago the left edge was, ``says`` the same in words."""
+
+    lines: list[str]
+    top: str
+    span: str
+    says: str
+
+
+def thinned(values: Sequence[float]) -> list[float]:
+    """Return some of many values, the newest among them."""
+    every = max(1, -(-len(values) // MOST_POINTS))
+    return list(values)[(len(values) - 1) % every :: every] if values else []
+
+
+def top_of(high: float) -> float:
+    """Return a round number that is no less."""
+    unit = 1.0
+    while unit * 10 <= high:
+        unit *= 10
+    while unit > high > 0 and unit > 0.1:
+        unit /= 10
+    return next(each * unit for each in _ROUND if each * unit >= high) if high > 0 else 1.0
+
+
+def points(values: Sequence[float], top: float) -> str:
+    """Return the points of a line in the box; a single value is a level line."""
+    some = thinned(values)
+    some = some * 2 if len(some) == 1 else some
+    step = WIDTH / max(1, len(some) - 1)
+    return " ".join(
+        f"{at * step:.1f},{HEIGHT - (HEIGHT - 1) * min(1.0, max(0.0, value) / top):.1f}"
+        for at, value in enumerate(some)
+    )
+
+
+def chart(
+    trace: Trace | None, names: Sequence[str], what: str, least: float = 1, unit: str = ""
+) -> Chart | None:
+    """Return the chart of columns of a trace, ``None`` if there is nothing yet. ``unit`` says what
+    is drawn: ``"/s"`` the growth of counters, ``"ms"`` lengths of time, else the values."""
+    if trace is None or len(trace) < 2:
         return None
-    every = -(-len(values) // _MOST)
-    # The newest one is always among them.
-    values = list(values)[(len(values) - 1) % every :: every]
-    high = max(*values, 1)
-    step = _WIDTH / (len(values) - 1)
-    points = " ".join(
-        f"{at * step:.1f},{_HEIGHT - 2 - (_HEIGHT - 4) * max(0, value) / high:.1f}"
-        for at, value in enumerate(values)
+    columns = [trace.rates(name) if unit == "/s" else trace.column(name) for name in names]
+    high = max(max(column) for column in columns)
+    top = top_of(max(high, least))
+    times = trace.column("times")
+    said: Callable[[float], str] = {"/s": rate, "ms": _length}.get(unit, plain)
+    now = " and ".join(said(column[-1]) for column in columns)
+    return Chart(
+        [points(column, top) for column in columns],
+        said(top) + (" /s" if unit == "/s" else ""),
+        f"{duration(times[-1] - times[0])} ago",
+        f"{what}: up to {said(high)}, now {now}",
     )
-    title = f"{name}: from {number(min(values))} to {number(max(values))}"
-    return tag(
-        "svg",
-        tag("title", title),
-        tag("polyline", points=points),
-        class_=f"spark {name}",
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        width=_WIDTH,
-        height=_HEIGHT,
-        role="img",
-    )
+
+
+def _length(value: float) -> str:
+    return duration(int(value))
+
+
+def plain(value: float) -> str:
+    """A number as it is written."""
+    return number(int(value))
 
 
 def delivery_names() -> list[str]:
     """What the buckets of delivery counts are called."""
-    names, before = ["never"], 0
-    for bound in DELIVERY_BOUNDS[1:]:
-        names.append(str(bound) if bound == before + 1 else f"{before + 1} to {bound}")
+    names, before = [], -1
+    for bound in DELIVERY_BOUNDS:
+        single = bound == before + 1
+        names.append(
+            _COUNTED.get(bound, f"{bound} times") if single else f"{before + 1} to {bound}"
+        )
         before = bound
     return [*names, f"over {before}"]
-
-
-def histogram(counts: Sequence[int]) -> Html:
-    """Pending entries by how often they were delivered, a bar for each bucket."""
-    high = max(*counts, 1)
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, scope="row"),
-            tag("td", _bar(count, high)),
-            tag("td", number(count)),
-        )
-        for name, count in zip(delivery_names(), counts, strict=True)
-    ]
-    return tag("table", tag("tbody", *rows), class_="histogram")
-
-
-def _bar(count: int, high: int) -> Html:
-    width = 0 if not count else max(1, round(200 * count / high))
-    return tag(
-        "svg",
-        tag("rect", x=0, y=2, width=width, height=10, rx=2),
-        viewBox="0 0 200 14",
-        preserveAspectRatio="none",
-        class_="bar",
-        aria_hidden="true",
-    )

@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from penstock.html.document import notice, secured
-from penstock.html.markup import Html, joined, tag
+from penstock.html.document import secured
 from protocol import errors
 from protocol.errors import CommandError
 from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
-from server.web.page.document import document, hidden
+from server.web.page.drawing import Screen, draw
 from server.web.page.logins import Login, Logins, Viewer
 from server.web.page.page_request import Fields, url
 
@@ -66,13 +65,13 @@ class Gatekeeper:
 
     # --- logging in -----------------------------------------------------------------------
 
-    def ask(self, request: Request) -> Response:
+    async def ask(self, request: Request) -> Response:
         """The form to log in with, or where it is to be found."""
         if request.url.path == "/login":
-            return login_screen(_inside(Fields(request.url.query).text("next")))
+            return await login_screen(_inside(Fields(request.url.query).text("next")))
         address = url("/login", next=_address(request))
-        if "hx-request" in request.headers:
-            return secured(Response(status_code=401, headers={"HX-Redirect": address}))
+        if "x-part" in request.headers:
+            return secured(Response(status_code=401, headers={"X-Login": address}))
         return secured(RedirectResponse(address, 303))
 
     async def log_in(self, request: Request) -> Response:
@@ -90,8 +89,8 @@ class Gatekeeper:
         except CommandError as error:
             await asyncio.sleep(FAILURE_S)
             if error.text != errors.WRONG_PASSWORD:  # One of the limits of users.
-                return login_screen(following, error.text, 403)
-            return login_screen(following, "Wrong name or password, or the user is off.", 401)
+                return await login_screen(following, error.text, 403)
+            return await login_screen(following, "Wrong name or password, or the user is off.", 401)
         token = self.logins.add(session.account, password)
         response = RedirectResponse(following, 303)
         response.set_cookie(
@@ -107,33 +106,10 @@ class Gatekeeper:
         return secured(response)
 
 
-def login_screen(following: str, error: str | None = None, status: int = 200) -> Response:
+async def login_screen(following: str, error: str | None = None, status: int = 200) -> Response:
     """The form to log in with."""
-    form = tag(
-        "form",
-        hidden("next", following),
-        tag("label", "User", tag("input", name="user", value="default", autocomplete="username")),
-        tag(
-            "label",
-            "Password",
-            tag("input", name="password", type="password", autocomplete="current-password"),
-        ),
-        tag("button", "Log in"),
-        method="post",
-        action="/login",
-        class_="login",
-    )
-    insecure = tag(
-        "p",
-        "This connection is not encrypted, so your browser will not keep the login. Use HTTPS, or"
-        " the address 127.0.0.1 through a tunnel.",
-        class_="notice bad",
-        id="insecure",
-        hidden=True,
-    )
-    wrong: Html | None = None if error is None else notice(error, "bad")
-    body = joined([tag("h1", "Log in"), insecure, wrong, form])
-    return document("Log in", body, status=status)
+    screen = Screen("login.html", "Log in", {"following": following, "error": error})
+    return await draw(screen, status=status)
 
 
 async def form(request: Request) -> Fields | None:

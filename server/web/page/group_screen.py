@@ -1,32 +1,31 @@
-"""A consumer group: how it gets on, its consumers, and what is pending."""
+"""A consumer group, its consumers, and what is pending."""
 
 from __future__ import annotations
 
 import heapq
-import json
+import re
 from bisect import bisect_right
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from penstock.html.document import facts, notice, section, table
-from penstock.html.markup import Child, Html, joined, tag
+from server.config.policies import ALL, DEAD_LETTER, GROUP, TIMES, Settings
+from server.delivery.group_ref import GroupRef
 from server.road.session import Waiter
-from server.web.page.charts import histogram
-from server.web.page.document import csrf_field, hidden, live, pages
-from server.web.page.page_request import PageRequest, group_url, packed, stream_url
-from server.web.page.policies import policies_of_group
-from server.web.page.preview import preview
-from server.web.page.sampling import Trace, behind_since, lag_of
-from server.web.page.stream_screen import fields_of
-from server.web.page.wording import (
-    NONE,
-    deliveries,
-    duration,
-    id_moment,
-    id_text,
-    moment,
-    number,
-    shown,
+from server.web.page.charts import delivery_names
+from server.web.page.drawing import Screen
+from server.web.page.overview import GONE_MS, Line, explain
+from server.web.page.page_request import (
+    PageRequest,
+    Refused,
+    consumer_url,
+    group_url,
+    letters_url,
+    packed,
+    policy_command,
 )
+from server.web.page.preview import Preview, preview
+from server.web.page.sampling import Row, behind_since, lag_of, rules_of
+from server.web.page.wording import counted, duration, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST, NEVER, Consumer, PendingEntry
@@ -40,201 +39,209 @@ PAGE: Final = 25
 MOST_SEGMENTS: Final = 4000
 """How many segments of pending entries are looked at for those that come first."""
 
-_ORDERS: Final = {"age": "oldest first", "deliveries": "most delivered first", "id": "by ID"}
+ORDERS: Final = {"age": "oldest first", "deliveries": "most delivered", "id": "ID"}
 
 _CHUNK: Final = 500
 
+_LENGTHS: Final = re.compile(rb"[1-9][0-9]*(?![0-9%])")
+"""The times in a value, without a percentage."""
 
-async def group_screen(request: PageRequest) -> Html:
+
+class Setting(NamedTuple):
+    """A policy that is in force: its value, what that means, and where it leads."""
+
+    name: str
+    value: str
+    says: str
+    target: str | None
+
+
+@dataclass
+class ConsumerLine:
+    """A consumer: how it is, since when the oldest of its entries is known to be with it."""
+
+    name: bytes
+    state: str
+    holds: int
+    asked: int
+    got: int | None
+
+
+@dataclass
+class Held:
+    """A pending entry: with whom (``None``: nobody), in which state, for how long or how long
+    until it is due, and its fields if they may be seen and are there."""
+
+    id: str
+    added: int | None
+    owner: bytes | None
+    state: str
+    ms: int
+    due: bool
+    deliveries: int
+    entry: Preview | None
+    missing: str
+
+
+@dataclass
+class GroupFacts:
+    """What the screen of a group shows; a list is ``None`` if the user may not see it, and then
+    ``denied`` says why by its name."""
+
+    row: Row
+    line: Line
+    lag: int
+    waits: int | None
+    consumers: list[ConsumerLine] | None
+    parked: int
+    held: list[Held] | None
+    whole: bool
+    settings: list[Setting]
+    obstacles: dict[str, str | None]
+    denied: dict[str, str | None]
+    links: dict[str, str | None]
+
+
+async def group_screen(request: PageRequest) -> Screen:
     """The screen."""
     database, key, stream, group = request.group()
-    db = database.index
-    return joined(
-        [
-            tag(
-                "h1",
-                tag("small", f"db{db} "),
-                tag("a", shown(key), href=stream_url(db, key)),
-                " / ",
-                shown(group.name),
-            ),
-            live(
-                "live",
-                request,
-                await _numbers(request, db, key, stream, group),
-                also=("consumers", "pending", "deliveries"),
-            ),
-            _over_time(request, (db, key, group.name)),
-            _position(request, db, key, group),
-            tag(
-                "div",
-                tag(
-                    "div",
-                    tag("div", await _consumers(request, db, key, group), id="consumers"),
-                    policies_of_group(request, db, key, stream, group),
-                ),
-                tag("div", _deliveries(request, (db, key, group.name)), id="deliveries"),
-                class_="pair",
-            ),
-            tag("div", await _pending(request, db, key, stream, group), id="pending"),
-        ]
-    )
+    facts = await group_facts(request, GroupRef(database, key, stream, group))
+    given: dict[str, Any] = {
+        "facts": facts,
+        "group": group,
+        "stream": stream,
+        "at": (database.index, key, group.name),
+        "order": _order(request),
+        "orders": ORDERS,
+        "trace": request.sampler.traces.get((database.index, key, group.name)),
+        "most": facts.row.tries,
+        "histogram": list(zip(delivery_names(), facts.row.deliveries, strict=False)),
+        "fields": {"db": database.index, "key": packed(key), "group": packed(group.name)},
+    }
+    return Screen("group.html", shown(group.name), given)
 
 
-# --- the group as a whole --------------------------------------------------------------------
+def _order(request: PageRequest) -> str:
+    wanted = request.fields.text("order")
+    return wanted if wanted in ORDERS else "age"
 
 
-async def _numbers(request: PageRequest, db: int, key: bytes, stream: Stream, group: Group) -> Html:
+async def group_facts(request: PageRequest, ref: GroupRef) -> GroupFacts:
+    """Gathers them: figures as they are at this moment, the past from the sampler."""
+    db, key, stream, group = ref.db.index, ref.key, ref.stream, ref.group
+    viewer, names = request.viewer, (key, group.name)
+    lag = await lag_of(stream, group, request.pace)
     since = behind_since(stream, group, request.now)
-    row = request.sampler.index.get((db, key, group.name))
-    oldest = None if row is None else row.oldest
-    parked = sum(
-        waiter.wait.reader_of == group.name
-        for waiter in list(request.server.blocking.waiting.get((db, key), ()))
+    kept = group.pending.unowned
+    rules = rules_of(request.server, ref)
+    sampled = request.sampler.index.get((db, key, group.name)) or _unseen(db, key, group)
+    row = sampled._replace(
+        lag=lag,
+        behind_since=since,
+        pending=len(group.pending) - kept,
+        kept=kept,
+        acked=group.acked,
+        paused=rules is not None and rules.paused,
+        target=b"" if rules is None else rules.dead_letter,
+        tries=0 if rules is None else rules.max_deliveries,
     )
-    return facts(
-        (
-            "Lag",
-            number(await lag_of(stream, group, request.pace)),
-            "entries not delivered yet"
-            if since is None
-            else f"the first has waited for {duration(request.now - since)}",
-        ),
-        (
-            "Pending",
-            number(len(group.pending)),
-            "delivered, not acknowledged"
-            if oldest is None
-            else f"the oldest for {duration(request.now - oldest)}",
-        ),
-        ("Consumers", number(len(group.consumers)), f"{number(parked)} readers wait"),
-        ("Acknowledged", number(group.acked), "since the server's start"),
-        ("Delivered again", number(group.redelivered), "since the server's start"),
+    line = Line(row, row.state(request.now), None, None, None, None, "", 0)
+    if line.state != "fine":
+        explain(request, line)
+    waiting = parked(request, db, key, group)
+    denied = {
+        "consumers": viewer.denial(b"XINFO", b"CONSUMERS", *names),
+        "pending": viewer.denial(b"XPENDING", *names),
+    }
+    consumers, held = None, None
+    whole, links = True, dict.fromkeys(("newer consumers", "more consumers", "more"))
+    if denied["consumers"] is None:
+        consumers, links = await _consumers(request, ref, waiting)
+    if denied["pending"] is None:
+        entries, whole, following = await _first_pending(request, group, _order(request))
+        held = [await _held(request, ref, each) for each in entries]
+        if following:
+            address = group_url(db, *names, order="id", start=id_text(following))
+            links["more"] = f"{address}#pending"
+    waits = None if since is None else request.now - since
+    return GroupFacts(
+        *(row, line, lag, waits, consumers, len(waiting), held, whole),
+        *(settings_of(request, ref), obstacles(request, ref), denied, links),
     )
 
 
-def _over_time(request: PageRequest, name: tuple[int, bytes, bytes]) -> Html:
-    trace = request.sampler.traces.get(name)
-    points = chart_points(trace)
-    chart = tag(
-        "div",
-        id="chart",
-        data_points=points,
-        hx_get=group_url(*name).replace("/group", "/trace", 1),
-        hx_trigger="sse:sample",
-        hx_swap="none",
-        role="img",
-        aria_label="Lag and pending entries over time",
-    )
-    return section("Lag and pending entries", chart)
+def _unseen(db: int, key: bytes, group: Group) -> Row:
+    return Row(db, key, group.name, 0, 0, 0, None, 0, None, 0, (), False)
 
 
-def chart_points(trace: Trace | None) -> str:
-    """What the chart is drawn from, as JSON: times in seconds, lag, pending entries."""
-    if trace is None:
-        return json.dumps([[], [], []])
-    return json.dumps([[then / 1000 for then in trace.times], list(trace.lag), list(trace.pending)])
+def obstacles(request: PageRequest, ref: GroupRef) -> dict[str, str | None]:
+    """Why each of the acts cannot be, ``None`` for one that can."""
+    key, name = ref.key, ref.group.name
+    commands = {
+        "ack": [b"XACK", key, name, b"0-1"],
+        "claim": [b"XCLAIM", key, name, b"c", b"0", b"0-1"],
+        "back": [b"XNACK", key, name, b"SILENT", b"IDS", b"1", b"0-1"],
+        "bury": [b"XNACK", key, name, b"FATAL", b"IDS", b"1", b"0-1"],
+        "position": [b"XGROUP", b"SETID", key, name, b"0"],
+        "policy": policy_command(b"SET", key, name, b"paused", b"no"),
+        "remove": [b"XGROUP", b"DELCONSUMER", key, name, b"c"],
+    }
+    return {kind: request.obstacle(*command) for kind, command in commands.items()}
 
 
-def _deliveries(request: PageRequest, name: tuple[int, bytes, bytes]) -> Html:
-    row = request.sampler.index.get(name)
-    title = "Deliveries of pending entries"
-    if row is None or not row.pending:
-        return section(title, tag("p", "Nothing is pending.", class_="empty"))
-    return section(title, histogram(row.deliveries))
+def settings_of(request: PageRequest, ref: GroupRef) -> list[Setting]:
+    """The policies that are in force for a group."""
+    return told(request, ref.db.index, request.server.policies.settings_of_group(ref))
 
 
-# --- the position ----------------------------------------------------------------------------
+def settings_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream) -> list[Setting]:
+    """The policies of a stream: its own, and those it gives all its groups."""
+    shared = {name: value for name, value in stream.policy.items() if name in GROUP}
+    own = request.server.policies.settings_of_stream(key, stream)
+    return told(request, db, {**own, **shared})
 
 
-def _position(request: PageRequest, db: int, key: bytes, group: Group) -> Html:
-    what = facts(
-        ("Last delivered", tag("code", id_text(group.last_id)), id_moment(group.last_id)),
-        (
-            "Entries read",
-            NONE if group.entries_read is None else number(group.entries_read),
-            "by its counter",
-        ),
-    )
-    if not request.viewer.may_act:
-        return section("Position", what)
-    denial = request.viewer.denial(b"XGROUP", b"SETID", key, group.name, b"0")
-    if denial is not None:
-        return section("Position", what, notice(denial))
-    to_time = _form(
-        request,
-        db,
-        key,
-        group,
-        "setid-time",
-        tag(
-            "label",
-            "Time (UTC) or ID ",
-            tag("input", name="to", required=True, placeholder="2026-01-31 12:00"),
-        ),
-        "Set to a time …",
-    )
-    back = _form(
-        request,
-        db,
-        key,
-        group,
-        "setid-back",
-        tag(
-            "label",
-            "Entries ",
-            tag("input", name="by", type="number", min="1", max="10000", value="1", required=True),
-        ),
-        "Go back …",
-    )
-    return section("Position", what, tag("div", to_time, back, class_="actions"))
+def told(request: PageRequest, db: int, settings: Settings) -> list[Setting]:
+    """Policies as they are shown, by name."""
+    return [_setting(request, db, name, settings[name]) for name in sorted(settings)]
 
 
-def _form(
-    request: PageRequest, db: int, key: bytes, group: Group, kind: str, field: Html, button: str
-) -> Html:
-    return tag(
-        "form",
-        csrf_field(request),
-        hidden("kind", kind),
-        hidden("db", db),
-        hidden("key", packed(key)),
-        hidden("group", packed(group.name)),
-        hidden("seen", id_text(group.last_id)),
-        field,
-        tag("button", button),
-        method="post",
-        action="/act",
-        class_="filter",
-    )
+def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> Setting:
+    says = ALL[name].help.split(".")[0].replace("`", "") + "."
+    text, target = shown(value), None
+    if name == DEAD_LETTER.name and value:
+        if request.viewer.may_see(value):
+            target = letters_url(db, value)
+        else:
+            text = "a stream that is not for your user"
+    elif name in TIMES:
+        lengths = [duration(int(each)) for each in _LENGTHS.findall(value)]
+        text = f"{text} ({', '.join(lengths)})" if lengths else text
+    return Setting(shown(name), text, says, target)
 
 
 # --- consumers -------------------------------------------------------------------------------
 
 
-async def _consumers(request: PageRequest, db: int, key: bytes, group: Group) -> Html:
-    denial = request.viewer.denial(b"XINFO", b"CONSUMERS", key, group.name)
-    if denial is not None:
-        return section("Consumers", notice(denial))
+async def _consumers(
+    request: PageRequest, ref: GroupRef, waiting: set[bytes]
+) -> tuple[list[ConsumerLine], dict[str, str | None]]:
+    """Those of a page, and the addresses of the pages around it."""
     page = request.fields.whole("cpage", 1, 1, 10**6)
     first = (page - 1) * PAGE
-    some = await _first_consumers(request, group, first + PAGE + 1)
-    parked = _parked(request, db, key, group)
-    rows = [_consumer(request, each, parked) for each in some[first : first + PAGE]]
-    heads = ("Consumer", "State", "Pending", "Last asked", "Last got something")
-    return section(
-        "Consumers",
-        table(heads, rows, "The group has no consumers."),
-        pages(
-            ("← Previous", _page(request, db, key, group, page - 1) if page > 1 else None),
-            (
-                "Next →",
-                _page(request, db, key, group, page + 1) if len(some) > first + PAGE else None,
-            ),
-        )
-        if len(group.consumers) > PAGE
-        else None,
-    )
+    some = await _first_consumers(request, ref.group, first + PAGE + 1)
+    lines = [consumer_line(request, each, waiting) for each in some[first : first + PAGE]]
+
+    def address(number: int) -> str:
+        order = request.fields.text("order") or None
+        where = ref.db.index, ref.key, ref.group.name
+        return group_url(*where, order=order, cpage=number) + "#consumers"
+
+    return lines, {
+        "newer consumers": address(page - 1) if page > 1 else None,
+        "more consumers": address(page + 1) if len(some) > first + PAGE else None,
+        "more": None,
+    }
 
 
 async def _first_consumers(request: PageRequest, group: Group, most: int) -> list[Consumer]:
@@ -248,12 +255,19 @@ async def _first_consumers(request: PageRequest, group: Group, most: int) -> lis
     return found
 
 
-def _page(request: PageRequest, db: int, key: bytes, group: Group, page: int) -> str:
-    order = request.fields.text("order") or None
-    return group_url(db, key, group.name, order=order, cpage=page) + "#consumers"
+def consumer_line(request: PageRequest, consumer: Consumer, waiting: set[bytes]) -> ConsumerLine:
+    """How a consumer is."""
+    asked = max(0, request.now - consumer.seen)
+    state = "works" if consumer.owned else "away"
+    if consumer.name in waiting:
+        state = "waits"
+    elif consumer.owned and asked >= GONE_MS:
+        state = "gone"
+    got = None if consumer.active == NEVER else max(0, request.now - consumer.active)
+    return ConsumerLine(consumer.name, state, consumer.owned, asked, got)
 
 
-def _parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:
+def parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:
     """The names of the consumers that wait for entries."""
     waiting = request.server.blocking.waiting.get((db, key), ())
     return {
@@ -272,55 +286,49 @@ def consumer_of(waiter: Waiter) -> bytes | None:
     return None
 
 
-def _consumer(request: PageRequest, consumer: Consumer, parked: set[bytes]) -> list[Child]:
-    waits = consumer.name in parked
-    return [
-        shown(consumer.name),
-        tag(
-            "span",
-            "waiting" if waits else "not waiting",
-            class_="badge good" if waits else "badge",
-        ),
-        number(consumer.owned),
-        f"{duration(request.now - consumer.seen)} ago",
-        NONE if consumer.active == NEVER else f"{duration(request.now - consumer.active)} ago",
-    ]
+async def consumer_screen(request: PageRequest) -> Screen:
+    """A consumer, and what it holds in the order of its IDs."""
+    database, key, stream, group = request.group()
+    request.require(b"XINFO", b"CONSUMERS", key, group.name)
+    name = request.fields.name("name")
+    consumer = group.consumers.get(name)
+    if consumer is None:
+        raise Refused(f"The group {shown(group.name)} has no consumer {shown(name)}.")
+    ref = GroupRef(database, key, stream, group)
+    denied = request.viewer.denial(b"XPENDING", key, group.name)
+    held, following = [], None
+    if denied is None:
+        some = group.pending.owned_ids(consumer, _start(request), PAGE + 1)
+        for each in some[:PAGE]:
+            entry = group.pending.get(each)
+            if entry is not None:
+                held.append(await _held(request, ref, entry))
+        if len(some) > PAGE:
+            where = database.index, key, group.name, name
+            following = consumer_url(*where, start=id_text(some[PAGE]))
+    rules = rules_of(request.server, ref)
+    given: dict[str, Any] = {
+        "consumer": consumer_line(request, consumer, parked(request, database.index, key, group)),
+        "group": group,
+        "at": (database.index, key, group.name),
+        "held": held,
+        "denied": denied,
+        "following": following,
+        "most": 0 if rules is None else rules.max_deliveries,
+        "wait": 0 if rules is None else rules.delay(1, 0),
+        "obstacles": obstacles(request, ref),
+        "fields": {
+            "db": database.index,
+            "key": packed(key),
+            "group": packed(group.name),
+            "consumer": packed(name),
+        },
+        "holds": counted(consumer.owned, "entry", "entries"),
+    }
+    return Screen("consumer.html", shown(name), given)
 
 
 # --- pending entries -------------------------------------------------------------------------
-
-
-async def _pending(request: PageRequest, db: int, key: bytes, stream: Stream, group: Group) -> Html:
-    denial = request.viewer.denial(b"XPENDING", key, group.name)
-    if denial is not None:
-        return section("Pending entries", notice(denial))
-    wanted = request.fields.text("order")
-    order = wanted if wanted in _ORDERS else "age"
-    links = [
-        tag(
-            "a",
-            text,
-            href=group_url(db, key, group.name, order=name) + "#pending",
-            class_="button plain",
-            aria_current="true" if name == order else None,
-        )
-        for name, text in _ORDERS.items()
-    ]
-    entries, whole, following = await _first_pending(request, group, order)
-    readable = request.viewer.may(b"XRANGE", key, b"-", b"+")
-    rows = []
-    for entry in entries:
-        rows.append(_entry(request, stream, entry, readable))
-        await request.pace.rest()
-    heads = ("ID", "Consumer", "Delivered", "Deliveries", "Fields")
-    more = group_url(db, key, group.name, order="id", **{"from": id_text(following)}) + "#pending"
-    return section(
-        "Pending entries",
-        tag("p", *links, class_="pages"),
-        None if whole else notice("There are very many: not all of them were looked at."),
-        table(heads, rows, "Nothing is pending."),
-        pages(("Next →", more)) if following else None,
-    )
 
 
 async def _first_pending(
@@ -329,8 +337,7 @@ async def _first_pending(
     """The entries that come first in an order, whether all were looked at for that, and where the
     next page by ID begins (0: there is none)."""
     if order == "id":
-        start = _start(request)
-        some = group.pending.ids_from(start, PAGE + 1)
+        some = group.pending.ids_from(_start(request), PAGE + 1)
         entries = [entry for each in some[:PAGE] if (entry := group.pending.get(each)) is not None]
         return entries, True, some[PAGE] if len(some) > PAGE else 0
     found: list[PendingEntry] = []
@@ -348,9 +355,8 @@ async def _first_pending(
 
 
 def _start(request: PageRequest) -> int:
-    text = request.fields.text("from")
     try:
-        return ids.parse(text.encode())
+        return ids.parse(request.fields.text("start").encode())
     except InvalidID:
         return ids.MIN
 
@@ -378,30 +384,28 @@ def _by_deliveries(entry: PendingEntry) -> tuple[int, int]:
     return -entry.deliveries, entry.id
 
 
-def _entry(
-    request: PageRequest, stream: Stream, entry: PendingEntry, readable: bool
-) -> list[Child]:
-    payload = stream.log.get(entry.id) if readable else None
-    if payload is not None:
-        content: Child = fields_of(preview(payload))
-    else:
-        content = tag("small", "deleted from the stream" if readable else "not for your user")
-    owner = entry.owner
-    return [
-        tag("code", id_text(entry.id)),
-        _unowned(request, entry) if owner is None else shown(owner.name),
-        NONE
-        if owner is None
-        else tag("span", f"{duration(request.now - entry.time)} ago", title=moment(entry.time)),
-        deliveries(entry.deliveries),
-        content,
-    ]
+async def _held(request: PageRequest, ref: GroupRef, entry: PendingEntry) -> Held:
+    """A pending entry as it is shown."""
+    await request.pace.rest()
+    readable = request.viewer.may(b"XRANGE", ref.key, b"-", b"+")
+    payload = ref.stream.log.get(entry.id) if readable else None
+    missing = "deleted from the stream" if readable else "not for your user"
+    owner = None if entry.owner is None else entry.owner.name
+    return Held(
+        id_text(entry.id),
+        id_ms(entry.id),
+        owner,
+        state_of_pending(entry, request.now),
+        abs(request.now - entry.time) if owner is not None or entry.time > request.now else 0,
+        owner is None and entry.time > request.now,
+        entry.deliveries,
+        None if payload is None else preview(payload),
+        missing,
+    )
 
 
-def _unowned(request: PageRequest, entry: PendingEntry) -> Html:
-    """Why an entry is with nobody: a policy keeps it back, or it was given back (XNACK)."""
-    if entry.time > request.now:
-        text = f"kept back for {duration(entry.time - request.now)}"
-    else:
-        text = "given back" if entry.deliveries else "not delivered yet"
-    return tag("small", text)
+def state_of_pending(entry: PendingEntry, now: int) -> str:
+    """With a consumer, kept back by a policy, or given back (XNACK)."""
+    if entry.owner is not None:
+        return "held"
+    return "back" if entry.deliveries and entry.time <= now else "kept"

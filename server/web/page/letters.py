@@ -1,34 +1,43 @@
-"""Dead letters: entries that could not be processed, with where they came from."""
+"""Dead letters: entries that could not be processed, with where they came from, and why."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from penstock.html.document import table
-from penstock.html.markup import Child, Html, joined, tag
 from server.delivery import dead_letters
-from server.web.page.document import csrf_field, hidden, pages
+from server.web.page.drawing import Screen
 from server.web.page.page_request import (
+    REDRIVE,
     Fields,
     PageRequest,
     Refused,
+    entry_url,
     group_url,
+    letters_url,
     packed,
     stream_url,
-    url,
 )
-from server.web.page.preview import WIDTH, id_of, preview
-from server.web.page.stream_screen import fields_of
-from server.web.page.wording import id_moment, id_text, moment, number, shown, size
+from server.web.page.preview import WIDTH, Preview, has, id_of, preview
+from server.web.page.wording import id_ms, id_text, number, shown, value_text
 from storage.engine import ids
 from storage.engine.entries import decode_entry
+from storage.engine.log import EntryLog
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
 
 PAGE: Final = 25
 """How many letters there are on a page."""
 
+LOOKED_AT: Final = 5000
+"""How many entries a filter looks at for one page."""
+
 MOST_STREAMS: Final = 200
+
+MOST_IDS: Final = 1000
+"""How many letters can be named in a form; a filter may choose :data:`MOST_CHOSEN`."""
+
+MOST_CHOSEN: Final = 10_000
 
 LARGEST: Final = 256 * 1024
 """Letters of more bytes are shown in part, and are not sent from the page."""
@@ -38,6 +47,9 @@ MOST_DIGITS: Final = 16
 
 PREFIX: Final = b"dead-letter-"
 LAST: Final = b"dead-letter-reason"
+ERROR: Final = b"dead-letter-error"
+
+_BATCH: Final = 50
 
 
 class Letter(NamedTuple):
@@ -52,6 +64,39 @@ class Letter(NamedTuple):
     def origin(self) -> bytes:
         """The stream that the entry was in."""
         return self.added[PREFIX + b"stream"]
+
+    def told(self, name: str) -> bytes:
+        """What was added under a name, empty if nothing was."""
+        return self.added.get(PREFIX + name.encode(), b"")
+
+
+@dataclass
+class LetterView:
+    """A letter as it is shown: texts, an address for the origin, for the entry that it was and for
+    the group, and when it died (Unix milliseconds)."""
+
+    reason: str
+    error: str
+    origin: str
+    origin_url: str | None
+    origin_id: str
+    entry_url: str | None
+    group: str
+    group_url: str | None
+    consumer: str
+    deliveries: str
+    died: int | None
+    more: list[tuple[str, str]]
+
+
+@dataclass
+class LetterLine:
+    """An entry of a stream of dead letters; ``view`` is ``None`` for what is no letter."""
+
+    id: str
+    added: int | None
+    view: LetterView | None
+    entry: Preview
 
 
 def read_letter(payload: bytes) -> Letter | None:
@@ -69,136 +114,40 @@ def read_letter(payload: bytes) -> Letter | None:
             if not fields or PREFIX + b"stream" not in added:
                 return None
             by_policy = dead_letters.read_letter(payload)
-            return Letter(added, fields, None if by_policy is None else by_policy.group)
+            if by_policy is None:
+                return Letter(added, fields, None)
+            head = items[: len(items) - len(by_policy.items)]
+            added = dict(zip(head[::2], head[1::2], strict=True))
+            return Letter(added, by_policy.items, by_policy.group)
     return None
 
 
-async def letters_screen(request: PageRequest) -> Html:
-    """The streams of dead letters, or one of them."""
-    if request.fields.text("key"):
-        return await _one(request)
-    found: dict[tuple[int, bytes], int] = {}
-    for row in request.sampler.rows:
-        if row.letters and len(found) < MOST_STREAMS and request.viewer.may_see(row.key):
-            found[row.db, row.key] = row.length
-        await request.pace.rest()
-    rows: list[list[Child]] = [
-        [tag("a", shown(key), href=_url(db, key)), f"db{db}", number(count)]
-        for (db, key), count in sorted(found.items())
-    ]
-    about = (
-        "Streams whose last entry is a dead letter as policies, pipelines and the Spark data source"
-        " write them: with the fields dead-letter-stream, -id and -reason before the entry's own."
-    )
-    return joined(
-        [
-            tag("h1", "Dead letters"),
-            tag("p", about),
-            tag(
-                "section",
-                table(("Stream", "Database", "Entries"), rows, "There are no dead letters."),
-            ),
-        ]
-    )
-
-
-def _url(db: int, key: bytes, **fields: object) -> str:
-    return url("/letters", db=db, key=packed(key), **fields)
-
-
-async def _one(request: PageRequest) -> Html:
-    database, key, stream = request.stream()
-    request.require(b"XRANGE", key, b"-", b"+")
-    db = database.index
-    start = _start(request)
-    payloads = stream.log.range(start, ids.MAX, PAGE + 1)
-    entries = [(id_of(payload), payload) for payload in payloads]
-    following = (
-        _url(db, key, **{"from": id_text(entries[PAGE][0])}) if len(entries) > PAGE else None
-    )
-    page = entries[:PAGE]
-    rows: list[list[Child]] = []
-    everything: list[int] = []
-    for entry_id, payload in page:
-        letter = read_letter(payload)
-        rows.append(_row(request, db, key, letter, payload))
-        everything += [entry_id] if letter is not None else []
-        await request.pace.rest()
-    heads = ("Letter", "Origin", "Reason", "Fields", *(("",) if request.viewer.may_act else ()))
-    return joined(
-        [
-            tag(
-                "h1",
-                tag("a", "Dead letters", href="/letters"),
-                " / ",
-                tag("a", shown(key), href=stream_url(db, key)),
-            ),
-            tag("p", f"{number(stream.log.length)} entries, the oldest first."),
-            tag("section", table(heads, rows, "There are no entries.")),
-            _redrive(request, db, key, everything, f"Redrive the {len(everything)} shown …"),
-            pages(("First", _url(db, key) if start else None), ("Next →", following)),
-        ]
-    )
-
-
-def _start(request: PageRequest) -> int:
-    try:
-        return ids.parse(request.fields.text("from").encode())
-    except InvalidID:
-        return ids.MIN
-
-
-def _row(
-    request: PageRequest, db: int, key: bytes, letter: Letter | None, payload: bytes
-) -> list[Child]:
-    entry_id = id_of(payload)
-    name = joined([tag("code", id_text(entry_id)), tag("small", id_moment(entry_id))])
-    if letter is None:
-        about = "too large to be shown" if len(payload) > LARGEST else "no dead letter"
-        row: list[Child] = [
-            name,
-            tag("small", about),
-            size(len(payload)),
-            fields_of(preview(payload)),
-        ]
-        return [*row, None] if request.viewer.may_act else row
-    row = [
-        name,
-        _origin(request, db, letter),
+def letter_view(request: PageRequest, db: int, letter: Letter) -> LetterView:
+    """What is shown of a letter; addresses are of what the user may see."""
+    viewer, origin = request.viewer, letter.origin
+    seen = viewer.may_see(origin)
+    origin_id = letter.told("id")
+    group, died = letter.told("group"), letter.told("time")
+    grouped = seen and group and viewer.may(b"XINFO", b"GROUPS", origin)
+    known = ("stream", "id", "group", "consumer", "deliveries", "time", "reason", "error")
+    return LetterView(
         shown(letter.added[LAST], 2 * WIDTH),
-        _fields(letter),
-    ]
-    if request.viewer.may_act:
-        row.append(_redrive(request, db, key, [entry_id], "Redrive …"))
-    return row
-
-
-def _origin(request: PageRequest, db: int, letter: Letter) -> Html:
-    """The stream, as a link to where the entry was, and who tried to process it."""
-    entry_id = letter.added.get(PREFIX + b"id", b"")
-    at = {"at": shown(entry_id)} if _is_id(entry_id) else {}
-    name: Html | str = shown(letter.origin)
-    if request.viewer.may_see(letter.origin):
-        name = tag("a", name, href=stream_url(db, letter.origin, **at))
-    others = [
-        tag("div", tag("b", shown(field.removeprefix(PREFIX))), _told(request, db, letter, field))
-        for field in letter.added
-        if field not in (LAST, PREFIX + b"stream")
-    ]
-    return tag("div", tag("div", name), *others[:6], class_="fields")
-
-
-def _told(request: PageRequest, db: int, letter: Letter, field: bytes) -> Html:
-    """What a field says that was added: of a policy's letter the group as a link, and the time."""
-    value = letter.added[field]
-    if letter.group is not None and field == dead_letters.TIME and value.isdigit():
-        return tag("span", moment(int(value[:MOST_DIGITS])))
-    text = shown(value, WIDTH)
-    if letter.group is not None and field == dead_letters.GROUP:
-        words = b"XINFO", b"GROUPS", letter.origin
-        if request.viewer.may_see(letter.origin) and request.viewer.may(*words):
-            return tag("span", tag("a", text, href=group_url(db, letter.origin, letter.group)))
-    return tag("span", text)
+        shown(letter.added[ERROR], 2 * WIDTH) if ERROR in letter.added else "",
+        shown(origin),
+        stream_url(db, origin) if seen else None,
+        shown(origin_id) if origin_id else "",
+        entry_url(db, origin, shown(origin_id)) if seen and _is_id(origin_id) else None,
+        shown(group) if group else "",
+        group_url(db, origin, group) if grouped else None,
+        shown(letter.told("consumer")) if letter.told("consumer") else "",
+        shown(letter.told("deliveries")) if letter.told("deliveries") else "",
+        int(died[:MOST_DIGITS]) if died.isdigit() else None,
+        [
+            (shown(name.removeprefix(PREFIX)), value_text(value[:WIDTH], len(value)))
+            for name, value in letter.added.items()
+            if name.removeprefix(PREFIX).decode(errors="replace") not in known
+        ],
+    )
 
 
 def _is_id(text: bytes) -> bool:
@@ -209,45 +158,94 @@ def _is_id(text: bytes) -> bool:
     return True
 
 
-def _fields(letter: Letter) -> Html:
-    pairs = list(zip(letter.fields[::2], letter.fields[1::2], strict=True))
-    lines: list[Child] = [
-        tag("div", tag("b", shown(name, WIDTH)), tag("span", shown(value, WIDTH)))
-        for name, value in pairs[:8]
-    ]
-    if len(pairs) > 8:
-        lines.append(tag("div", f"{number(len(pairs) - 8)} more fields", class_="more"))
-    return tag("div", *lines, class_="fields")
+# --- which of them ---------------------------------------------------------------------------
 
 
-def _redrive(
-    request: PageRequest, db: int, key: bytes, entry_ids: list[int], button: str
-) -> Html | None:
-    """A form that names the letters that are seen, and no others."""
-    if not request.viewer.may_act or not entry_ids:
-        return None
-    return tag(
-        "form",
-        csrf_field(request),
-        hidden("kind", "redrive"),
-        hidden("db", db),
-        hidden("key", packed(key)),
-        *(hidden("id", id_text(entry_id)) for entry_id in entry_ids),
-        tag("button", button),
-        method="post",
-        action="/act",
-    )
+class Filter:
+    """Which letters are asked for: with a text in a field, with a reason, of a group."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.text = fields.text("text")
+        self.reason = fields.text("reason")
+        self.group = fields.text("of")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether not all are."""
+        return bool(self.text or self.reason or self.group)
+
+    def fields(self) -> dict[str, str | None]:
+        """What addresses and forms have of it."""
+        return {
+            "text": self.text or None, "reason": self.reason or None, "of": self.group or None
+        }  # fmt: skip
+
+    def fits(self, payload: bytes) -> bool:
+        """Whether an entry is asked for."""
+        if self.text and not has(payload, b"", self.text.encode()):
+            return False
+        if not (self.reason or self.group):
+            return True
+        letter = read_letter(payload)
+        if letter is None or (self.reason and shown(letter.added[LAST], 2 * WIDTH) != self.reason):
+            return False
+        return not self.group or shown(letter.told("group")) == self.group
+
+
+class Found(NamedTuple):
+    """Entries that fit, the newest first, how many were looked at for them, and the ID at which to
+    go on, ``None`` if there are no more."""
+
+    payloads: list[bytes]
+    looked: int
+    below: int | None
+
+
+async def find(request: PageRequest, log: EntryLog, wanted: Filter, high: int, most: int) -> Found:
+    """The entries that fit up to an ID; gives up after :data:`LOOKED_AT`."""
+    found: list[bytes] = []
+    looked = 0
+    while high >= ids.MIN and looked < LOOKED_AT:
+        payloads = log.reverse(ids.MIN, high, _BATCH)
+        for payload in payloads:
+            looked += 1
+            if wanted.fits(payload):
+                if len(found) == most:
+                    return Found(found, looked - 1, id_of(payload))
+                found.append(payload)
+        if len(payloads) < _BATCH:
+            return Found(found, looked, None)
+        high = id_of(payloads[-1]) - 1
+        await request.pace.rest()
+    return Found(found, looked, high if high >= log.first else None)
 
 
 def seen_ids(fields: Fields) -> list[int]:
     """The IDs that a form names; raises :class:`Refused` if there are none, or too many."""
     texts = fields.every("id")
-    if not 1 <= len(texts) <= PAGE:
-        raise Refused(f"From 1 to {PAGE} entries can be named.", 400)
+    if not 1 <= len(texts) <= MOST_IDS:
+        raise Refused(f"From 1 to {number(MOST_IDS)} entries can be named.", 400)
     try:
         return [ids.parse(text.encode()) for text in dict.fromkeys(texts)]
     except InvalidID:
         raise Refused("What was named is no ID.", 400) from None
+
+
+async def filtered_ids(request: PageRequest, log: EntryLog) -> list[int]:
+    """The IDs of all letters that a filter fits, the oldest first; raises :class:`Refused` if there
+    are none, or very many."""
+    wanted = Filter(request.fields)
+    found: list[int] = []
+    high: int | None = ids.MAX
+    while high is not None:
+        some = await find(request, log, wanted, high, LOOKED_AT)
+        found += [id_of(each) for each in some.payloads if read_letter(each) is not None]
+        high = some.below
+        if len(found) > MOST_CHOSEN:
+            raise Refused(f"No more than {number(MOST_CHOSEN)} can be chosen at once.", 400)
+    if not found:
+        raise Refused("No dead letter fits the filter any more.", 409)
+    return found[::-1]
 
 
 def letters_of(stream: Stream, entry_ids: list[int]) -> list[tuple[int, Letter]]:
@@ -260,3 +258,77 @@ def letters_of(stream: Stream, entry_ids: list[int]) -> list[tuple[int, Letter]]
             raise Refused(f"{id_text(entry_id)} is not there any more.", 409)
         found.append((entry_id, letter))
     return found
+
+
+# --- the screens -----------------------------------------------------------------------------
+
+
+async def letters_screen(request: PageRequest) -> Screen:
+    """A stream of dead letters with links to the others; without a key the one with most."""
+    streams = [
+        (db, key, count)
+        for (db, key), count in sorted(request.sampler.letters.items(), key=lambda pair: -pair[1])
+        if request.viewer.may_see(key)
+    ][:MOST_STREAMS]
+    if request.fields.text("key"):
+        return await _one(request, streams)
+    return Screen("letters.html", "Dead letters", {"streams": streams, "lines": None})
+
+
+async def _one(request: PageRequest, streams: list[tuple[int, bytes, int]]) -> Screen:
+    database, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
+    db, wanted = database.index, Filter(request.fields)
+    start = _start(request)
+    found = await find(request, stream.log, wanted, start, PAGE)
+    lines = []
+    for payload in found.payloads:
+        lines.append(_line(request, db, payload))
+        await request.pace.rest()
+    views = [line.view for line in lines if line.view is not None]
+    below = None if found.below is None else id_text(found.below)
+    given: dict[str, Any] = {
+        "streams": streams,
+        "at": (db, key),
+        "length": stream.log.length,
+        "lines": lines,
+        "wanted": wanted,
+        "looked": found.looked,
+        "reasons": sorted({each.reason for each in views} | set(filter(None, [wanted.reason]))),
+        "groups": sorted(
+            {each.group for each in views if each.group} | set(filter(None, [wanted.group]))
+        ),
+        "first": letters_url(db, key, **wanted.fields()) if start != ids.MAX else None,
+        "following": None
+        if below is None
+        else letters_url(db, key, **wanted.fields(), below=below),
+        "fields": {"db": db, "key": packed(key)},
+        "off": {
+            "redrive": request.obstacle(*REDRIVE, key),
+            "drop": request.obstacle(b"XDEL", key, b"0-1"),
+        },
+    }
+    return Screen("letters.html", shown(key), given)
+
+
+def _start(request: PageRequest) -> int:
+    try:
+        return ids.parse(request.fields.text("below").encode())
+    except InvalidID:
+        return ids.MAX
+
+
+def _line(request: PageRequest, db: int, payload: bytes) -> LetterLine:
+    letter, entry_id = read_letter(payload), id_of(payload)
+    entry = preview(payload)
+    if letter is None:
+        return LetterLine(id_text(entry_id), id_ms(entry_id), None, entry)
+    pairs = [
+        (shown(name[:WIDTH]), value_text(value[:WIDTH], len(value)))
+        for name, value in zip(letter.fields[:16:2], letter.fields[1:16:2], strict=True)
+    ]
+    entry = entry._replace(fields=pairs, more=len(letter.fields) // 2 - len(pairs))
+    view = letter_view(request, db, letter)
+    if view.died is None:
+        view.died = id_ms(entry_id)
+    return LetterLine(id_text(entry_id), id_ms(entry_id), view, entry)

@@ -1,117 +1,186 @@
-"""The overview: all groups of all streams, those in trouble first."""
+"""The overview: all groups of all streams, those in trouble first, as the sampler has seen them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
-from penstock.html.document import facts, notice, table
-from penstock.html.markup import Child, Html, joined, tag
-from server.web.page.charts import sparkline
-from server.web.page.document import live, pages, several
-from server.web.page.page_request import PageRequest, group_url, stream_url, url
-from server.web.page.sampling import Row, in_trouble, ordered
-from server.web.page.wording import NONE, deliveries, duration, number, shown
+from server.web.page.charts import points, top_of
+from server.web.page.drawing import Screen
+from server.web.page.page_request import (
+    PageRequest,
+    consumer_url,
+    group_url,
+    policy_command,
+    url,
+)
+from server.web.page.preview import id_of
+from server.web.page.sampling import Row, Trace, in_trouble, ordered
+from server.web.page.wording import counted, deliveries, duration, id_ms, number, rate, shown
+from server.web.survey import stream_at
+from storage.engine import ids
 
 PAGE: Final = 50
 """How many rows there are on a page."""
 
 MOST_PAGES: Final = 10**6
 
-_ORDERS: Final[dict[str, str]] = {
-    "trouble": "in trouble first",
-    "age": "oldest pending entry",
+MOST_CONSUMERS: Final = 500
+"""Among how many consumers of a group in trouble the one is looked for that holds most."""
+
+MOST_LETTERS: Final = 5
+"""How many streams of dead letters are listed."""
+
+SMALL: Final = 100
+"""No small chart has a scale that ends below so many entries: noise looks flat."""
+
+GONE_MS: Final = 60_000
+"""A consumer that holds entries and has not asked for so long counts as gone."""
+
+LATELY_MS: Final = 10 * 60_000
+
+ORDERS: Final = {
+    "trouble": "trouble first",
+    "age": "oldest pending",
     "lag": "lag",
-    "pending": "pending entries",
+    "pending": "pending",
+    "letters": "dead letters",
     "name": "name",
 }
-
-_TROUBLES: Final = {
-    "stuck": "an entry has been pending for five minutes or longer",
-    "redelivered": "an entry was delivered five times or more often",
-    "behind": "an entry has waited for five minutes or longer to be delivered",
-}
-
-_HEADS: Final = (
-    "Stream",
-    "Group",
-    "State",
-    "Oldest pending",
-    "Lag",
-    "Pending",
-    "Deliveries",
-    "Lag, pending lately",
-)
+WHICH: Final = {"": "All", "trouble": "In trouble", "paused": "Paused", "fine": "Fine"}
 
 
-class _Wanted:
+@dataclass
+class Line:
+    """A group on the overview, or a stream without groups; ``cause`` is a sentence, with an address
+    for what it begins with, and ``step`` what to do next, with an address; ``gone`` is a consumer
+    that holds entries and asks for nothing, with their number, and ``off`` why the group cannot be
+    resumed."""
+
+    row: Row
+    state: str
+    oldest: int | None
+    added: float | None
+    acked: float | None
+    letters: int | None
+    spark: str
+    high: int
+    cause: tuple[str, str, str] | None = None
+    step: tuple[str, str] | None = None
+    gone: tuple[bytes, int] | None = None
+    off: str | None = None
+
+
+@dataclass
+class LettersLine:
+    """A stream of dead letters: how many, how many of them are new, and when the last one came."""
+
+    db: int
+    key: bytes
+    count: int
+    lately: int | None
+    newest: int | None
+
+
+@dataclass
+class Overview:
+    """The screen: ``counts`` by state, ``lines`` of the page by state, ``sums`` of those that are
+    fine."""
+
+    streams: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[Line]] = field(
+        default_factory=lambda: {kind: [] for kind in ("trouble", "paused", "fine", "alone")}
+    )
+    sums: Counter[str] = field(default_factory=Counter)
+    letters: list[LettersLine] = field(default_factory=list)
+    whole: Trace | None = None
+    previous: str | None = None
+    following: str | None = None
+
+
+class Wanted:
     """What is asked for: which rows, in which order, and which page of them."""
 
     def __init__(self, request: PageRequest) -> None:
         fields = request.fields
-        self.failing = bool(fields.text("failing"))
+        which = "trouble" if fields.text("failing") else fields.text("which")
+        self.which = which if which in WHICH else ""
         self.match = fields.text("match")
         order = fields.text("order")
-        self.order = order if order in _ORDERS else "trouble"
+        self.order = order if order in ORDERS else "trouble"
         self.page = fields.whole("page", 1, 1, MOST_PAGES)
 
-    def url(self, page: int) -> str:
-        """The address of another page of the same rows."""
+    def url(self, page: int = 1, which: str | None = None) -> str:
+        """The address of another page of the same rows, or of others."""
         return url(
             "/",
-            failing="1" if self.failing else None,
+            which=(self.which if which is None else which) or None,
             match=self.match or None,
             order=self.order if self.order != "trouble" else None,
             page=page if page > 1 else None,
         )
 
-    def key(self, now: int) -> Callable[[Row], Any]:
+    def key(self, request: PageRequest) -> Callable[[Row], Any]:
         """What rows are ordered by."""
-        return {
+        now, letters = request.now, request.sampler.letters
+        keys: dict[str, Callable[[Row], Any]] = {
             "trouble": in_trouble(now),
             "age": lambda row: (now if row.oldest is None else row.oldest, *row.name),
             "lag": lambda row: (-row.lag, *row.name),
             "pending": lambda row: (-row.pending, *row.name),
+            "letters": lambda row: (-letters.get((row.db, row.target), 0), *row.name),
             "name": lambda row: row.name,
-        }[self.order]
+        }
+        return keys[self.order]
+
+    def takes(self, row: Row, kind: str) -> bool:
+        """Whether a row is asked for."""
+        if self.which and kind != self.which:
+            return False
+        text = self.match
+        return not text or text in shown(row.key) or text in shown(row.group or b"")
 
 
-async def overview(request: PageRequest) -> Html:
-    """The screen. Nothing is looked at here but what the sampler has found."""
-    wanted = _Wanted(request)
-    sampler = request.sampler
-    found, totals = await _select(request, wanted)
-    rows = []
+async def overview(request: PageRequest) -> Screen:
+    """The screen. Nothing is looked at here but what the sampler has found, and the consumers of
+    groups in trouble."""
+    wanted = Wanted(request)
+    facts = Overview(whole=request.sampler.whole if _sees_all(request) else None)
+    found = await _select(request, wanted, facts)
     for row in found[:PAGE]:
-        rows.append(_row(request, row))
+        kind = kind_of(row, request.now)
+        facts.lines[kind].append(_line(request, row))
         await request.pace.rest()
-    left_out = (
-        notice(
-            f"{number(sampler.left_out)} more streams and groups are not shown: there are too many."
-        )
-        if sampler.left_out
-        else None
-    )
-    empty = (
-        "No group is in trouble." if wanted.failing else "There are no streams that you may see."
-    )
-    content = live(
-        "live",
-        request,
-        totals,
-        left_out,
-        table(_HEADS, rows, empty),
-        pages(
-            ("← Previous", wanted.url(wanted.page - 1) if wanted.page > 1 else None),
-            ("Next →", wanted.url(wanted.page + 1) if len(found) > PAGE else None),
-        ),
-    )
-    return joined([tag("h1", "Streams by groups"), _form(wanted), content])
+    facts.letters = _letters(request)
+    facts.previous = wanted.url(wanted.page - 1) if wanted.page > 1 else None
+    facts.following = wanted.url(wanted.page + 1) if len(found) > PAGE else None
+    trouble = facts.counts["trouble"]
+    title = f"{number(trouble)} in trouble" if trouble else "Overview"
+    given = {"facts": facts, "wanted": wanted, "orders": ORDERS, "which": WHICH}
+    return Screen("overview.html", title, given)
 
 
-async def _select(request: PageRequest, wanted: _Wanted) -> tuple[list[Row], Html]:
-    """The rows of the page and one more if there is one, and the numbers above them."""
-    streams = groups = failing = pending = 0
+def _sees_all(request: PageRequest) -> bool:
+    """Whether figures of all streams together tell the user nothing that it may not know."""
+    user = request.viewer.user
+    whole = any(each.all_keys for each in (user.root, *user.selectors))
+    return not user.limited or (whole and request.viewer.may_see(b""))
+
+
+def kind_of(row: Row, now: int) -> str:
+    """In which part of the screen a row is."""
+    if row.group is None:
+        return "alone"
+    state = row.state(now)
+    return state if state in ("paused", "fine") else "trouble"
+
+
+async def _select(request: PageRequest, wanted: Wanted, facts: Overview) -> list[Row]:
+    """The rows of the page and one more if there is one; counts all."""
     before: tuple[int, bytes] | None = None
     kept = []
     for row in request.sampler.rows:
@@ -120,97 +189,127 @@ async def _select(request: PageRequest, wanted: _Wanted) -> tuple[list[Row], Htm
             continue
         if before != (row.db, row.key):  # The rows of a stream follow each other.
             before = (row.db, row.key)
-            streams += 1
-        groups += row.group is not None
-        pending += row.pending
-        in_need = bool(row.troubles(request.now))
-        failing += in_need
-        if (in_need or not wanted.failing) and _fits(row, wanted.match):
+            facts.streams += 1
+        kind = kind_of(row, request.now)
+        facts.counts[kind] += 1
+        for name in ("lag", "pending", "kept"):
+            facts.sums[name] += getattr(row, name)
+            if kind == "fine":
+                facts.sums["fine " + name] += getattr(row, name)
+        if wanted.takes(row, kind):
             kept.append(row)
     found: list[Row] = []
     skip = (wanted.page - 1) * PAGE
     if skip < len(kept):
-        async for row in ordered(kept, wanted.key(request.now), request.pace):
+        async for row in ordered(kept, wanted.key(request), request.pace):
             if skip:
                 skip -= 1
                 continue
             found.append(row)
             if len(found) > PAGE:
                 break
-    numbers = facts(
-        ("Streams", number(streams), ""),
-        ("Groups", number(groups), ""),
-        ("In trouble", tag("b", number(failing), class_="bad" if failing else "good"), ""),
-        ("Pending entries", number(pending), ""),
-        ("Looked at", _age(request), ""),
+    return found
+
+
+def _line(request: PageRequest, row: Row) -> Line:
+    trace, now = request.sampler.traces.get(row.name), request.now
+    lag = [] if trace is None else trace.column("lag")
+    high = max([*lag, row.lag])
+    state = "" if row.group is None else row.state(now)
+    line = Line(
+        row,
+        state,
+        None if row.oldest is None else now - row.oldest,
+        None if trace is None else trace.rate("added"),
+        None if trace is None else trace.rate("acked"),
+        request.sampler.letters.get((row.db, row.target), 0) if row.target else None,
+        points(lag or [row.lag], top_of(max(high, SMALL))),
+        high,
     )
-    return found, numbers
+    if row.group is not None and state != "fine":
+        explain(request, line)
+    return line
 
 
-def _fits(row: Row, match: str) -> bool:
-    return not match or match in shown(row.key) or match in shown(row.group or b"")
+def explain(request: PageRequest, line: Line) -> None:
+    """Says why a group is in trouble or paused, and what to do next."""
+    row, now = line.row, request.now
+    assert row.group is not None
+    here = row.db, row.key, row.group
+    if line.state == "paused":
+        line.cause = "", "", "Readers wait because of the policy paused yes."
+        command = policy_command(b"SET", row.key, row.group, b"paused", b"no")
+        line.off = request.obstacle(*command)
+    elif line.state == "stuck":
+        line.cause = _holder(request, line) or ("", "", _oldest(row, now))
+        line.step = "See what is pending", group_url(*here) + "#pending"
+    elif line.state == "failing":
+        many = deliveries(row.most)
+        said = (
+            "An entry was given up." if many == "given up" else f"An entry was tried {many} times."
+        )
+        line.cause = "", "", said
+        line.step = "See the entry", group_url(*here, order="deliveries") + "#pending"
+    else:
+        grows = (
+            f"The lag grows by {rate(row.grows)} entries a second"
+            if row.grows
+            else f"{counted(row.lag, 'entry was', 'entries were')} not delivered yet"
+        )
+        waits = (
+            ""
+            if row.behind_since is None
+            else f"; the first has waited for {duration(now - row.behind_since)}"
+        )
+        line.cause = "", "", f"{grows}{waits}."
+        line.step = "See consumers", group_url(*here) + "#consumers"
 
 
-def _age(request: PageRequest) -> str:
-    if not request.sampler.number:
-        return "not yet"
-    return f"{duration(request.now - request.sampler.taken_ms)} ago"
+def _oldest(row: Row, now: int) -> str:
+    return f"The oldest pending entry was delivered {_age(row, now)} ago."
 
 
-def _form(wanted: _Wanted) -> Html:
-    options = [
-        tag("option", text, value=name, selected=name == wanted.order)
-        for name, text in _ORDERS.items()
-    ]
-    return tag(
-        "form",
-        tag("label", "Name has ", tag("input", name="match", value=wanted.match, type="search")),
-        tag("label", "Order ", tag("select", *options, name="order")),
-        tag(
-            "label",
-            tag("input", type="checkbox", name="failing", value="1", checked=wanted.failing),
-            " only failing",
-        ),
-        tag("button", "Show"),
-        class_="filter",
-        action="/",
-    )
+def _holder(request: PageRequest, line: Line) -> tuple[str, str, str] | None:
+    """Who holds most, and since when that consumer has asked for nothing."""
+    row = line.row
+    assert row.group is not None
+    database = request.server.state.keyspace.databases[row.db]
+    stream = stream_at(database, row.key, request.now)
+    group = None if stream is None else stream.groups.get(row.group)
+    may = request.viewer.may(b"XINFO", b"CONSUMERS", row.key, row.group)
+    if group is None or not may or not group.consumers:
+        return None
+    some = islice(group.consumers.values(), MOST_CONSUMERS)
+    most = max(some, key=lambda each: each.owned)
+    if not most.owned:
+        return None
+    holds = f" holds {counted(most.owned, 'entry', 'entries')}"
+    silent = request.now - most.seen
+    if silent >= GONE_MS:
+        line.gone = most.name, most.owned
+        said = f"{holds} and has not asked for any for {duration(silent)}."
+    else:
+        said = f"{holds}; the oldest of the group was delivered {_age(row, request.now)} ago."
+    return shown(most.name), consumer_url(row.db, row.key, row.group, most.name), said
 
 
-def _row(request: PageRequest, row: Row) -> list[Child]:
-    trace = request.sampler.traces.get(row.name)
-    lines = (
-        []
-        if trace is None or row.group is None
-        else [sparkline(trace.lag, "lag"), sparkline(trace.pending, "pending")]
-    )
-    return [
-        stream_link(row.db, row.key),
-        NONE
-        if row.group is None
-        else tag("a", shown(row.group), href=group_url(row.db, row.key, row.group)),
-        state(row, request.now),
-        NONE if row.oldest is None else duration(request.now - row.oldest),
-        NONE if row.group is None else number(row.lag),
-        NONE if row.group is None else number(row.pending),
-        f"up to {deliveries(row.most)}" if row.most else NONE,
-        several([line for line in lines if line is not None]) if any(lines) else NONE,
-    ]
+def _age(row: Row, now: int) -> str:
+    return duration(now - (row.oldest or now))
 
 
-def stream_link(db: int, key: bytes) -> Html:
-    """A link to a stream; the database is told where it is not the first one."""
-    where = tag("small", f" db{db}") if db else None
-    return joined([tag("a", shown(key), href=stream_url(db, key)), where])
-
-
-def state(row: Row, now: int) -> Html:
-    """What is wrong with a group, or that nothing is."""
-    troubles = row.troubles(now)
-    if row.group is None:
-        return tag("span", "no groups", class_="badge")
-    if not troubles:
-        return tag("span", "fine", class_="badge good")
-    return several(
-        [tag("span", name, class_="badge bad", title=_TROUBLES[name]) for name in troubles]
-    )
+def _letters(request: PageRequest) -> list[LettersLine]:
+    """The streams with most dead letters; how many came lately is told where IDs are times."""
+    sampler, found = request.sampler, []
+    most = sorted(sampler.letters.items(), key=lambda pair: (-pair[1], pair[0]))
+    for (db, key), _ in most:
+        stream = stream_at(request.server.state.keyspace.databases[db], key, request.now)
+        if stream is None or not stream.log.length or not request.viewer.may_see(key):
+            continue
+        last = id_of(stream.log.reverse(ids.MIN, ids.MAX, 1)[0])
+        newest = id_ms(last)
+        since = ids.join(max(0, request.now - LATELY_MS), 0)
+        lately = None if newest is None else stream.log.count_above(since)
+        found.append(LettersLine(db, key, stream.log.length, lately, newest))
+        if len(found) == MOST_LETTERS:
+            break
+    return found

@@ -5,22 +5,33 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
+from server.commands.keys.scan import type_name
 from server.runtime.clockwork import Slice
 from server.services import Services
 from server.web.page.logins import Viewer
 from server.web.page.sampling import Sampler
 from server.web.page.wording import shown
 from server.web.survey import STEP_NS, stream_at
+from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
+from storage.errors import InvalidID
 from storage.keyspace.databases import Database
 
 _SAFE: Final = ":@._~-"
 """What stays as it is in a name that is packed; ``%`` and blanks do not."""
 
 
-MOST: Final = 1000
+REDRIVE: Final = (b"PENSTOCK", b"REDRIVE")
+"""The command that moves dead letters back to their groups."""
+
+MOST: Final = 2000
 """How many fields there may be."""
+
+
+def policy_command(word: bytes, key: bytes, group: bytes, *rest: bytes) -> list[bytes]:
+    """The command that sets (``SET``) or takes away (``DEL``) policies of a group."""
+    return [b"PENSTOCK", b"POLICY", word, key, b"GROUP", group, *rest]
 
 
 def packed(name: bytes) -> str:
@@ -49,6 +60,22 @@ def group_url(db: int, key: bytes, group: bytes, **fields: object) -> str:
     return url("/group", db=db, key=packed(key), group=packed(group), **fields)
 
 
+def consumer_url(db: int, key: bytes, group: bytes, name: bytes, **fields: object) -> str:
+    """The address of a consumer."""
+    given = {"group": packed(group), "name": packed(name), **fields}
+    return url("/consumer", db=db, key=packed(key), **given)
+
+
+def entry_url(db: int, key: bytes, entry_id: str) -> str:
+    """The address of an entry."""
+    return url("/entry", db=db, key=packed(key), id=entry_id)
+
+
+def letters_url(db: int, key: bytes, **fields: object) -> str:
+    """The address of a stream of dead letters."""
+    return url("/letters", db=db, key=packed(key), **fields)
+
+
 class Fields:
     """The fields of an address or of a form: none, if there are too many. Of those with the same
     name the last counts, except in :meth:`every`."""
@@ -58,7 +85,7 @@ class Fields:
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST)
         except ValueError:
             pairs = []
-        self._pairs = pairs
+        self.pairs = pairs
         self._last = dict(pairs)
 
     def text(self, name: str, default: str = "") -> str:
@@ -82,7 +109,7 @@ class Fields:
 
     def every(self, name: str) -> list[str]:
         """The values of all fields of that name."""
-        return [value for own, value in self._pairs if own == name]
+        return [value for own, value in self.pairs if own == name]
 
 
 class Refused(Exception):
@@ -106,6 +133,7 @@ class PageRequest:
         fields: Fields,
         address: str,
         peer: str,
+        part: bool = False,
     ) -> None:
         self.server = server
         self.sampler = sampler
@@ -113,6 +141,8 @@ class PageRequest:
         self.fields = fields
         self.address = address
         self.peer = peer
+        self.part = part
+        """Whether the browser has the frame around the screen already."""
         self.pace = Slice(STEP_NS)
         self.now: int = server.state.clock()
         """Unix milliseconds."""
@@ -122,6 +152,14 @@ class PageRequest:
         denial = self.viewer.denial(*request)
         if denial is not None:
             raise Refused(denial, 403)
+
+    def obstacle(self, *request: bytes) -> str | None:
+        """Why whoever looks cannot have this command run from the page, ``None`` if that can be."""
+        if not self.server.state.config.web_actions:
+            return "The page is read-only: the setting web-actions is no."
+        if self.viewer.login is None:
+            return "Log in to change something."
+        return self.viewer.denial(*request)
 
     @property
     def database(self) -> Database:
@@ -138,6 +176,9 @@ class PageRequest:
         self.require(b"XINFO", b"STREAM", key)
         stream = stream_at(database, key, self.now)
         if stream is None:
+            other = database.values.get(key)
+            if other is not None and database.expires.get(key, self.now + 1) > self.now:
+                raise Refused(f"{shown(key)} is no stream: it holds a {type_name(other)}.")
             raise Refused(f"There is no stream {shown(key)} in database {database.index}.")
         return database, key, stream
 
@@ -150,3 +191,16 @@ class PageRequest:
         if group is None:
             raise Refused(f"The stream {shown(key)} has no group {shown(name)}.")
         return database, key, stream, group
+
+    def entry(self) -> tuple[Database, bytes, Stream, int, bytes]:
+        """The stream, an entry's ID that the field ``id`` names, and the entry as it is kept."""
+        database, key, stream = self.stream()
+        self.require(b"XRANGE", key, b"-", b"+")
+        try:
+            entry_id = ids.parse(self.fields.text("id").encode())
+        except InvalidID:
+            raise Refused("That is no ID of an entry.", 400) from None
+        payload = stream.log.get(entry_id)
+        if payload is None:
+            raise Refused(f"The stream {shown(key)} has no entry {ids.text(entry_id).decode()}.")
+        return database, key, stream, entry_id, payload

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from server.web.page.wording import shown_part
+from server.web.page.wording import shown, value_text
 from storage.engine import ids
 from storage.engine.entries import bulk_end, next_line
 
@@ -36,8 +36,11 @@ def preview(payload: bytes) -> Preview:
     """The beginning of an entry in its RESP form."""
     entry_id, at = _id_of(payload)
     count, at = _count_at(payload, at)
-    texts = [_cut(payload, *place) for place in _items(payload, at, min(count, 2 * MOST_FIELDS))]
-    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    places = list(_items(payload, at, min(count, 2 * MOST_FIELDS)))
+    pairs = [
+        (shown(payload[own[0] : own[0] + min(own[1], WIDTH)]), _value(payload, *other))
+        for own, other in zip(places[::2], places[1::2], strict=True)
+    ]
     return Preview(entry_id, pairs, count // 2 - len(pairs), len(payload))
 
 
@@ -47,16 +50,13 @@ def id_of(payload: bytes) -> int:
 
 
 def has(payload: bytes, name: bytes, value: bytes) -> bool:
-    """Whether an entry has a field of that name whose value has ``value`` in it, among its first
-    :data:`SEARCHED`."""
-    _, at = _id_of(payload)
-    count, at = _count_at(payload, at)
-    places = list(_items(payload, at, min(count, 2 * SEARCHED)))
-    for own, other in zip(places[::2], places[1::2], strict=True):
-        if own[1] == len(name) and payload.startswith(name, own[0]):
-            start, length = other
-            if payload.find(value, start, start + length) >= 0:
-                return True
+    """Whether an entry has ``value`` in the value of a field, among its first :data:`SEARCHED`; of
+    the field of that name, or of any if the name is empty."""
+    _, places = places_of(payload, SEARCHED)
+    for own, (start, length) in zip(places[::2], places[1::2], strict=True):
+        named = not name or (own[1] == len(name) and payload.startswith(name, own[0]))
+        if named and payload.find(value, start, start + length) >= 0:
+            return True
     return False
 
 
@@ -80,5 +80,13 @@ def _items(payload: bytes, at: int, most: int) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def _cut(payload: bytes, start: int, length: int) -> str:
-    return shown_part(payload[start : start + min(length, WIDTH)], length)
+def _value(payload: bytes, start: int, length: int) -> str:
+    return value_text(payload[start : start + min(length, WIDTH)], length)
+
+
+def places_of(payload: bytes, most: int) -> tuple[int, list[tuple[int, int]]]:
+    """How many fields an entry has, and where the names and values of the first ``most`` begin in
+    turn, with their lengths."""
+    _, at = _id_of(payload)
+    count, at = _count_at(payload, at)
+    return count // 2, list(_items(payload, at, min(count, 2 * most)))

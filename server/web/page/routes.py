@@ -12,27 +12,27 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from penstock.html.assets import Assets
-from penstock.html.document import notice, secured
-from penstock.html.markup import Html, tag
+from penstock.html.document import secured
 from server.road.state import Phase
 from server.services import Services
 from server.web.page.actions import act
-from server.web.page.document import document
+from server.web.page.drawing import Screen, draw, message
+from server.web.page.entry_screen import entry_screen, value_response
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
-from server.web.page.group_screen import chart_points, group_screen
+from server.web.page.group_screen import consumer_screen, group_screen
 from server.web.page.letters import letters_screen
 from server.web.page.logins import Viewer
 from server.web.page.overview import overview
 from server.web.page.page_request import Fields, PageRequest, Refused
 from server.web.page.sampling import Sampler
 from server.web.page.server_screen import server_screen
-from server.web.page.stream_screen import stream_screen
+from server.web.page.stream_screen import export_response, stream_screen
 
 MOST_LISTENERS: Final = 24
 """How many browsers may listen at a time; each takes one of the port's connections."""
 
-SILENCE_S: Final = 15.0
-"""After so long without news a line is sent, which finds out whether the browser is still there."""
+BEAT_S: Final = 1.0
+"""How often a browser hears that the server is there, news or not."""
 
 
 class Events:
@@ -56,9 +56,9 @@ class Events:
             while not sampler.closing:
                 following = sampler.next
                 try:
-                    await asyncio.wait_for(following.wait(), SILENCE_S)
+                    await asyncio.wait_for(following.wait(), BEAT_S)
                 except TimeoutError:
-                    yield ": nothing new\n\n"
+                    yield "event: beat\ndata:\n\n"
                     continue
                 sampler.watch()
                 yield f"event: sample\ndata: {sampler.number}\n\n"
@@ -66,7 +66,7 @@ class Events:
             self._listening -= 1
 
 
-Screen = Callable[[PageRequest], Awaitable[Html] | Html]
+Gather = Callable[[PageRequest], Awaitable[Screen] | Screen]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -85,18 +85,22 @@ class Page:
     def routes(self) -> list[BaseRoute]:
         """Where the page is."""
         return [
-            Route("/", self._screen("Overview", overview)),
-            Route("/stream", self._screen("Stream", stream_screen)),
-            Route("/group", self._screen("Group", group_screen)),
-            Route("/letters", self._screen("Dead letters", letters_screen)),
-            Route("/server", self._screen("Server", server_screen)),
-            Route("/trace", self._seen(self._trace)),
+            Route("/", self._screen(overview)),
+            Route("/stream", self._screen(stream_screen)),
+            Route("/group", self._screen(group_screen)),
+            Route("/consumer", self._screen(consumer_screen)),
+            Route("/entry", self._screen(entry_screen)),
+            Route("/letters", self._screen(letters_screen)),
+            Route("/server", self._screen(server_screen)),
+            Route("/value", self._seen(self._file(value_response))),
+            Route("/export", self._seen(self._file(export_response))),
             Route("/events", self._seen(self._listen)),
             Route("/act", self._seen(self._act, by_form=True), methods=["POST"]),
             Route("/login", self._allowed(self._ask), methods=["GET"]),
             Route("/login", self._allowed(self._gate.log_in), methods=["POST"]),
             Route("/logout", self._seen(self._log_out, by_form=True), methods=["POST"]),
             Route("/static/{name}", self._assets.answer),
+            Route("/{rest:path}", self._seen(self._nothing)),
         ]
 
     # --- who asks -------------------------------------------------------------------------
@@ -118,7 +122,7 @@ class Page:
         async def endpoint(request: Request) -> Response:
             viewer = self._gate.viewer(request)
             if viewer is None:
-                return self._gate.ask(request)
+                return await self._gate.ask(request)
             fields = await form(request) if by_form else Fields(request.url.query)
             if fields is None or (by_form and not is_own(request)):
                 return secured(PlainTextResponse("this is no form of this page\n", 403))
@@ -130,42 +134,47 @@ class Page:
     def _look(self, request: Request, viewer: Viewer, fields: Fields) -> PageRequest:
         query = request.url.query
         address = f"{request.url.path}?{query}" if query else request.url.path
-        return PageRequest(self._server, self.sampler, viewer, fields, address, peer(request))
+        part = "x-part" in request.headers
+        return PageRequest(self._server, self.sampler, viewer, fields, address, peer(request), part)
 
     async def _ask(self, request: Request) -> Response:
-        return self._gate.ask(request)
+        return await self._gate.ask(request)
 
     # --- answers --------------------------------------------------------------------------
 
-    def _screen(self, title: str, screen: Screen) -> Endpoint:
+    def _screen(self, gather: Gather) -> Endpoint:
         async def answer(look: PageRequest) -> Response:
             if self._server.state.phase is not Phase.SERVING:
-                phase = self._server.state.phase.value
-                return document(title, notice(f"There is nothing to see yet: {phase}."), look, 503)
+                text = f"There is nothing to see yet: {self._server.state.phase.value}."
+                return await draw(message("Starting", text, "warn"), look, 503)
             try:
                 async with self._turn:
-                    body = screen(look)
-                    shown = await body if inspect.isawaitable(body) else body
-                return document(title, shown, look)
+                    found = gather(look)
+                    return await draw(await found if inspect.isawaitable(found) else found, look)
             except Refused as refused:
-                return _refused(title, refused, look)
+                return await _refused("This cannot be shown", refused, look)
 
         return self._seen(answer)
 
+    def _file(
+        self, make: Callable[[PageRequest], Response]
+    ) -> Callable[[PageRequest], Awaitable[Response]]:
+        async def answer(look: PageRequest) -> Response:
+            try:
+                return make(look)
+            except Refused as refused:
+                return await _refused("This cannot be had", refused, look)
+
+        return answer
+
     async def _act(self, look: PageRequest) -> Response:
         try:
-            title, body = await act(look)
+            return await draw(await act(look), look)
         except Refused as refused:
-            return _refused("Not done", refused, look)
-        return document(title, body, look)
+            return await _refused("Not done", refused, look)
 
-    async def _trace(self, look: PageRequest) -> Response:
-        try:
-            database, key, _, group = look.group()
-        except Refused as refused:
-            return secured(PlainTextResponse(refused.text, refused.status))
-        trace = self.sampler.traces.get((database.index, key, group.name))
-        return secured(Response(chart_points(trace), media_type="application/json"))
+    async def _nothing(self, look: PageRequest) -> Response:
+        return await _refused("Not found", Refused("There is no such page."), look)
 
     async def _listen(self, look: PageRequest) -> Response:
         return secured(self._events.response())
@@ -177,6 +186,5 @@ class Page:
         return self._gate.log_out(login)
 
 
-def _refused(title: str, refused: Refused, look: PageRequest) -> Response:
-    body = tag("div", tag("h1", title), notice(refused.text, "bad"))
-    return document(title, body, look, refused.status)
+async def _refused(title: str, refused: Refused, look: PageRequest) -> Response:
+    return await draw(message(title, refused.text), look, refused.status)

@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import itertools
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from array import array
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from server.config.policies import GroupRules
+from server.delivery.group_ref import GroupRef
 from server.road.state import Phase
 from server.runtime.clockwork import Slice
 from server.services import Services
@@ -50,6 +53,10 @@ FAILING_AGE_MS: Final = 5 * 60_000
 FAILING_DELIVERIES: Final = 5
 """A group is in trouble when an entry has been waiting so long, or was delivered so often."""
 
+GROWING_MS: Final = 2 * 60_000
+GROWTH: Final = 100
+"""It also is when its lag has grown for so long, by so many entries."""
+
 _CHUNK: Final = 500
 """How many rows are sorted at a time."""
 
@@ -66,7 +73,11 @@ class Row(NamedTuple):
 
     ``behind_since`` is the time in the ID of the first entry that was not delivered yet, ``oldest``
     when the entry was delivered that has been pending for the longest time: Unix milliseconds, or
-    ``None``. ``deliveries`` are the pending entries by delivery count, ``most`` is the highest.
+    ``None``. ``pending`` are the entries that consumers have, ``kept`` those that are pending and
+    with nobody: kept back by a policy, or given back. ``deliveries`` are both by delivery count,
+    ``most`` is the highest. ``target`` is where dead letters go, empty if nowhere, and ``tries``
+    after how many deliveries, 0 if never. ``grows`` is by how many entries a second the lag grows,
+    0 unless it has done so for two minutes.
     """
 
     db: int
@@ -81,6 +92,12 @@ class Row(NamedTuple):
     most: int
     deliveries: tuple[int, ...]
     letters: bool
+    kept: int = 0
+    acked: int = 0
+    paused: bool = False
+    target: bytes = b""
+    tries: int = 0
+    grows: float = 0.0
 
     @property
     def name(self) -> Name:
@@ -88,43 +105,87 @@ class Row(NamedTuple):
         return self.db, self.key, self.group or b""
 
     def troubles(self, now: int) -> list[str]:
-        """What is wrong with the group."""
+        """What is wrong with the group, the worst first."""
         found = []
         if self.oldest is not None and now - self.oldest >= FAILING_AGE_MS:
             found.append("stuck")
         if self.most >= FAILING_DELIVERIES:
-            found.append("redelivered")
-        if self.behind_since is not None and now - self.behind_since >= FAILING_AGE_MS:
+            found.append("failing")
+        waits = self.behind_since is not None and now - self.behind_since >= FAILING_AGE_MS
+        if (waits or self.grows) and not self.paused:
             found.append("behind")
         return found
 
+    def state(self, now: int) -> str:
+        """How it is, in a word."""
+        troubles = self.troubles(now)
+        return troubles[0] if troubles else "paused" if self.paused else "fine"
+
+
+COLUMNS: Final = ("times", "added", "acked", "lag", "pending", "kept", "age", "length")
+"""What is remembered: counters and sizes, and how long the oldest entry was pending, in
+milliseconds."""
+
 
 class Trace:
-    """What lag, pending entries and entries ever added have been, the newest last."""
+    """What has been, the newest last: a column of native integers for each of :data:`COLUMNS`."""
 
-    __slots__ = ("added", "lag", "pending", "times")
+    __slots__ = ("_columns",)
 
     def __init__(self) -> None:
-        self.times: deque[int] = deque(maxlen=POINTS)
-        self.lag: deque[int] = deque(maxlen=POINTS)
-        self.pending: deque[int] = deque(maxlen=POINTS)
-        self.added: deque[int] = deque(maxlen=POINTS)
+        self._columns = {name: array("q") for name in COLUMNS}
 
-    def note(self, row: Row, now: int) -> None:
+    def __len__(self) -> int:
+        return len(self._columns["times"])
+
+    def column(self, name: str) -> Sequence[int]:
+        """Return the values of a column."""
+        return self._columns[name]
+
+    def note(self, *values: int) -> None:
+        """Adds a value to each column; the oldest goes when there are too many."""
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(min(value, MOST))
+            if len(column) > POINTS:
+                del column[0]
+
+    def note_row(self, row: Row, now: int) -> None:
         """Adds what the row says."""
-        self.times.append(now)
-        self.lag.append(row.lag)
-        self.pending.append(row.pending)
-        self.added.append(row.added)
+        age = 0 if row.oldest is None else max(0, now - row.oldest)
+        self.note(now, row.added, row.acked, row.lag, row.pending, row.kept, age, row.length)
 
-    def rate(self) -> float | None:
-        """Entries added a second during the last minute, ``None`` if that is not known yet."""
-        if len(self.times) < 2:
+    def _since(self, ms: int) -> int:
+        """Where the values of so many milliseconds begin."""
+        times = self._columns["times"]
+        return next(at for at, then in enumerate(times) if times[-1] - then <= ms)
+
+    def rate(self, name: str = "added", ms: int = 60_000) -> float | None:
+        """By how much a column has grown a second lately, ``None`` if that is not known yet."""
+        if len(self) < 2:
             return None
-        last = self.times[-1]
-        at = next(at for at, then in enumerate(self.times) if last - then <= 60_000)
-        passed = last - self.times[at]
-        return (self.added[-1] - self.added[at]) * 1000 / passed if passed > 0 else None
+        at, times, column = self._since(ms), self._columns["times"], self._columns[name]
+        passed = times[-1] - times[at]
+        return (column[-1] - column[at]) * 1000 / passed if passed > 0 else None
+
+    def rates(self, name: str) -> list[float]:
+        """Return the rates from each value to the next; those of a counter are not negative."""
+        times, column = self._columns["times"], self._columns[name]
+        return [
+            max(0, column[at] - column[at - 1]) * 1000 / max(1, times[at] - times[at - 1])
+            for at in range(1, len(times))
+        ]
+
+    def growth(self) -> float:
+        """By how many entries a second the lag grows, if it was higher every half minute for two
+        minutes, and by :data:`GROWTH` at least; else 0."""
+        times, lag = self._columns["times"], self._columns["lag"]
+        if not times or times[-1] - times[0] < GROWING_MS:
+            return 0.0
+        marks = [lag[self._since(GROWING_MS * part // 4)] for part in (4, 3, 2, 1)] + [lag[-1]]
+        grown = all(low < high for low, high in itertools.pairwise(marks))
+        if not grown or marks[-1] - marks[0] < GROWTH:
+            return 0.0
+        return (marks[-1] - marks[0]) * 1000 / GROWING_MS
 
 
 Key = Callable[[Row], Any]
@@ -145,6 +206,10 @@ class Sampler:
         self.taken_ms = 0
         self.index: dict[Name, Row] = {}
         self.traces: dict[Name, Trace] = {}
+        self.whole = Trace()
+        """What all rows together have been."""
+        self.letters: dict[tuple[int, bytes], int] = {}
+        """The streams of dead letters, with their lengths."""
         self.number = 0
         """How many looks there have been."""
         self.next = asyncio.Event()
@@ -218,20 +283,57 @@ class Sampler:
         now = self._server.state.clock()
         index: dict[Name, Row] = {}
         traces: dict[Name, Trace] = {}
-        for row in found.rows:
+        letters: dict[tuple[int, bytes], int] = {}
+        sums = Sums()
+        rows = found.rows
+        for at, row in enumerate(rows):
+            trace = self.traces.get(row.name)
+            if trace is not None:
+                row = rows[at] = row._replace(grows=trace.growth())
             index[row.name] = row
+            sums.add(row)
+            if row.letters:
+                letters[row.db, row.key] = row.length
             await pace.rest()
-        async for row in ordered(found.rows, in_trouble(now), pace):
+        async for row in ordered(rows, in_trouble(now), pace):
             if len(traces) == MOST_TRACES:
                 break
             trace = traces[row.name] = self.traces.get(row.name) or Trace()
-            trace.note(row, now)
+            trace.note_row(row, now)
             await pace.rest()
-        self.rows, self.index, self.traces = found.rows, index, traces
+        self.whole.note(*sums.values(now, sum(letters.values())))
+        self.rows, self.index, self.traces, self.letters = rows, index, traces, letters
         self.left_out = found.left_out
         self.taken_ms = now
         self.number += 1
         self._tell()
+
+
+class Sums:
+    """What the rows of one look are together; entries of a stream with several groups are added
+    once."""
+
+    def __init__(self) -> None:
+        self._added = self._acked = self._lag = self._pending = self._kept = 0
+        self._oldest: int | None = None
+        self._before: tuple[int, bytes] | None = None
+
+    def add(self, row: Row) -> None:
+        """Adds a row; the rows of a stream follow each other."""
+        if self._before != (row.db, row.key):
+            self._before = (row.db, row.key)
+            self._added += row.added
+        self._acked += row.acked
+        self._lag += row.lag
+        self._pending += row.pending
+        self._kept += row.kept
+        if row.oldest is not None:
+            self._oldest = row.oldest if self._oldest is None else min(self._oldest, row.oldest)
+
+    def values(self, now: int, letters: int) -> tuple[int, ...]:
+        """Return the values of a trace; its length is the number of dead letters."""
+        age = 0 if self._oldest is None else max(0, now - self._oldest)
+        return now, self._added, self._acked, self._lag, self._pending, self._kept, age, letters
 
 
 class StreamScan:
@@ -270,6 +372,9 @@ class StreamScan:
     async def _row(self, db: int, key: bytes, stream: Stream, group: Group, letters: bool) -> Row:
         summary = await summary_of(group.pending, self._pace)
         oldest = None if summary.earliest == MOST else summary.earliest
+        kept = group.pending.unowned
+        ref = GroupRef(self._server.state.keyspace.databases[db], key, stream, group)
+        rules = rules_of(self._server, ref)
         return Row(
             db,
             key,
@@ -277,12 +382,23 @@ class StreamScan:
             *_size(stream),
             await lag_of(stream, group, self._pace),
             behind_since(stream, group, self._now),
-            len(group.pending),
+            len(group.pending) - kept,
             oldest,
             summary.most,
             tuple(summary.counts),
             letters,
+            kept,
+            group.acked,
+            rules is not None and rules.paused,
+            b"" if rules is None else rules.dead_letter,
+            0 if rules is None else rules.max_deliveries,
         )
+
+
+def rules_of(server: Services, ref: GroupRef) -> GroupRules | None:
+    """What was in force when the group's policies were last looked at, ``None`` without any."""
+    ruled = server.policies.known_as_ruled(ref)
+    return None if ruled is None else ruled.agenda.rules
 
 
 def _size(stream: Stream) -> tuple[int, int]:

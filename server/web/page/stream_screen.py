@@ -1,29 +1,28 @@
-"""A stream: what it is, its groups, and its entries in pages."""
+"""A stream: what it is, its groups, and its entries: the newest, from a time on, or by a search."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from penstock.html.document import facts, notice, section, table
-from penstock.html.markup import Child, Html, joined, tag
-from server.web.page.document import hidden, live, pages, several
-from server.web.page.page_request import PageRequest, Refused, group_url, packed, stream_url, url
-from server.web.page.policies import policies_of_stream
+from starlette.responses import Response, StreamingResponse
+
+from penstock.html.document import secured
+from server.runtime.clockwork import Slice
+from server.web.metrics.text import readable
+from server.web.page.drawing import Screen
+from server.web.page.group_screen import settings_of_stream
+from server.web.page.page_request import PageRequest, Refused, packed, stream_url
 from server.web.page.preview import Preview, has, id_of, preview
-from server.web.page.sampling import behind_since, lag_of
-from server.web.page.wording import (
-    NONE,
-    duration,
-    id_moment,
-    id_text,
-    number,
-    shown,
-    size,
-)
+from server.web.page.sampling import Trace, behind_since, lag_of
+from server.web.page.wording import id_ms, id_text, shown
+from server.web.survey import STEP_NS
 from storage.engine import ids
-from storage.engine.groups import Group
+from storage.engine.entries import decode_entry
 from storage.engine.log import EntryLog
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
@@ -35,101 +34,35 @@ MOST_GROUPS: Final = 50
 """How many groups are shown beside the entries."""
 
 SEARCHED: Final = 5000
-"""How many entries a filter looks at for one page."""
+"""How many entries a search looks at for one page."""
 
 _BATCH: Final = 50
 _TIMES: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
 
-async def stream_screen(request: PageRequest) -> Html:
-    """The screen."""
-    database, key, stream = request.stream()
-    return joined(
-        [
-            tag("h1", tag("small", f"db{database.index} "), shown(key)),
-            live(
-                "live",
-                request,
-                _numbers(request, database.index, key, stream),
-                await _groups(request, database.index, key, stream),
-            ),
-            policies_of_stream(request, database.index, key, stream),
-            await _entries(request, database.index, key, stream),
-        ]
-    )
+@dataclass
+class GroupLine:
+    """A group of the stream; ``waits`` is how long its first entry has waited to be delivered."""
+
+    name: bytes
+    lag: int
+    waits: int | None
+    pending: int
+    kept: int
+    state: str
 
 
-# --- the stream as a whole -------------------------------------------------------------------
+@dataclass
+class EntryLine:
+    """An entry in a list."""
+
+    id: str
+    added: int | None
+    entry: Preview
 
 
-def _numbers(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
-    log = stream.log
-    some = log.length > 0
-    return facts(
-        ("Entries", number(log.length), f"{number(stream.entries_added)} were ever added"),
-        ("Rate", _rate(request, db, key, stream), "entries added a second, last minute"),
-        ("Memory", f"about {size(log.memory_usage())}", "of the entries"),
-        (
-            "First",
-            tag("code", id_text(log.first)) if some else NONE,
-            id_moment(log.first) if some else "",
-        ),
-        (
-            "Last",
-            tag("code", id_text(log.last)) if some else NONE,
-            id_moment(log.last) if some else "",
-        ),
-        ("Groups", number(len(stream.groups)), ""),
-    )
-
-
-def _rate(request: PageRequest, db: int, key: bytes, stream: Stream) -> str:
-    """Of any group of which the past is known, or of the stream if it has none."""
-    names = list(islice(stream.groups, MOST_GROUPS)) or [b""]
-    traces = request.sampler.traces
-    trace = next((found for name in names if (found := traces.get((db, key, name)))), None)
-    rate = None if trace is None else trace.rate()
-    return NONE if rate is None else f"{rate:,.1f}"
-
-
-async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
-    denial = request.viewer.denial(b"XINFO", b"GROUPS", key)
-    if denial is not None:
-        return section("Groups", notice(denial))
-    rows = []
-    for group in list(islice(stream.groups.values(), MOST_GROUPS)):
-        rows.append(await _group(request, db, key, stream, group))
-        await request.pace.rest()
-    more = len(stream.groups) - len(rows)
-    heads = ("Group", "Lag", "Waits since", "Pending", "Consumers", "Last delivered")
-    return section(
-        "Groups",
-        table(heads, rows, "This stream has no groups."),
-        tag("p", tag("a", f"{number(more)} more groups", href=url("/", match=shown(key))))
-        if more > 0
-        else None,
-    )
-
-
-async def _group(
-    request: PageRequest, db: int, key: bytes, stream: Stream, group: Group
-) -> list[Child]:
-    since = behind_since(stream, group, request.now)
-    return [
-        tag("a", shown(group.name), href=group_url(db, key, group.name)),
-        number(await lag_of(stream, group, request.pace)),
-        NONE if since is None else duration(request.now - since),
-        number(len(group.pending)),
-        number(len(group.consumers)),
-        id_text(group.last_id),
-    ]
-
-
-# --- entries ---------------------------------------------------------------------------------
-
-
-class _Search:
-    """Which entries are wanted: from where on, in which direction, and with which field."""
+class Search:
+    """Which entries are wanted: from where on, in which direction, and with which text."""
 
     def __init__(self, request: PageRequest) -> None:
         fields = request.fields
@@ -139,10 +72,16 @@ class _Search:
         self.upwards = bool(fields.text("from") or self.at)
         text = fields.text("from") or fields.text("below")
         self.bound = identity_of(self.at or text) if self.at or text else None
+        self.before = fields.whole("looked", 0, 0, 10**15)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether not all are."""
+        return bool(self.name or self.value)
 
     def fits(self, payload: bytes) -> bool:
-        """Whether an entry has the field that is asked for."""
-        return not self.name or has(payload, self.name.encode(), self.value.encode())
+        """Whether an entry has the text that is asked for, in the field that is, or in any."""
+        return not self.is_on or has(payload, self.name.encode(), self.value.encode())
 
     def fields(self) -> dict[str, str | None]:
         """What stays the same on other pages."""
@@ -157,49 +96,100 @@ def identity_of(text: str) -> int:
         pass
     for form in _TIMES:
         try:
-            then = datetime.strptime(text.replace(" ", "T"), form).replace(tzinfo=UTC)
-            return ids.join(max(0, int(then.timestamp() * 1000)), 0)
+            then = datetime.strptime(text.removesuffix("Z").replace(" ", "T"), form)
+            return ids.join(max(0, int(then.replace(tzinfo=UTC).timestamp() * 1000)), 0)
         except (ValueError, OverflowError):
             continue
     raise Refused(f"{text[:100]!r} is neither an ID nor a time such as 2026-01-31 12:00.", 400)
 
 
-class _Found:
-    """Entries of a page, the newest first; ``stopped`` is where a filter has given up."""
+class Found:
+    """Entries of a page, the newest first, and how many were looked at; ``stopped`` is where a
+    search has given up for now, and ``more`` whether another entry fits."""
 
     def __init__(self) -> None:
         self.entries: list[Preview] = []
+        self.looked = 0
         self.stopped: int | None = None
         self.more = False
 
 
-async def _entries(request: PageRequest, db: int, key: bytes, stream: Stream) -> Html:
-    denial = request.viewer.denial(b"XRANGE", key, b"-", b"+")
-    if denial is not None:
-        return section("Entries", notice(denial))
-    search = _Search(request)
-    found = await _find(request, stream.log, search)
-    rows: list[list[Child]] = [
-        [
-            joined([tag("code", id_text(entry.entry_id)), tag("small", id_moment(entry.entry_id))]),
-            fields_of(entry),
-            size(entry.size),
-        ]
-        for entry in found.entries
-    ]
-    return section(
-        "Entries",
-        _form(db, key, search),
-        _stopped(db, key, search, found),
-        table(("ID", "Fields", "Size"), rows, "There are no such entries here."),
-        _links(db, key, stream.log, search, found),
-    )
+async def stream_screen(request: PageRequest) -> Screen:
+    """The screen."""
+    database, key, stream = request.stream()
+    db, log = database.index, stream.log
+    viewer = request.viewer
+    denied = {
+        "groups": viewer.denial(b"XINFO", b"GROUPS", key),
+        "entries": viewer.denial(b"XRANGE", key, b"-", b"+"),
+    }
+    search, found = Search(request), Found()
+    if denied["entries"] is None:
+        found = await find(request, log, search)
+    readable_fields = denied["entries"] is None and not search.is_on
+    given: dict[str, Any] = {
+        "at": (db, key),
+        "stream": stream,
+        "memory": log.memory_usage(),
+        "first": id_ms(log.first) if log.length else None,
+        "last": id_ms(log.last) if log.length else None,
+        "trace": _trace(request, db, key, stream),
+        "denied": denied,
+        "groups": [] if denied["groups"] else await _groups(request, db, key, stream),
+        "more_groups": max(0, len(stream.groups) - MOST_GROUPS),
+        "settings": settings_of_stream(request, db, key, stream),
+        "search": search,
+        "found": found,
+        "lines": [
+            EntryLine(id_text(each.entry_id), id_ms(each.entry_id), each) for each in found.entries
+        ],
+        "names": _names(found) if readable_fields else [],
+        "goes_on": _goes_on(db, key, search, found),
+        "links": _links(db, key, log, search, found),
+        "fields": {"db": db, "key": packed(key)},
+        "off": {
+            "add": request.obstacle(b"XADD", key, b"*", b"f", b"v"),
+            "trim": request.obstacle(b"XTRIM", key, b"MAXLEN", b"1"),
+        },
+    }
+    return Screen("stream.html", shown(key), given)
 
 
-async def _find(request: PageRequest, log: EntryLog, search: _Search) -> _Found:
+def _trace(request: PageRequest, db: int, key: bytes, stream: Stream) -> Trace | None:
+    """Of any group of which the past is known, or of the stream if it has none."""
+    names = list(islice(stream.groups, MOST_GROUPS)) or [b""]
+    traces = request.sampler.traces
+    return next((found for name in names if (found := traces.get((db, key, name)))), None)
+
+
+async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> list[GroupLine]:
+    found = []
+    for group in list(islice(stream.groups.values(), MOST_GROUPS)):
+        since = behind_since(stream, group, request.now)
+        kept = group.pending.unowned
+        row = request.sampler.index.get((db, key, group.name))
+        found.append(
+            GroupLine(
+                group.name,
+                await lag_of(stream, group, request.pace),
+                None if since is None else request.now - since,
+                len(group.pending) - kept,
+                kept,
+                "" if row is None else row.state(request.now),
+            )
+        )
+        await request.pace.rest()
+    return found
+
+
+def _names(found: Found) -> list[str]:
+    """The names of fields that the entries on the page have."""
+    return sorted({name for entry in found.entries for name, _ in entry.fields})
+
+
+async def find(request: PageRequest, log: EntryLog, search: Search) -> Found:
     """The entries of a page; looks at no more than :data:`SEARCHED`, a few at a time."""
-    found = _Found()
-    looked = 0
+    found = Found()
     low = search.bound if search.upwards and search.bound is not None else ids.MIN
     high = ids.MAX if search.upwards or search.bound is None else search.bound - 1
     while low <= high:
@@ -213,12 +203,12 @@ async def _find(request: PageRequest, log: EntryLog, search: _Search) -> _Found:
                     found.more = True
                     break
                 found.entries.append(preview(payload))
-        looked += len(payloads)
+            found.looked += 1
         if found.more or len(payloads) < _BATCH:
             break
         reached = id_of(payloads[-1])
         low, high = (reached + 1, high) if search.upwards else (low, reached - 1)
-        if looked >= SEARCHED:
+        if found.looked >= SEARCHED and log.first < reached < log.last:
             found.stopped = reached
             break
         await request.pace.rest()
@@ -227,55 +217,62 @@ async def _find(request: PageRequest, log: EntryLog, search: _Search) -> _Found:
     return found
 
 
-def fields_of(entry: Preview) -> Html:
-    """The fields of an entry, a line each."""
-    lines: list[Child] = [
-        tag("div", tag("b", name), tag("span", value)) for name, value in entry.fields
-    ]
-    if entry.more:
-        lines.append(tag("div", f"{number(entry.more)} more fields", class_="more"))
-    return tag("div", *lines, class_="fields")
-
-
-def _form(db: int, key: bytes, search: _Search) -> Html:
-    return tag(
-        "form",
-        hidden("db", db),
-        hidden("key", packed(key)),
-        tag(
-            "label",
-            "From ID or time (UTC) ",
-            tag("input", name="at", value=search.at, placeholder="2026-01-31 12:00"),
-        ),
-        tag("label", "Field ", tag("input", name="field", value=search.name)),
-        tag("label", "has ", tag("input", name="value", value=search.value)),
-        tag("button", "Show"),
-        tag("a", "Newest", href=stream_url(db, key), class_="button plain"),
-        class_="filter",
-        action="/stream",
-    )
-
-
-def _stopped(db: int, key: bytes, search: _Search, found: _Found) -> Html | None:
+def _goes_on(db: int, key: bytes, search: Search, found: Found) -> str | None:
+    """The address of the next step of a search that has stopped."""
     if found.stopped is None:
         return None
-    direction = (
+    bound = (
         {"from": id_text(found.stopped + 1)}
         if search.upwards
         else {"below": id_text(found.stopped)}
     )
-    go_on = tag("a", "Go on from there", href=stream_url(db, key, **search.fields(), **direction))
-    text = f"{number(SEARCHED)} entries were looked at, as far as {id_text(found.stopped)}. "
-    return notice(several([tag("span", text), go_on]))
+    return stream_url(db, key, **search.fields(), **bound, looked=search.before + found.looked)
 
 
-def _links(db: int, key: bytes, log: EntryLog, search: _Search, found: _Found) -> Html:
+def _links(
+    db: int, key: bytes, log: EntryLog, search: Search, found: Found
+) -> tuple[str | None, str | None]:
     """Pages of newer and of older entries, where there are any."""
     newer = older = None
     if found.entries:
         top, bottom = found.entries[0].entry_id, found.entries[-1].entry_id
         if top < log.last:
             newer = stream_url(db, key, **search.fields(), **{"from": id_text(top + 1)})
-        if bottom > log.first:
+        if bottom > log.first and (found.more or not search.is_on or search.upwards):
             older = stream_url(db, key, **search.fields(), below=id_text(bottom))
-    return pages(("← Newer", newer), ("Older →", older))
+    return newer, older
+
+
+# --- to a file -------------------------------------------------------------------------------
+
+
+def export_response(request: PageRequest) -> Response:
+    """All entries from the first to the one that is the last now, those that fit a search, as JSON
+    lines; read in steps, as quickly as the browser takes them."""
+    _, key, stream = request.stream()
+    request.require(b"XRANGE", key, b"-", b"+")
+    headers = {"Content-Disposition": 'attachment; filename="entries.jsonl"'}
+    lines = _json_lines(request, stream.log, Search(request))
+    return secured(StreamingResponse(lines, media_type="application/jsonl", headers=headers))
+
+
+async def _json_lines(request: PageRequest, log: EntryLog, search: Search) -> AsyncIterator[str]:
+    pace, low, high = Slice(STEP_NS), ids.MIN, log.last if log.length else ids.MIN
+    while low <= high:
+        payloads = log.range(low, high, _BATCH)
+        text = "".join(json_line(each) for each in payloads if search.fits(each))
+        if text:
+            yield text
+        if len(payloads) < _BATCH:
+            return
+        low = id_of(payloads[-1]) + 1
+        await pace.rest()
+
+
+def json_line(payload: bytes) -> str:
+    """An entry as a line: its ID, and its fields in turn, as the same field may come twice; what is
+    no UTF-8 has a mark in front and is escaped."""
+    entry_id, items = decode_entry(payload)
+    texts = [readable(each) for each in items]
+    pairs = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
+    return json.dumps({"id": entry_id.decode(), "fields": pairs}, ensure_ascii=False) + "\n"

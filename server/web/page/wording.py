@@ -14,6 +14,18 @@ NONE: Final = "\N{EN DASH}"
 LONGEST: Final = 200
 """How many characters of a name are shown."""
 
+_KINDS: Final = (
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\x89PNG", "PNG"),
+    (b"GIF8", "GIF"),
+    (b"%PDF", "PDF"),
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "ZIP"),
+    (b"Obj\x01", "Avro"),
+    (b"PAR1", "Parquet"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard"),
+)
+
 _SIZES: Final = ((10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 _LENGTHS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
@@ -37,6 +49,30 @@ def shown_part(data: bytes, length: int) -> str:
     return clean or '""'
 
 
+def is_text(data: bytes, whole: bool = True) -> bool:
+    """Whether these bytes are text that shows itself; one that is not ``whole`` may have been cut
+    inside of a character."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if whole or error.start < len(data) - 3:
+            return False
+        text = data[: error.start].decode()
+    return all(each.isprintable() or each in "\t\n\r" for each in text)
+
+
+def kind_of(data: bytes) -> str:
+    """What binary data begins like, empty if that is not known."""
+    return next((kind for start, kind in _KINDS if data.startswith(start)), "")
+
+
+def value_text(data: bytes, length: int) -> str:
+    """A value in a list, where ``data`` is its beginning: text, or what kind of data it is."""
+    if is_text(data, len(data) == length):
+        return " ".join(shown_part(data, length).split()) if length else '""'
+    return f"<{', '.join(filter(None, ('binary', size(length), kind_of(data))))}>"
+
+
 def _beginning(data: bytes) -> str:
     """Text that may have been cut inside of a character."""
     for end in range(len(data), max(len(data) - 4, -1), -1):
@@ -57,12 +93,24 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def rate(value: float | None) -> str:
+    """Entries a second."""
+    if value is None:
+        return NONE
+    return f"{value:,.1f}" if 0 < value < 100 else f"{value:,.0f}"
+
+
+def counted(count: int, one: str, more: str = "") -> str:
+    """A number with its noun, which agrees with it."""
+    return f"{number(count)} {one if count == 1 else more or one + 's'}"
+
+
 def size(count: int) -> str:
     """A number of bytes."""
     for unit, name in _SIZES:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"
+    return f"{count} B"
 
 
 def duration(ms: int) -> str:
@@ -90,6 +138,12 @@ def moment(ms: int) -> str:
 def id_text(entry_id: int) -> str:
     """The ID of an entry."""
     return ids.text(entry_id).decode()
+
+
+def id_ms(entry_id: int) -> int | None:
+    """The milliseconds in an ID, if they are a time."""
+    ms = ids.split(entry_id)[0]
+    return ms if ms >= EARLIEST_MS else None
 
 
 def id_moment(entry_id: int) -> str:

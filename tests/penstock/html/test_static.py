@@ -1,41 +1,28 @@
-"""Files of others: they are what VENDORED.md says, and what a wheel needs is in it."""
+"""The files of the page: a wheel has them, and they load nothing from elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from pathlib import Path
 
-from penstock.html.assets import FILES, TYPES
+from penstock.html.assets import FILES
+from penstock.html.document import TEMPLATES
 
 ROOT = Path(__file__).parents[3]
-OWN = {"page.css", "page.js", "icon.svg", "VENDORED.md"}
-
-
-def test_the_files_of_others_are_those_that_are_listed() -> None:
-    listed = re.findall(
-        r"^\| `(\S+)` .*`([0-9a-f]{64})` \|$", (FILES / "VENDORED.md").read_text(), re.M
-    )
-    assert {name for name, _ in listed} == {
-        path.name for path in FILES.iterdir() if path.suffix in TYPES
-    } - OWN
-    for name, digest in listed:
-        assert hashlib.sha256((FILES / name).read_bytes()).hexdigest() == digest
-
-
-def test_each_has_its_licence_beside_it() -> None:
-    text = (FILES / "VENDORED.md").read_text()
-    licences = set(re.findall(r"`(LICENSE\.\w+)`", text))
-    assert licences == {path.name for path in FILES.glob("LICENSE.*")}
-    assert len(licences) == 3
 
 
 def test_a_wheel_has_them() -> None:
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert tables["package-data"]["penstock.html"] == ["static/*"]
+    assert tables["package-data"]["penstock.html"] == ["static/*", "templates/*"]
 
 
-def test_nothing_in_our_own_files_is_loaded_from_elsewhere() -> None:
-    for name in ("page.css", "page.js"):
-        assert not re.search(r"https?:|//\w+\.|@import|url\(", (FILES / name).read_text())
+def test_nothing_in_them_is_loaded_from_elsewhere() -> None:
+    for path in (FILES / "page.css", FILES / "page.js", *TEMPLATES.iterdir()):
+        assert not re.search(r"https?:|@import", path.read_text()), path
+
+
+def test_templates_have_no_handlers_no_styles_and_no_marked_up_text() -> None:
+    for path in TEMPLATES.iterdir():
+        text = path.read_text()
+        assert not re.search(r"<[^>{]* (?:on\w+|style)=|\|\s*safe|autoescape", text), path

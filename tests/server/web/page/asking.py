@@ -24,19 +24,27 @@ class Answer(NamedTuple):
 
     def rows(self) -> list[list[str]]:
         """The cells of all rows of all tables."""
-        found = re.findall(r"<tr>(.*?)</tr>", self.html, re.S)
-        cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in found]
+        found = re.findall(r"<tr(?: [^>]*)?>(.*?)</tr>", self.html, re.S)
+        cells = [re.findall(r"<t[dh](?: [^>]*)?>(.*?)</t[dh]>", row, re.S) for row in found]
         return [[Answer(200, cell, {}).text for cell in row] for row in cells if row]
 
-    def fields(self, form: int = 0) -> list[tuple[str, str]]:
-        """The hidden fields of one of the forms that are sent to /act."""
+    def table(self, heads: str) -> list[list[str]]:
+        """The rows of the first table with this among its heads, without the heads."""
+        tables = re.findall(r"<table.*?</table>", self.html, re.S)
+        rows = [Answer(200, table, {}).rows() for table in tables]
+        return next((each[1:] for each in rows if heads in " ".join(each[0])), [])
+
+    def fields(self, kind: str = "") -> list[tuple[str, str]]:
+        """The hidden fields of the form whose button asks for a kind of act, with that; without a
+        kind of the form that goes on with one."""
         forms = [
             text
             for text in re.findall(r"<form.*?</form>", self.html, re.S)
-            if 'action="/act"' in text
+            if 'action="/act"' in text and (not kind or f'name="kind" value="{kind}"' in text)
         ]
-        hidden = re.findall(r'<input type="hidden" name="(.*?)" value="(.*?)"/>', forms[form])
-        return [(unescape(name), unescape(value)) for name, value in hidden]
+        hidden = re.findall(r'<input type="hidden" name="(.*?)" value="(.*?)">', forms[0], re.S)
+        asked = [("kind", kind)] if kind else []
+        return [*((unescape(name), unescape(value)) for name, value in hidden), *asked]
 
 
 class Asking:

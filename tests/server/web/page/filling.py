@@ -66,12 +66,10 @@ class Filled:
 
     def stretch(self) -> None:
         """Lets all looks so far have been ten seconds apart."""
-        for trace in self.sampler.traces.values():
-            last = trace.times[-1]
-            count = len(trace.times)
-            trace.times.extend([last - 10_000 * (count - 1 - at) for at in range(count)])
-            while len(trace.times) > count:
-                trace.times.popleft()
+        for trace in (*self.sampler.traces.values(), self.sampler.whole):
+            times = trace._columns["times"]
+            for at in range(len(times)):
+                times[at] = times[-1] - 10_000 * (len(times) - 1 - at)
 
 
 def fill(client: Any) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from server.web.page import stream_screen
 from tests.server.web.page.filling import Filled, fill, fill_with_hostile_names
+from tests.support.wire import wait_until
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -31,15 +33,19 @@ pytestmark = [
 
 SCREENS = {
     "overview": "/",
-    "failing": "/?failing=1",
+    "failing": "/?which=trouble",
     "stream": "/stream?db=0&key=orders",
-    "filter": "/stream?db=0&key=orders&field=item&value=coco",
+    "search": "/stream?db=0&key=orders&field=item&value=coco",
     "group": "/group?db=0&key=orders&group=kitchen",
+    "consumer": "/consumer?db=0&key=orders&group=kitchen&name=ann",
     "policies of a stream": "/stream?db=0&key=payments",
     "policies of a group": "/group?db=0&key=payments&group=ledger",
     "letters": "/letters",
     "letter": "/letters?db=0&key=orders:dead",
     "server": "/server",
+    "files": "/server?tab=files",
+    "slow": "/server?tab=slow",
+    "you": "/server?tab=you",
     "missing": "/stream?db=0&key=nothing",
 }
 DESKTOP = {"width": 1280, "height": 860}
@@ -72,7 +78,8 @@ class Looking:
         """Nothing is wider than the window, nothing came from elsewhere, nobody complained."""
         wide: Any = self.page.evaluate(
             "[...document.querySelectorAll('body *')].filter(each =>"
-            " each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"
+            " !each.closest('pre, .hide, .cut, .cards thead')"
+            " && each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML)"
         )
         assert wide == []
         scrolled: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -89,6 +96,11 @@ class Looking:
 
     def close(self) -> None:
         self._context.close()
+
+
+def until(page: Page, condition: str) -> None:
+    """Waits until an expression is true; the page's policy lets the page itself evaluate none."""
+    wait_until(lambda: page.evaluate(condition))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +149,7 @@ def test_hostile_names_run_nothing_and_fit(browser: Browser, size: dict[str, int
         looking.page.on("dialog", lambda dialog: looking.complaints.append(dialog.message))
         looking.go("/")
         links: Any = looking.page.evaluate(
-            "[...document.querySelectorAll('td a')].map(each => each.getAttribute('href'))"
+            "[...document.querySelectorAll('th a')].map(each => each.getAttribute('href'))"
         )
         for path in ("/", "/letters?db=0&key=letters", "/server", *links):
             looking.go(path)
@@ -145,61 +157,172 @@ def test_hostile_names_run_nothing_and_fit(browser: Browser, size: dict[str, int
         looking.close()
 
 
-def test_numbers_change_without_a_reload(browser: Browser, filled: Filled) -> None:
+def test_numbers_change_without_a_reload_and_what_was_chosen_stays(
+    browser: Browser, filled: Filled
+) -> None:
     looking = Looking(browser, filled, DESKTOP, "light")
+    looking.log_in("ops", "secret")
     looking.go("/group?db=0&key=payments&group=ledger")
     page = looking.page
-    page.evaluate("window.stays = true")
-    page.wait_for_selector("#chart canvas")
-    assert page.inner_text("#live dd") == "2"
-    with page.expect_response("**/trace?*"):
+    page.evaluate("window.stays = document.querySelector('.figure .value')")
+    lag = "document.querySelectorAll('.figure')[1].querySelector('.value').textContent"
+    before = int(page.evaluate(lag))
+    page.check(".pick >> nth=0")
+    with page.expect_response("**/group?*"):
         filled.client.xadd("payments", {"amount": "1"})
         filled.look()
-    page.wait_for_function("document.querySelector('#live dd').textContent == '3'")
-    assert page.evaluate("window.stays") is True
+    until(page, f"{lag} == '{before + 1}'")
+    assert page.evaluate("window.stays.isConnected") is True
+    assert page.is_checked(".pick >> nth=0")
+    assert page.is_visible(".chosen")
     looking.check()
     looking.close()
 
 
-def test_a_filter_is_sent_by_its_form(browser: Browser, filled: Filled) -> None:
+def test_a_screen_that_is_paused_stays_as_it_is(browser: Browser, filled: Filled) -> None:
+    looking = Looking(browser, filled, DESKTOP, "light")
+    looking.go("/stream?db=0&key=orders")
+    page = looking.page
+    until(page, "document.querySelector('#link-says').textContent == 'Live'")
+    page.keyboard.press("p")
+    until(page, "document.querySelector('#link-says').textContent == 'Paused'")
+    first = page.inner_text("#entries .id >> nth=0")
+    filled.client.xadd("orders", {"order": "1"})
+    filled.look()
+    page.wait_for_timeout(200)
+    assert page.inner_text("#entries .id >> nth=0") == first
+    page.keyboard.press("p")
+    until(page, f"document.querySelector('#entries .id').textContent != '{first}'")
+    looking.check()
+    looking.close()
+
+
+def test_keys_lead_through_a_screen_and_typed_ones_are_text(
+    browser: Browser, filled: Filled
+) -> None:
+    looking = Looking(browser, filled, DESKTOP, "light")
+    looking.go("/group?db=0&key=orders&group=kitchen")
+    page = looking.page
+    page.keyboard.press("?")
+    assert page.is_visible("#keys")
+    page.keyboard.press("Escape")
+    for _ in range(4):
+        page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert page.locator(".pick:checked").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".pick:checked").count() == 0
+    page.keyboard.press("t")
+    assert page.inner_text("#zone") == "Times are in UTC"
+    page.keyboard.press("/")
+    page.keyboard.type("?jx")
+    assert page.input_value(".jump input") == "?jx"
+    page.click("h1")
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_selector("text=groups is in trouble")
+    looking.close()
+
+
+def test_a_search_goes_on_by_itself(
+    browser: Browser, filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_screen, "SEARCHED", 50)
     looking = Looking(browser, filled, PHONE, "light")
     looking.go("/stream?db=0&key=orders")
-    looking.page.fill("input[name=field]", "order")
-    looking.page.fill("input[name=value]", "10399")
-    looking.page.click("text=Show")
-    shown = looking.page.locator("section:has(h2:text-is('Entries')) tbody tr")
-    assert shown.count() == 1
+    page = looking.page
+    page.fill("#search input[name=value]", "10001")
+    page.click("#search button")
+    page.wait_for_selector("text=1 found")
+    assert page.locator("#entries tr").count() == 1
+    page.wait_for_selector("#progress:not([data-next])")
     looking.check()
+    looking.close()
+
+
+def test_the_page_says_at_once_that_the_server_is_gone_and_takes_its_acts_away(
+    browser: Browser,
+) -> None:
+    with Filled(web_actions=True) as found:
+        fill(found.client)
+        found.look()
+        found.client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
+        looking = Looking(browser, found, DESKTOP, "light")
+        looking.log_in("ops", "secret")
+        looking.go("/group?db=0&key=orders&group=kitchen")
+        until(looking.page, "document.querySelector('#link-says').textContent == 'Live'")
+    page = looking.page
+    page.wait_for_selector("main.stale")
+    assert page.inner_text("#link-says").startswith("No connection since ")
+    assert page.title() == "No connection · Penstock"
+    assert page.locator("main form[method=post] button:not([aria-disabled=true])").count() == 0
     looking.close()
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_position_is_moved_in_two_steps(
+def test_a_position_is_moved_after_the_command_was_shown(
     browser: Browser, filled: Filled, size: dict[str, int]
 ) -> None:
     looking = Looking(browser, filled, size, "light")
     looking.log_in("ops", "secret")
     page = looking.page
     page.goto(page.url + "group?db=0&key=payments&group=ledger")
-    before = page.inner_text("section:has(h2:text('Position')) dd code")
-    page.fill("input[name=by]", "2")
-    page.click("text=Go back …")
+    place = "section:has(h2:text('Position')) dd .id"
+    before = page.inner_text(place)
+    page.click("text=Move position…")
+    page.fill("#sheet input[name=by]", "2")
+    page.click("text=Show the command…")
+    page.wait_for_selector("#sheet .commands")
     assert page.inner_text(".commands").startswith("XGROUP SETID payments ledger ")
     looking.check()
     page.click("text=Run it")
-    assert page.inner_text(".notice.good") == "Done."
+    page.wait_for_selector("#sheet .notice.good")
     looking.check()
-    page.click("text=Back")
-    assert page.inner_text("section:has(h2:text('Position')) dd code") < before
+    page.click("#sheet >> text=Back")
+    until(page, f"document.querySelector('dd .id').textContent < '{before}'")
+    page.click(".who summary")
     page.click("text=Log out")
-    assert page.inner_text(".who a") == "Log in"
+    page.click(".who summary")
+    assert page.inner_text(".who .menu a >> nth=1") == "Log in"
     looking.check()
     looking.close()
 
 
+def test_a_worker_fails_and_its_letter_is_edited_and_sent_again(browser: Browser) -> None:
+    with Filled(web_actions=True) as found:
+        client = found.client
+        client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
+        client.xgroup_create("orders", "kitchen", "0", mkstream=True)
+        client.execute_command(
+            "PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", "dead-letter", "orders:dead"
+        )
+        client.xadd("orders", {"item": "tea", "cups": "three"})
+        [(_, [(entry, _)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
+        client.execute_command("XNACK", "orders", "kitchen", "FATAL", "IDS", 1, entry)
+        found.look()
+        looking = Looking(browser, found, DESKTOP, "light")
+        looking.log_in("ops", "secret")
+        page = looking.page
+        assert page.inner_text(".top .count") == "1"
+        looking.go("/letters?db=0&key=orders:dead")
+        page.click("text=Edit")
+        page.fill("#sheet textarea >> nth=1", "3")
+        page.click("text=Show the command…")
+        page.wait_for_selector("#sheet .commands")
+        page.click("text=Run it")
+        page.wait_for_selector("#sheet .notice.good")
+        looking.check()
+        [(_, [(_, fields)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
+        assert fields == {b"item": b"tea", b"cups": b"3"}
+        assert client.xlen("orders:dead") == 0
+        looking.close()
+
+
 PICTURES = {
-    "overview": (DESKTOP, "light", "/?match=", 436),
-    "group": (DESKTOP, "light", "/group?db=0&key=orders&group=kitchen", 1180),
+    "overview": (DESKTOP, "light", "/", 780),
+    "group": (DESKTOP, "light", "/group?db=0&key=orders&group=kitchen", 900),
+    "entry": (DESKTOP, "light", "/stream?db=0&key=payments", 860),
+    "letters": (DESKTOP, "light", "/letters?db=0&key=orders%3Adead", 640),
     "phone": (PHONE, "dark", "/", 844),
 }
 
@@ -210,7 +333,7 @@ def test_pictures_are_taken(browser: Browser, name: str) -> None:
     with Filled(web_actions=True, appendonly=True) as found:
         fill(found.client)
         found.client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
-        size, scheme, path, height = PICTURES.get(name, (DESKTOP, "light", "/letters", 520))
+        size, scheme, path, height = PICTURES.get(name, (DESKTOP, "light", "/letters", 640))
         looking = Looking(browser, found, {**size, "height": height}, scheme)
         page = looking.page
         looking.log_in("ops", "secret")
@@ -221,7 +344,10 @@ def test_pictures_are_taken(browser: Browser, name: str) -> None:
         page.goto(page.url.rstrip("/") + path)
         if name == "action":
             page.goto(page.url + "?db=0&key=orders%3Adead")
-            page.click("text=Redrive … >> nth=2")
+            page.click("text=Edit >> nth=2")
+            page.wait_for_selector("#sheet[open]")
+        if name == "entry":
+            page.click("#entries .id >> nth=0")
         page.wait_for_timeout(500)
         page.screenshot(path=IMAGES / f"page-{name}.png")
         _shrink(IMAGES / f"page-{name}.png")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from server.web.page import group_screen, letters, overview, stream_screen
+from server.web.page import entry_screen, group_screen, letters, overview, stream_screen
 from server.web.page.overview import PAGE
 from server.web.page.stream_screen import SEARCHED
 from tests.server.web.page.asking import Asking
@@ -34,6 +34,8 @@ SCREENS: Final = {
     "a group": (group_screen, "/group?db=0&key={key}&group=g"),
     "what is pending by ID": (group_screen, "/group?db=0&key={key}&group=g&order=id"),
     "what was delivered most": (group_screen, "/group?db=0&key={key}&group=g&order=deliveries"),
+    "a consumer": (group_screen, "/consumer?db=0&key={key}&group=g&name=ann"),
+    "an entry": (entry_screen, "/entry?db=0&key={key}&id={middle}-0"),
     "dead letters": (letters, "/letters?db=0&key={key}"),
 }
 """Which module draws them, and their addresses."""
@@ -128,8 +130,8 @@ def test_many_streams_are_looked_at_and_shown_without_their_entries() -> None:
         assert look.total() < MOST_LINES * STREAMS
         with counted(filled) as lines:
             answer = Asking(filled.http).get("/")
-        assert len(answer.rows()) == PAGE
-        assert "Streams 10,000" in answer.text
+        assert len(answer.table("Entries")) == PAGE
+        assert "10,000 streams" in answer.text
         assert lines.total() < MOST_LINES * STREAMS
         storage = sum(lines[module] for module in lines if module.startswith("storage."))
         assert storage < STREAMS // 10

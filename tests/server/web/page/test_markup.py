@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.html.markup import Html, joined, tag
-from server.web.page.charts import histogram, sparkline
+from server.web.page import charts
+from server.web.page.charts import chart, delivery_names, points, top_of
+from server.web.page.entry_screen import hex_lines, json_tokens
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, SEARCHED, has, id_of, preview
+from server.web.page.sampling import Trace
 from server.web.page.wording import (
+    counted,
     deliveries,
     duration,
     id_moment,
     moment,
+    rate,
     shown,
     shown_part,
     size,
+    value_text,
 )
 from storage.engine.entries import encode_entry
-
-# --- markup ----------------------------------------------------------------------------------
-
-
-def test_text_is_escaped_and_markup_is_not() -> None:
-    assert tag("p", "<b>", Html("<i>"), None) == "<p>&lt;b&gt;<i></p>"
-    assert joined(["&", tag("br")]) == "&amp;<br/>"
-
-
-def test_attributes_are_escaped_or_left_out() -> None:
-    assert tag("a", href="\"'<>&", class_="x", data_x=None, hidden=True, checked=False) == (
-        '<a href="&quot;&#x27;&lt;&gt;&amp;" class="x" hidden></a>'
-    )
-
-
-@given(st.text())
-def test_no_text_becomes_an_element(text: str) -> None:
-    markup = tag("p", text, title=text)
-    assert markup.count("<") == markup.count(">") == 2
-    assert markup.count('"') == 2
-
 
 # --- names -----------------------------------------------------------------------------------
 
@@ -98,26 +84,63 @@ def test_times_sizes_and_counts() -> None:
     assert moment(10**18) == id_moment(5 << 64) == "–"  # noqa: RUF001
     assert id_moment(1_700_000_000_000 << 64) == "2023-11-14 22:13:20 UTC"
     assert [size(n) for n in (999, 1000, 2_500_000, 10**9)] == [
-        "999 bytes", "1.0 KB", "2.5 MB", "1.0 GB",
+        "999 B", "1.0 KB", "2.5 MB", "1.0 GB",
     ]  # fmt: skip
     assert [deliveries(n) for n in (1000, 2**63 - 1)] == ["1,000", "given up"]
 
 
-def test_charts_are_drawn_from_numbers() -> None:
-    assert sparkline([1], "lag") is None
-    line = sparkline([0, 5, 10], "lag")
-    assert line is not None
-    assert 'points="0.0,22.0 48.0,12.0 96.0,2.0"' in line
-    assert "lag: from 0 to 10" in line
-    long = sparkline(range(1000), "lag")
-    assert long is not None
-    assert len(long.split('points="')[1].split('"')[0].split()) == 59
-    assert "to 999" in long
-    bars = histogram((0, 0, 0, 1, 0, 0, 0, 0, 400))
-    assert "never" in bars
-    assert "4 to 5" in bars
-    assert "over 100" in bars
-    assert [f'width="{width}"' in bars for width in (0, 1, 200)] == [True] * 3
+@pytest.mark.parametrize(
+    ("high", "top"),
+    [
+        (0, 1),
+        (1, 1),
+        (7, 8),
+        (10, 10),
+        (11, 15),
+        (101, 150),
+        (214, 250),
+        (25_209, 30_000),
+        (0.3, 0.3),
+    ],
+)
+def test_a_scale_ends_at_a_round_number(high: float, top: float) -> None:
+    assert top_of(high) == pytest.approx(top)
+
+
+@given(st.floats(0.01, 1e15))
+def test_no_value_is_above_its_scale(high: float) -> None:
+    assert high <= top_of(high) * 1.0001
+
+
+def test_lines_go_through_some_of_many_values_and_the_newest() -> None:
+    assert points([0, 5, 10], 10) == "0.0,40.0 60.0,20.5 120.0,1.0"
+    assert points([5], 10) == "0.0,20.5 120.0,20.5"
+    assert len(points(range(1000), 1000).split()) <= charts.MOST_POINTS
+    assert points(range(1000), 999).endswith("120.0,1.0")
+
+
+def test_a_chart_says_what_it_shows() -> None:
+    trace = Trace()
+    assert chart(None, ("lag",), "Lag") is None
+    for at in range(3):
+        trace.note(at * 10_000, at * 50, 0, at * 7, 0, 0, at * 60_000, 0)
+        assert (chart(trace, ("lag",), "Lag") is None) is (at == 0)
+    lag = chart(trace, ("lag",), "Lag")
+    assert lag is not None
+    assert (lag.top, lag.span, lag.says) == ("15", "20 s ago", "Lag: up to 14, now 14")
+    both = chart(trace, ("added", "acked"), "In and out", 1, "/s")
+    assert both is not None
+    assert (both.top, both.says) == ("5.0 /s", "In and out: up to 5.0, now 5.0 and 0")
+    age = chart(trace, ("age",), "Age", 1000, "ms")
+    assert age is not None
+    assert age.says.endswith("now 2 min")
+
+
+def test_delivery_counts_have_names() -> None:
+    names = delivery_names()
+    assert [name for name in names if name in ("Never", "Once", "Twice", "4 to 5", "over 100")] == [
+        "Never", "Once", "Twice", "4 to 5", "over 100",
+    ]  # fmt: skip
 
 
 # --- entries ---------------------------------------------------------------------------------
@@ -144,5 +167,51 @@ def test_a_filter_finds_fields_by_name_and_a_part_of_the_value() -> None:
     assert has(payload, b"item", b"x")
     assert not has(payload, b"tea", b"yes")
     assert not has(payload, b"ite", b"tea")
+    assert has(payload, b"", b"green")
+    assert not has(payload, b"", b"milk")
     late = encode_entry(1, [b"a", b"b"] * SEARCHED + [b"item", b"tea"])
     assert not has(late, b"item", b"tea")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"", '""'),
+        (b"two\r\nlines", "two\\r\\nlines"),
+        (b"\xff\xd8\xff\xe0" + bytes(48_196), "<binary, 48.2 KB, JPEG>"),
+        (b"\x00\x01", "<binary, 2 B>"),
+        ("ä".encode() * 100, "ä" * 80 + "… (40 more bytes)"),
+    ],
+)
+def test_a_value_in_a_list_is_text_or_says_what_it_is(value: bytes, text: str) -> None:
+    assert value_text(value[:160], len(value)) == text
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    assert [counted(n, "reader waits", "readers wait") for n in (1, 2)] == [
+        "1 reader waits", "2 readers wait",
+    ]  # fmt: skip
+    assert [counted(n, "group") for n in (0, 1, 1200)] == ["0 groups", "1 group", "1,200 groups"]
+    assert [rate(n) for n in (None, 0, 4.06, 148.2)] == ["–", "0", "4.1", "148"]  # noqa: RUF001
+
+
+def test_json_is_shown_with_its_parts_apart() -> None:
+    value = b'{"a": [1, true, "<script>"], "b": null}'
+    tokens = json_tokens(value, len(value))
+    assert tokens is not None
+    assert [pair for pair in tokens if pair[0]] == [
+        ("k", '"a"'), ("d", "1"), ("d", "true"), ("s", '"<script>"'), ("k", '"b"'), ("d", "null"),
+    ]  # fmt: skip
+    assert json.loads("".join(text for _, text in tokens)) == json.loads(value)
+
+
+@pytest.mark.parametrize(
+    "value", [b"{", b"12", b'"text"', b"[" * 30_000, b"[" + b"9" * 5000 + b"]"]
+)
+def test_what_is_no_json_is_not_shown_as_such(value: bytes) -> None:
+    assert json_tokens(value, len(value)) is None
+
+
+def test_bytes_are_shown_in_lines_of_eight() -> None:
+    assert hex_lines(b"tea\x00\xff is")[0] == ("000000", "74 65 61 00 ff 20 69 73", "tea·· is")
+    assert hex_lines(b"123456789")[1] == ("000008", f"{'39':<23}", "9")

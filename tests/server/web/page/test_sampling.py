@@ -12,6 +12,7 @@ from server.runtime.log import Log
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
 from server.web.page.sampling import (
+    COLUMNS,
     POINTS,
     Row,
     Sampler,
@@ -54,7 +55,8 @@ async def test_a_look_finds_groups_and_streams_without_any(
     assert set(found) == {(0, b"alone", b""), (0, b"s", b"g")}
     assert found[0, b"alone", b""].group is None
     group = found[0, b"s", b"g"]
-    assert group[3:] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (0, 3, 0, 0, 0, 0, 0, 0, 0), False)
+    assert group[3:11] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (0, 3, 0, 0, 0, 0, 0, 0, 0))
+    assert group[11:] == (False, 0, 0, False, b"", 0, 0.0)
     assert sampler.index == found
     assert (sampler.number, sampler.taken_ms) == (1, START_MS + 1000)
 
@@ -65,9 +67,11 @@ async def test_a_look_finds_groups_and_streams_without_any(
         ({}, []),
         ({"oldest": 5 * MINUTE_MS}, ["stuck"]),
         ({"oldest": 5 * MINUTE_MS + 1}, []),
-        ({"most": 5}, ["redelivered"]),
+        ({"most": 5}, ["failing"]),
         ({"behind_since": 5 * MINUTE_MS}, ["behind"]),
-        ({"oldest": 0, "most": 9, "behind_since": 0}, ["stuck", "redelivered", "behind"]),
+        ({"grows": 2.0}, ["behind"]),
+        ({"grows": 2.0, "paused": True}, []),
+        ({"oldest": 0, "most": 9, "behind_since": 0}, ["stuck", "failing", "behind"]),
     ],
 )
 def test_what_counts_as_trouble(values: dict[str, object], troubles: list[str]) -> None:
@@ -104,9 +108,9 @@ async def test_what_was_is_remembered_while_the_group_is_there(
         await sampler.look()
         direct.now_ms += 10_000
     trace = sampler.traces[0, b"s", b"g"]
-    assert list(trace.lag) == [1, 2, 3]
-    assert list(trace.added) == [1, 2, 3]
-    assert list(trace.times) == [START_MS, START_MS + 10_000, START_MS + 20_000]
+    assert list(trace.column("lag")) == [1, 2, 3]
+    assert list(trace.column("added")) == [1, 2, 3]
+    assert list(trace.column("times")) == [START_MS, START_MS + 10_000, START_MS + 20_000]
     client.send("DEL", "s")
     await sampler.look()
     assert sampler.traces == {}
@@ -116,13 +120,71 @@ def test_a_rate_is_that_of_the_last_minute() -> None:
     trace = Trace()
     assert trace.rate() is None
     for at in range(POINTS + 20):
-        trace.note(row(added=max(0, at - 190) * 50), at * 10_000)
-    assert len(trace.times) == POINTS
+        trace.note_row(row(added=max(0, at - 190) * 50), at * 10_000)
+    assert len(trace) == POINTS
     assert trace.rate() == 5.0
     still = Trace()
-    still.note(row(), 5)
-    still.note(row(), 5)
+    still.note_row(row(), 5)
+    still.note_row(row(), 5)
     assert still.rate() is None
+
+
+@pytest.mark.parametrize(
+    ("lags", "grows"),
+    [
+        ([at * 30 for at in range(13)], 3.0),
+        ([at * 30 for at in range(12)], 0.0),
+        (list(range(13)), 0.0),
+        ([*range(0, 360, 30), 5], 0.0),
+        ([], 0.0),
+    ],
+)  # fmt: skip
+def test_a_lag_that_grows_for_two_minutes_is_told(lags: list[int], grows: float) -> None:
+    trace = Trace()
+    for at, lag in enumerate(lags):
+        trace.note_row(row(lag=lag), at * 10_000)
+    assert trace.growth() == grows
+
+
+async def test_policies_and_what_is_kept_back_are_in_the_row_and_in_the_past(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    words = ("delay-field", "at", "paused", "no", "dead-letter", "d", "max-deliveries", 3)
+    client.send("PENSTOCK", "POLICY", "SET", "s", "GROUP", "g", *words)
+    client.send("XADD", "s", "1-1", "at", direct.now_ms + 60_000)
+    client.send("XADD", "s", "1-2", "f", "v")
+    client.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    sampler = sampler_of(direct)
+    await sampler.look()
+    found = sampler.index[0, b"s", b"g"]
+    assert (found.pending, found.kept, found.target, found.tries) == (1, 1, b"d", 3)
+    client.send("XACK", "s", "g", "1-2")
+    client.send("PENSTOCK", "POLICY", "SET", "s", "GROUP", "g", "paused", "yes")
+    direct.now_ms += 10_000
+    await sampler.look()
+    assert sampler.index[0, b"s", b"g"].state(direct.now_ms) == "paused"
+    for trace in (sampler.traces[0, b"s", b"g"], sampler.whole):
+        assert [list(trace.column(name)) for name in ("acked", "pending", "kept")] == [
+            [0, 1], [1, 0], [1, 1],
+        ]  # fmt: skip
+        assert trace.rates("acked") == [0.1]
+
+
+async def test_what_all_streams_are_together_is_remembered(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("XADD", "s", "1-1", "f", "v")
+    for name in ("g", "h"):
+        client.send("XGROUP", "CREATE", "s", name, "0")
+    client.send("XADD", "d", "1-1", "dead-letter-stream", "s", "dead-letter-reason", "r", "f", "v")
+    client.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    sampler = sampler_of(direct)
+    direct.now_ms += 500
+    await sampler.look()
+    assert sampler.letters == {(0, b"d"): 1}
+    last = [sampler.whole.column(name)[-1] for name in COLUMNS]
+    assert last == [direct.now_ms, 2, 0, 1, 1, 0, 500, 1]
 
 
 async def test_lag_that_counters_cannot_tell_is_counted(
