@@ -74,7 +74,8 @@ class Histories:
             if self._lines.pop(entry_id, None) is not None:
                 self.size -= _ENTRY_BYTES
         if len(self._order) > 2 * len(self._lines) + _FEW:
-            self._order = self.ids()
+            self._order = list(self._lines)
+            heapq.heapify(self._order)
 
     def forget_below(self, first: int) -> None:
         """Entries with lower IDs are deleted."""
