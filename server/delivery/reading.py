@@ -29,6 +29,16 @@ _MOST_EXHAUSTED: Final = 500
 """At how many dead letters a read stops to look for an entry that is due."""
 
 
+_BURIED_AGAIN: Final = 500
+"""How many dead letters a consumer's read of its own entries makes at most."""
+
+_LOOKED_AT: Final = 1000
+"""How many of these are looked at at a time."""
+
+_PASSED_AGAIN: Final = 10_000
+"""About how many such entries it passes over until it answers with what it has."""
+
+
 class Reader(NamedTuple):
     """Who reads: the consumer, with NOACK or not, and what tells if an entry fits the reply, where
     not all do."""
@@ -115,17 +125,31 @@ def move_exhausted(
         ruled.agenda.file(entry.id, ruled.now + AGAIN_AFTER_MS)
 
 
-def move_exhausted_of(ruled: RuledGroup, consumer: Consumer, start: int, most: int) -> None:
-    """Moves those of a consumer's next pending entries above ``start`` to the dead letters that
-    were delivered as often as may be: reading them delivers them again."""
+def readable_again(ruled: RuledGroup, consumer: Consumer, start: int, most: int) -> list[int]:
+    """Return up to ``most`` of a consumer's next pending entries from ``start`` on that it may be
+    given once more.
+
+    Those that were delivered as often as may be are passed over and become dead letters; if they
+    are many, the others do so when they are read again, or when they fall due."""
     rules, pending = ruled.agenda.rules, ruled.group.pending
     if not rules.max_deliveries:
-        return
-    owned = pending.owned_ids(consumer, start + 1, min(most, consumer.owned))
-    entries = [entry for each in owned if (entry := pending.get(each)) is not None]
-    exhausted = [each for each in entries if rules.is_exhausted(each.deliveries)]
+        return pending.owned_ids(consumer, start, most)
+    readable: list[int] = []
+    exhausted: list[PendingEntry] = []
+    while len(readable) < most and len(exhausted) < _PASSED_AGAIN:
+        owned = pending.owned_ids(consumer, start, min(most - len(readable), _LOOKED_AT))
+        if not owned:
+            break
+        start = owned[-1] + 1
+        for entry_id in owned:
+            entry = pending.get(entry_id)
+            if entry is not None and rules.is_exhausted(entry.deliveries):
+                exhausted.append(entry)
+            else:
+                readable.append(entry_id)
     if exhausted:
-        move_exhausted(ruled, exhausted, READ_AGAIN)
+        move_exhausted(ruled, exhausted[:_BURIED_AGAIN], READ_AGAIN)
+    return readable
 
 
 def _count_after(entry: PendingEntry) -> int:

@@ -60,7 +60,7 @@ from server.delivery.reading import (
     Refusals,
     deliver_due,
     deliver_selected,
-    move_exhausted_of,
+    readable_again,
 )
 from server.road.outcomes import Steps, Wait
 from server.road.session import Session
@@ -240,8 +240,6 @@ class _GroupRead:
         consumer = ref.consumer(options.consumer, self._session.link)
         ruled = ref if isinstance(ref, RuledGroup) else None
         if start != NEW:
-            if ruled is not None:
-                move_exhausted_of(ruled, consumer, start, options.count)
             return self._history(ref, consumer, start, budget)
         entries: list[bytes] = []
         fresh: Entries = 0, iter(())
@@ -280,7 +278,10 @@ class _GroupRead:
         """Delivers the consumer's own pending entries above ``start`` once more."""
         db, group, log = ref.db, ref.group, ref.stream.log
         most = min(self._options.count, budget.entries)
-        wanted = group.pending.owned_ids(consumer, start + 1, most)
+        if isinstance(ref, RuledGroup):
+            wanted = readable_again(ref, consumer, start + 1, most)
+        else:
+            wanted = group.pending.owned_ids(consumer, start + 1, most)
         if not budget.unlimited:
             found = log.get_many(wanted)
             wanted = wanted[: budget.cut([payload or b"" for payload in found])]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, numbers_in
 from tests.support.direct import START_MS, parsed
 
 POLICIES = ("max-deliveries", 2, "dead-letter", DEAD)
@@ -421,3 +421,31 @@ def test_a_read_that_meets_many_of_them_leaves_most_to_their_time() -> None:
     while kitchen.ask("XLEN", DEAD) < MANY:
         kitchen.direct.advance(1)
     assert kitchen.pending() == [(MANY + 1, "bob", 1)]
+
+
+def history(kitchen: Kitchen, count: int) -> list[int]:
+    """The numbers of ann's own entries, which she reads once more."""
+    words = ("XREADGROUP", "GROUP", GROUP, "ann", "COUNT", count, "STREAMS", KEY, 0)
+    return numbers_in(kitchen.ask(*words))
+
+
+def test_what_follows_entries_that_were_delivered_too_often_is_not_delivered_too_often() -> None:
+    kitchen = Kitchen("max-deliveries", 2, "dead-letter", DEAD)
+    kitchen.add_all(range(1, 6))
+    kitchen.read("ann")
+    assert history(kitchen, 3) == [1, 2, 3]
+    assert history(kitchen, 2) == [4, 5]
+    assert [each["n"] for each in kitchen.letters()] == ["1", "2", "3"]
+    assert history(kitchen, 1) == []
+    assert kitchen.pending() == []
+
+
+def test_reading_very_many_that_were_delivered_too_often_leaves_most_for_later() -> None:
+    kitchen = Kitchen("max-deliveries", 1, "dead-letter", DEAD)
+    kitchen.add_all(range(1, 1201))
+    kitchen.read("ann", "COUNT", 1200)
+    lengths = []
+    for _ in range(3):
+        assert history(kitchen, 1200) == []
+        lengths.append(kitchen.ask("XLEN", DEAD))
+    assert lengths == [500, 1000, 1200]
