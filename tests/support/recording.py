@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from hiredis import Reader
 
 from server.persistence.loader import Loader
+from server.road.reactions import Recorder
+from server.road.session import Session
 from storage.aof.encode_effects import EffectEncoder
 from storage.aof.snapshot import snapshot
 from storage.engine.effects import Effect
@@ -23,11 +25,21 @@ class Recording:
         self.client: DirectClient = self.direct.client()
         self.out: list[bytes] = []
         self._effects: list[Effect] = []
-        self.direct.server.services.reactions.record = self._record
+        self._journal: Recorder | None = None
+        """Who is told as well: what replicas are given is noted while there are any."""
+        self._listen()
         self.forms.begin(self.out)
 
-    def _record(self, effects: Sequence[Effect], session: object) -> None:
+    def _listen(self) -> None:
+        """Is told of effects, also where a command has just begun or ended a replication."""
+        reactions = self.direct.server.services.reactions
+        if reactions.record != self._record:
+            self._journal, reactions.record = reactions.record, self._record
+
+    def _record(self, effects: Sequence[Effect], session: Session | None) -> None:
         self._effects += effects
+        if self._journal is not None:
+            self._journal(effects, session)
 
     def send(self, *arguments: Argument) -> bytes | None:
         """The raw reply; what the command did is in the file."""
@@ -45,6 +57,7 @@ class Recording:
         """What has happened up to now goes into the file."""
         self.forms.append(self._effects, self.out)
         self._effects.clear()
+        self._listen()
 
     def take(self) -> bytes:
         """What the file holds, which is then empty."""
